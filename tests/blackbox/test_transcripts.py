@@ -1,4 +1,7 @@
 """Replays the scenarios recorded from kube-apiserver: every response must be equal, but for those in exceptions.toml."""
+import contextlib
+import functools
+
 import pytest
 
 import transcripts
@@ -13,9 +16,21 @@ def shared_server(launch):
         yield server
 
 
+@pytest.fixture(scope="session")
+def former_servers(launch):
+    """Gives the server of an earlier release, which is started when it is asked for first."""
+    with contextlib.ExitStack() as stack:
+        yield functools.cache(lambda release: stack.enter_context(launch("--emulated-version", release)))
+
+
 def test_exceptions_are_of_recorded_steps():
-    recorded = {(path.stem, step) for path in transcripts.scenarios() for step in transcripts.step_ids(path)}
-    assert transcripts.exceptions() <= recorded
+    def steps(paths):
+        return {(path.stem, step) for path in paths for step in transcripts.step_ids(path)}
+
+    newest = steps(transcripts.scenarios())
+    assert transcripts.exceptions() <= newest
+    for release in transcripts.EARLIER:
+        assert transcripts.exceptions(release) <= newest | steps(transcripts.former(release))
 
 
 @pytest.mark.parametrize("path", transcripts.scenarios(), ids=lambda path: path.stem)
@@ -26,4 +41,18 @@ def test_scenario(path, launch, request, record_property):
             steps = transcripts.check(server, path)
     else:
         steps = transcripts.check(request.getfixturevalue("shared_server"), path)
+    record_property("checks", steps)
+
+
+@pytest.mark.parametrize("path", [path for release in transcripts.EARLIER for path in transcripts.former(release)],
+                         ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_former_scenario(path, launch, former_servers, record_property):
+    """The responses of an earlier release, where they are others."""
+    release = transcripts.release_of(path)
+    if path.stem in transcripts.ALONE:
+        with launch("--emulated-version", release) as server:
+            transcripts.wait_until_settled(server)
+            steps = transcripts.check(server, path)
+    else:
+        steps = transcripts.check(former_servers(release), path)
     record_property("checks", steps)

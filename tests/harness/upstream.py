@@ -7,20 +7,23 @@ from etcd import free_port
 from programs import ROOT, built, openssl
 from pintle import STARTED, TOKEN, Pintle, eventually
 
+# the newest release; those before it are in `older`
 MODULE = ROOT / "tests" / "upstream"
 SECONDS = 120
 
 
-def build():
-    """Builds kube-apiserver unless that has been done. Returns the path of the binary."""
-    return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"))
+def build(release=None):
+    """Builds kube-apiserver unless that has been done: the newest, or that of an older release as "1.35". Returns the path of
+    the binary."""
+    module = MODULE / "older" / release if release else MODULE
+    return built(module, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"))
 
 
 class Upstream(Pintle):
     """`with Upstream(etcd) as server:` gives a kube-apiserver that is asked as a pintle is."""
 
-    def __init__(self, etcd, *flags):
-        super().__init__(build(), *flags)
+    def __init__(self, etcd, *flags, release=None):
+        super().__init__(build(release), *flags)
         self.etcd = etcd
 
     def start(self):

@@ -77,9 +77,18 @@ pub enum ListKind {
     /// Item by item.
     Atomic,
     /// As sets.
-    Set,
+    Set(Members),
     /// By the values of these keys.
     Map(Vec<Text>),
+}
+
+/// What the members of a set are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Members {
+    /// What JSON decodes to: an integer is another member than the same number as a double. Until Kubernetes 1.36.
+    Decoded,
+    /// Values of the type that the schema declares.
+    Typed,
 }
 
 /// The fields of an object node.
@@ -178,7 +187,12 @@ impl Decl {
     /// assert_eq!(decl.exposed, Some(cel::Type::String));
     /// ```
     pub fn from_schema(schema: &Value, root: bool) -> Arc<Decl> {
-        Arc::new(build(schema, root, &Text::default()))
+        Decl::with_sets(schema, root, Members::Typed)
+    }
+
+    /// The same with what sets are compared by.
+    pub(crate) fn with_sets(schema: &Value, root: bool, members: Members) -> Arc<Decl> {
+        Arc::new(Builder { members }.build(schema, root, &Text::default()))
     }
 
     fn simple(kind: DeclKind, exposed: Type, elements_max: i64, bytes_min: i64) -> Decl {
@@ -193,12 +207,12 @@ impl Decl {
     }
 
     /// The declaration of a field or of the elements: `None` if there is none.
-    pub(crate) fn step(&self, name: Step<'_>) -> Option<&Decl> {
+    pub(crate) fn step(&self, name: DeclStep<'_>) -> Option<&Decl> {
         match (&self.kind, name) {
-            (DeclKind::List { item: Some(item), .. }, Step::Items) => Some(item),
-            (DeclKind::Map(value), Step::Items) => Some(value),
-            (DeclKind::Map(_), Step::Keys) => Some(&KEY),
-            (DeclKind::Object(object), Step::Field(name)) => {
+            (DeclKind::List { item: Some(item), .. }, DeclStep::Items) => Some(item),
+            (DeclKind::Map(value), DeclStep::Items) => Some(value),
+            (DeclKind::Map(_), DeclStep::Keys) => Some(&KEY),
+            (DeclKind::Object(object), DeclStep::Field(name)) => {
                 let field = object.escaped(name)?;
                 field.decl.exposed.as_ref().map(|_| &*field.decl)
             }
@@ -219,7 +233,7 @@ static KEY: Decl = Decl {
 
 /// A step on the way from the root declaration to another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step<'a> {
+pub(crate) enum DeclStep<'a> {
     Field(&'a str),
     Items,
     Keys,
@@ -249,28 +263,35 @@ pub(crate) fn is_embedded(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-embedded-resource")
 }
 
-fn build(schema: &Value, root: bool, path: &str) -> Decl {
-    let mut decl = build_kind(schema, root, path);
-    decl.nullable = flag(schema, "nullable");
-    decl.schema_type = Text::new(schema.str_at(&["type"]));
-    decl
+/// Builds declarations of schemas.
+struct Builder {
+    members: Members,
 }
 
-fn build_kind(schema: &Value, root: bool, path: &str) -> Decl {
-    let length = limit(schema, "maxLength");
-    if flag(schema, "x-kubernetes-int-or-string") {
-        let elements = length.map_or(REQUEST_BYTES_MAX - 2, |n| n.saturating_mul(4));
-        return Decl::simple(DeclKind::IntOrString, Type::Dyn, elements, 1);
+impl Builder {
+    fn build(&self, schema: &Value, root: bool, path: &str) -> Decl {
+        let mut decl = self.build_kind(schema, root, path);
+        decl.nullable = flag(schema, "nullable");
+        decl.schema_type = Text::new(schema.str_at(&["type"]));
+        decl
     }
-    match schema.str_at(&["type"]) {
-        "array" => list(schema, path),
-        "object" => object(schema, root, path),
-        "string" => string(schema, length),
-        "boolean" => Decl::simple(DeclKind::Bool, Type::Bool, 0, 4),
-        "number" => Decl::simple(DeclKind::Double, Type::Double, 0, 1),
-        "integer" => Decl::simple(DeclKind::Int, Type::Int, 0, 1),
-        _ if flag(schema, "x-kubernetes-preserve-unknown-fields") => hidden(DeclKind::Preserved),
-        _ => hidden(DeclKind::Untyped),
+
+    fn build_kind(&self, schema: &Value, root: bool, path: &str) -> Decl {
+        let length = limit(schema, "maxLength");
+        if flag(schema, "x-kubernetes-int-or-string") {
+            let elements = length.map_or(REQUEST_BYTES_MAX - 2, |n| n.saturating_mul(4));
+            return Decl::simple(DeclKind::IntOrString, Type::Dyn, elements, 1);
+        }
+        match schema.str_at(&["type"]) {
+            "array" => self.list(schema, path),
+            "object" => self.object(schema, root, path),
+            "string" => string(schema, length),
+            "boolean" => Decl::simple(DeclKind::Bool, Type::Bool, 0, 4),
+            "number" => Decl::simple(DeclKind::Double, Type::Double, 0, 1),
+            "integer" => Decl::simple(DeclKind::Int, Type::Int, 0, 1),
+            _ if flag(schema, "x-kubernetes-preserve-unknown-fields") => hidden(DeclKind::Preserved),
+            _ => hidden(DeclKind::Untyped),
+        }
     }
 }
 
@@ -297,48 +318,52 @@ fn string(schema: &Value, length: Option<i64>) -> Decl {
     }
 }
 
-fn list(schema: &Value, path: &str) -> Decl {
-    let kind = match schema.str_at(&["x-kubernetes-list-type"]) {
-        "set" => ListKind::Set,
-        "map" => {
-            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).unwrap_or_default();
-            ListKind::Map(keys.iter().filter_map(Value::as_str).map(Text::new).collect())
-        }
-        _ => ListKind::Atomic,
-    };
-    let Some(item) = items(schema) else { return hidden(DeclKind::List { item: None, kind }) };
-    let item = Arc::new(build(item, is_embedded(item), &format!("{path}.@idx")));
-    let elements = limit(schema, "maxItems").unwrap_or((REQUEST_BYTES_MAX - 2) / (item.bytes_min + 1));
-    let exposed = item.exposed.clone().map(Type::list);
-    let decl = Decl::simple(DeclKind::List { item: Some(item), kind }, Type::Dyn, elements, 2);
-    Decl { exposed, ..decl }
+impl Builder {
+    fn list(&self, schema: &Value, path: &str) -> Decl {
+        let kind = match schema.str_at(&["x-kubernetes-list-type"]) {
+            "set" => ListKind::Set(self.members),
+            "map" => {
+                let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).unwrap_or_default();
+                ListKind::Map(keys.iter().filter_map(Value::as_str).map(Text::new).collect())
+            }
+            _ => ListKind::Atomic,
+        };
+        let Some(item) = items(schema) else { return hidden(DeclKind::List { item: None, kind }) };
+        let item = Arc::new(self.build(item, is_embedded(item), &format!("{path}.@idx")));
+        let elements = limit(schema, "maxItems").unwrap_or((REQUEST_BYTES_MAX - 2) / (item.bytes_min + 1));
+        let exposed = item.exposed.clone().map(Type::list);
+        let decl = Decl::simple(DeclKind::List { item: Some(item), kind }, Type::Dyn, elements, 2);
+        Decl { exposed, ..decl }
+    }
 }
 
-fn object(schema: &Value, root: bool, path: &str) -> Decl {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    if let Some(value) = additional(schema) {
-        let value = Arc::new(build(value, is_embedded(value), &format!("{path}.@elem")));
-        let elements = limit(schema, "maxProperties").unwrap_or((REQUEST_BYTES_MAX - 2) / (value.bytes_min + 6));
-        let exposed = value.exposed.clone().map(|value| Type::map(Type::String, value));
-        return Decl { exposed, ..Decl::simple(DeclKind::Map(value), Type::Dyn, elements, 2) };
-    }
-    let required = schema.get("required").and_then(Value::as_array).unwrap_or_default();
-    let completed = if root { with_type_and_object_meta(properties) } else { None };
-    let has_properties = properties.is_some() || root;
-    let mut fields = vec![];
-    let mut bytes_min = 2;
-    for (name, property) in completed.as_ref().or(properties).into_iter().flat_map(machinery::Map::iter) {
-        let escaped = escape(name);
-        let below = format!("{path}.{}", escaped.as_ref().unwrap_or(name));
-        let decl = Arc::new(build(property, is_embedded(property), &below));
-        let is_required = required.iter().any(|r| r.as_str() == Some(name.as_str()));
-        if decl.exposed.is_some() && is_required && property.get("default").is_none() {
-            bytes_min += name.len() as i64 + decl.bytes_min + 4;
+impl Builder {
+    fn object(&self, schema: &Value, root: bool, path: &str) -> Decl {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        if let Some(value) = additional(schema) {
+            let value = Arc::new(self.build(value, is_embedded(value), &format!("{path}.@elem")));
+            let elements = limit(schema, "maxProperties").unwrap_or((REQUEST_BYTES_MAX - 2) / (value.bytes_min + 6));
+            let exposed = value.exposed.clone().map(|value| Type::map(Type::String, value));
+            return Decl { exposed, ..Decl::simple(DeclKind::Map(value), Type::Dyn, elements, 2) };
         }
-        fields.push(DeclField { name: name.clone(), escaped, decl });
+        let required = schema.get("required").and_then(Value::as_array).unwrap_or_default();
+        let completed = if root { with_type_and_object_meta(properties) } else { None };
+        let has_properties = properties.is_some() || root;
+        let mut fields = vec![];
+        let mut bytes_min = 2;
+        for (name, property) in completed.as_ref().or(properties).into_iter().flat_map(machinery::Map::iter) {
+            let escaped = escape(name);
+            let below = format!("{path}.{}", escaped.as_ref().unwrap_or(name));
+            let decl = Arc::new(self.build(property, is_embedded(property), &below));
+            let is_required = required.iter().any(|r| r.as_str() == Some(name.as_str()));
+            if decl.exposed.is_some() && is_required && property.get("default").is_none() {
+                bytes_min += name.len() as i64 + decl.bytes_min + 4;
+            }
+            fields.push(DeclField { name: name.clone(), escaped, decl });
+        }
+        let object = Arc::new(ObjectType { path: Text::new(path), fields, has_properties });
+        Decl::simple(DeclKind::Object(object.clone()), Type::Object(object), 0, bytes_min)
     }
-    let object = Arc::new(ObjectType { path: Text::new(path), fields, has_properties });
-    Decl::simple(DeclKind::Object(object.clone()), Type::Object(object), 0, bytes_min)
 }
 
 /// The properties with kind, apiVersion and metadata, unless all of them are typed already.

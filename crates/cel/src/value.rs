@@ -28,7 +28,7 @@ use semver::Version;
 pub use configuration::{Configuration, Foreign};
 pub use convert::from_json;
 pub(crate) use convert::untyped;
-pub(crate) use equal::{compare, equal, item_key, members, scalar_text};
+pub(crate) use equal::{compare, equal, item_key, member_text, members};
 pub use native::{misnamed, to_json};
 
 /// Why an evaluation failed. Displayed as cel-go displays it.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use server::{Audit, AuditMode, AuditPolicy, BatchOptions, LogOptions, Remote};
+use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions, Remote};
 
 use crate::kubeconfig;
 use crate::values::duration;
@@ -13,7 +13,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// When an audit event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum BackendMode {
     Blocking,
     Batch,
 }
@@ -30,7 +30,7 @@ pub struct AuditFlags {
 
     /// When an audit event is written: before its request continues (blocking), or soon after (batch).
     #[arg(long, value_enum, default_value = "blocking", help_heading = "Audit")]
-    audit_log_mode: Mode,
+    audit_log_mode: BackendMode,
 
     /// Size in megabytes at which the audit log is rotated; 0 for no limit.
     #[arg(long, value_name = "MB", default_value_t = 100, help_heading = "Audit")]
@@ -76,7 +76,7 @@ impl AuditFlags {
         if let Some(path) = &self.audit_log_path {
             let options = LogOptions {
                 path: path.clone(),
-                mode: if self.audit_log_mode == Mode::Batch { AuditMode::Batch } else { AuditMode::Blocking },
+                mode: if self.audit_log_mode == BackendMode::Batch { LogMode::Batch } else { LogMode::Blocking },
                 size_max: self.audit_log_maxsize << 20,
                 age_max: DAY * self.audit_log_maxage,
                 backups_max: self.audit_log_maxbackup,

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,8 +14,7 @@ use rcgen::{
     KeyUsagePurpose, SanType,
 };
 
-/// Days that certificates are good for: ten years, as the directory is theirs for life.
-const DAYS: i64 = 3650;
+use crate::limits;
 
 /// A certificate and its key, PEM.
 #[derive(Clone, Debug)]
@@ -87,9 +87,10 @@ fn params(common_name: &str, organization: Option<&str>) -> Result<CertificatePa
     }
     name.push(DnType::CommonName, common_name);
     params.distinguished_name = name;
-    let now = time::OffsetDateTime::now_utc();
-    params.not_before = now - time::Duration::hours(1);
-    params.not_after = now + time::Duration::days(DAYS);
+    let now = Duration::from_secs(base::clock::now_seconds().unsigned_abs());
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    params.not_before = epoch + now.saturating_sub(limits::CERTIFICATE_BEFORE);
+    params.not_after = epoch + now + limits::CERTIFICATE_LIFETIME;
     Ok(params)
 }
 

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use crate::flags::Etcd;
 
-pub use store_etcd::parse_id;
-
 /// Environment variable with the password of the etcd user, read when no password file is given.
 const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::encryption::EncryptionFlags;
-use crate::values::{durability, duration, renamed};
+use crate::values::{cluster_id, durability, duration, renamed};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
@@ -186,7 +186,7 @@ pub struct Etcd {
 
     /// Id of the etcd cluster, as in etcd's log; other clusters are refused [default: the cluster of the first start on the
     /// data directory].
-    #[arg(long, value_name = "HEX", value_parser = crate::etcd::parse_id, help_heading = "Storage")]
+    #[arg(long, value_name = "HEX", value_parser = cluster_id, help_heading = "Storage")]
     pub etcd_cluster_id: Option<u64>,
 
     /// CA bundle for the certificates of the etcd servers, PEM [default: the system's].

@@ -20,3 +20,7 @@ pub const REFUSED_NAMED: usize = 10;
 pub const FALLBACK_DESCRIPTORS: u64 = 1024;
 /// Time that threads have to end after the last response.
 pub const THREADS_END: Duration = Duration::from_secs(5);
+/// Lifetime of the certificates that the server makes for itself; kubeadm's CA.
+pub const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
+/// Time before now at which they begin to be valid: clocks of clients may be behind.
+pub const CERTIFICATE_BEFORE: Duration = Duration::from_secs(3600);

@@ -14,6 +14,12 @@ pub fn renamed(to: &'static str) -> impl Fn(&str) -> Result<String, String> + Cl
     move |value| Err(format!("the flag is called --{to}: --{to} {value}"))
 }
 
+/// Parses the id of an etcd cluster, as etcd's log has it.
+pub fn cluster_id(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text.trim(), 16)
+        .map_err(|_| format!("{:?} is no cluster id, which is up to 16 hexadecimal digits", text.trim()))
+}
+
 /// Parses a durability: `sync`, `interval=DURATION` or `none`.
 pub fn durability(text: &str) -> Result<store::Durability, String> {
     match text.split_once('=') {

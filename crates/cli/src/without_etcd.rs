@@ -18,10 +18,6 @@ pub struct Server<'a> {
     pub form: server::CustomForm,
 }
 
-pub fn parse_id(_text: &str) -> Result<u64, String> {
-    unavailable()
-}
-
 pub async fn latest(_flags: &Etcd) -> Result<store::Snapshot, String> {
     unavailable()
 }

@@ -126,12 +126,12 @@ fn parse(text: &str, is_request: bool) -> Result<Url, String> {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
-    if !url.scheme.is_empty() || !is_request && !rest.starts_with("///") {
-        if let Some(after) = rest.strip_prefix("//") {
-            let (authority, path) = after.split_at(after.find('/').unwrap_or(after.len()));
-            (url.user, url.host) = parse_authority(authority)?;
-            rest = path;
-        }
+    if (!url.scheme.is_empty() || !is_request && !rest.starts_with("///"))
+        && let Some(after) = rest.strip_prefix("//")
+    {
+        let (authority, path) = after.split_at(after.find('/').unwrap_or(after.len()));
+        (url.user, url.host) = parse_authority(authority)?;
+        rest = path;
     }
     url.path = escaped(rest)?;
     Ok(url)

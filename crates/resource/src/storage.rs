@@ -26,7 +26,7 @@ pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str, form: CustomForm) -
 }
 
 fn upstream_layout(prefix: &str, form: CustomForm) -> Layout {
-    Layout::new(Box::new(UpstreamKeys { prefix: format!("{prefix}/") })).then(Box::new(Form(form)))
+    Layout::new(Box::new(UpstreamKeys { prefix: format!("{prefix}/") })).then(Box::new(StorageForm(form)))
 }
 
 struct UpstreamKeys {
@@ -90,9 +90,9 @@ pub enum CustomForm {
 }
 
 /// Encodes and decodes values.
-struct Form(CustomForm);
+struct StorageForm(CustomForm);
 
-impl Form {
+impl StorageForm {
     /// Whether values under the key are written as CBOR.
     fn is_cbor(&self, place: &Place) -> bool {
         let Key { group, plural, .. } = &place.key;
@@ -114,7 +114,7 @@ fn decode(bytes: &[u8]) -> Result<Value, String> {
     machinery::value::decode(bytes).map_err(|error| format!("it is neither JSON nor protobuf ({error})"))
 }
 
-impl Transform for Form {
+impl Transform for StorageForm {
     fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
         if typed(place).is_some()
             && let Some(message) = protobuf::encode(&decode(&value)?)
@@ -221,7 +221,7 @@ mod tests {
     fn reads_node_ports_of_kube_apiserver() {
         let place = place("/registry/ranges/servicenodeports");
         let message = b"k8s\0\n\x15\n\x02v1\x12\x0fRangeAllocation\x12\x14\n\x02\n\0\x12\x0b30000-32767\x1a\x01\x02";
-        let opened = Form(CustomForm::Json).open(&place, Bytes::from_static(message)).unwrap();
+        let opened = StorageForm(CustomForm::Json).open(&place, Bytes::from_static(message)).unwrap();
         let want = json!({"apiVersion": "v1", "data": "Ag==", "kind": "RangeAllocation",
             "metadata": {"name": "servicenodeports"}, "range": "30000-32767"});
         assert_eq!(decode(&opened.value).unwrap(), want);
@@ -242,10 +242,10 @@ mod tests {
             let key = Key { group: built_in.group.into(), plural: built_in.plural.into(), path: path.into() };
             let place = upstream_layout("/registry", CustomForm::Json).place(&key);
             let stored = Bytes::from(built_in.to_stored(object).to_json());
-            let sealed = Form(CustomForm::Json).seal(&place, stored.clone()).unwrap();
+            let sealed = StorageForm(CustomForm::Json).seal(&place, stored.clone()).unwrap();
             assert!(sealed.starts_with(&protobuf::MAGIC), "{}", built_in.kind);
             assert_eq!(
-                Form(CustomForm::Json).open(&place, sealed),
+                StorageForm(CustomForm::Json).open(&place, sealed),
                 Ok(Opened { value: stored, stale: false }),
                 "{}",
                 built_in.kind
@@ -260,17 +260,17 @@ mod tests {
         let built_in = typed(&place).unwrap();
         let stored = built_in.to_stored(decode(stored.as_bytes()).unwrap()).to_json();
         assert!(stored.contains(r#""holderIdentity":"""#));
-        let sealed = Form(CustomForm::Json).seal(&place, stored.clone().into()).unwrap();
-        assert_eq!(Form(CustomForm::Json).open(&place, sealed).unwrap().value, stored);
+        let sealed = StorageForm(CustomForm::Json).seal(&place, stored.clone().into()).unwrap();
+        assert_eq!(StorageForm(CustomForm::Json).open(&place, sealed).unwrap().value, stored);
     }
 
     #[test]
     fn writes_custom_resources_as_lines_of_json() {
         let place = place("/registry/example.com/widgets/ns/n");
         let stored = Bytes::from(r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"n"}}"#);
-        let sealed = Form(CustomForm::Json).seal(&place, stored.clone()).unwrap();
+        let sealed = StorageForm(CustomForm::Json).seal(&place, stored.clone()).unwrap();
         assert_eq!(sealed, [&stored[..], b"\n"].concat());
-        assert_eq!(Form(CustomForm::Json).open(&place, sealed), Ok(Opened { value: stored, stale: false }));
+        assert_eq!(StorageForm(CustomForm::Json).open(&place, sealed), Ok(Opened { value: stored, stale: false }));
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         let map = place("/registry/configmaps/ns/n");
         let json =
             r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"n","namespace":"ns"},"data":{"a":"b"}}"#;
-        let opened = Form(CustomForm::Json).open(&map, Bytes::from(json)).unwrap();
+        let opened = StorageForm(CustomForm::Json).open(&map, Bytes::from(json)).unwrap();
         let found = machinery::value::decode(&opened.value).unwrap();
         assert_eq!((found.str_at(&["data", "a"]), opened.stale), ("b", true));
         let errors = [
@@ -286,7 +286,8 @@ mod tests {
             (&map, r#"{"kind":"Pod","apiVersion":"v1"}"#, "it is a v1 Pod and no v1 ConfigMap"),
         ];
         for (place, value, want) in errors {
-            let error = Form(CustomForm::Json).open(place, Bytes::copy_from_slice(value.as_bytes())).unwrap_err();
+            let error =
+                StorageForm(CustomForm::Json).open(place, Bytes::copy_from_slice(value.as_bytes())).unwrap_err();
             assert!(error.starts_with(want), "{error}");
         }
         let definition = place("/registry/apiextensions.k8s.io/customresourcedefinitions/as.b.c");
@@ -297,7 +298,7 @@ mod tests {
                 "versions": [{"name": "v1", "served": true, "storage": true}]
             }
         });
-        let opened = Form(CustomForm::Json).open(&definition, beta.to_json().into()).unwrap();
+        let opened = StorageForm(CustomForm::Json).open(&definition, beta.to_json().into()).unwrap();
         let found = machinery::value::decode(&opened.value).unwrap();
         assert_eq!(found.str_at(&["apiVersion"]), "apiextensions.k8s.io/v1");
         assert!(opened.stale);
@@ -311,7 +312,7 @@ mod tests {
         let text = Bytes::from(object.to_json());
         let long = json!({"apiVersion": "example.com/v1", "metadata": {"name": "n"},
             "spec": ((0..2000).map(Value::from).collect::<Value>())});
-        let (json, cbor) = (Form(CustomForm::Json), Form(CustomForm::Cbor));
+        let (json, cbor) = (StorageForm(CustomForm::Json), StorageForm(CustomForm::Cbor));
         let sealed = cbor.seal(&place, text.clone()).unwrap();
         assert!(sealed.starts_with(&cbor::SELF_DESCRIBED));
         assert_eq!(cbor.open(&place, sealed.clone()), Ok(Opened { value: text.clone(), stale: false }));

@@ -13,7 +13,7 @@ use crate::path::Path;
 
 /// One failed check. `name` is the dotted path relative to the validated value; junctor errors have none.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
+pub(crate) struct FailedCheck {
     kind: FieldErrorKind,
     name: Option<String>,
     value: String,
@@ -26,7 +26,7 @@ pub(crate) struct Failure {
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) release: Release,
-    failures: Vec<Failure>,
+    failures: Vec<FailedCheck>,
     /// Hashes of the errors that are kept.
     known: HashSet<u64>,
     /// Bytes of the errors that are kept here and around.
@@ -88,7 +88,7 @@ impl Report {
     }
 
     /// Adds an error, which is not even made if none is kept any more.
-    fn add(&mut self, path: &Path<'_>, failure: impl FnOnce(String) -> Failure) {
+    fn add(&mut self, path: &Path<'_>, failure: impl FnOnce(String) -> FailedCheck) {
         if self.bytes > PATHS_BYTES_MAX {
             self.found += 1;
         } else {
@@ -96,13 +96,13 @@ impl Report {
         }
     }
 
-    fn push(&mut self, failure: Failure) {
+    fn push(&mut self, failure: FailedCheck) {
         let bytes = failure.name.as_ref().map_or(0, String::len) + failure.value.len() + failure.detail.len();
         if self.bytes > PATHS_BYTES_MAX {
             self.found += 1;
         } else if self.known.insert(failure.hash()) {
             self.found += 1;
-            self.bytes += bytes + size_of::<Failure>();
+            self.bytes += bytes + size_of::<FailedCheck>();
             self.failures.push(failure);
         }
     }
@@ -122,20 +122,20 @@ impl Report {
     pub(crate) fn invalid_with(&mut self, path: &Path<'_>, value: String, detail: impl FnOnce(&str) -> String) {
         self.add(path, |name| {
             let detail = detail(&name);
-            Failure { kind: FieldErrorKind::Invalid, name: Some(name), value, detail }
+            FailedCheck { kind: FieldErrorKind::Invalid, name: Some(name), value, detail }
         });
     }
 
     pub(crate) fn wrong_type(&mut self, path: &Path<'_>, want: &str, got: &str) {
         self.add(path, |name| {
             let detail = format!("{name} in body must be of type {want}: {}", quote(got));
-            Failure { kind: FieldErrorKind::TypeInvalid, name: Some(name), value: quote(got), detail }
+            FailedCheck { kind: FieldErrorKind::TypeInvalid, name: Some(name), value: quote(got), detail }
         });
     }
 
     pub(crate) fn required(&mut self, path: &Path<'_>) {
         let kind = FieldErrorKind::Required;
-        self.add(path, |name| Failure { kind, name: Some(name), value: String::new(), detail: String::new() });
+        self.add(path, |name| FailedCheck { kind, name: Some(name), value: String::new(), detail: String::new() });
     }
 
     pub(crate) fn too_long(&mut self, path: &Path<'_>, max: i64) {
@@ -145,7 +145,7 @@ impl Report {
             _ => "value is too long".to_owned(),
         };
         let kind = FieldErrorKind::TooLong;
-        self.add(path, |name| Failure { kind, name: Some(name), value: String::new(), detail });
+        self.add(path, |name| FailedCheck { kind, name: Some(name), value: String::new(), detail });
     }
 
     pub(crate) fn too_many(&mut self, path: &Path<'_>, count: usize, max: i64) {
@@ -155,7 +155,7 @@ impl Report {
             _ => "has too many items".to_owned(),
         };
         let kind = FieldErrorKind::TooMany;
-        self.add(path, |name| Failure { kind, name: Some(name), value: count.to_string(), detail });
+        self.add(path, |name| FailedCheck { kind, name: Some(name), value: count.to_string(), detail });
     }
 
     pub(crate) fn not_supported(&mut self, path: &Path<'_>, value: &Value, supported: &[Value]) {
@@ -167,7 +167,7 @@ impl Report {
             let list: Vec<String> = supported.iter().map(text).collect();
             let detail = format!("supported values: {}", list.join(", "));
             // kube-apiserver cannot distinguish null from an absent value here
-            Failure { kind: FieldErrorKind::NotSupported, name: Some(name), value: shown(value), detail }
+            FailedCheck { kind: FieldErrorKind::NotSupported, name: Some(name), value: shown(value), detail }
         });
     }
 
@@ -175,7 +175,7 @@ impl Report {
     pub(crate) fn junctor(&mut self, path: &Path<'_>, problem: &str) {
         self.add(path, |name| {
             let detail = format!("{} {problem}", quote(&name));
-            Failure { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail }
+            FailedCheck { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail }
         });
     }
 
@@ -183,7 +183,7 @@ impl Report {
     pub(crate) fn out_of_range(&mut self, path: &Path<'_>, what: &str, range: &str) {
         self.add(path, |name| {
             let detail = format!("{what} must be of type {range} in {name}");
-            Failure { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail }
+            FailedCheck { kind: FieldErrorKind::Invalid, name: None, value: quote(""), detail }
         });
     }
 
@@ -193,7 +193,7 @@ impl Report {
     }
 }
 
-impl Failure {
+impl FailedCheck {
     /// A hash of the parts in which two errors differ.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -46,7 +46,7 @@ pub(crate) fn unsupported(schema: &Value) -> Option<String> {
 
 /// All violations, sorted by text.
 pub(crate) fn violations(schema: &Value, path: &FieldPath) -> Vec<FieldError> {
-    let mut walk = Walk { errors: vec![] };
+    let mut walk = StructuralWalk { errors: vec![] };
     walk.node(schema, Level::Root, path);
     walk.completeness_of_branches(schema, Some(schema), path, path);
     walk.errors.sort_by_key(ToString::to_string);
@@ -60,7 +60,7 @@ enum Level {
     Field,
 }
 
-struct Walk {
+struct StructuralWalk {
     errors: Vec<FieldError>,
 }
 
@@ -71,7 +71,7 @@ struct Pattern {
     first_all_of: bool,
 }
 
-impl Walk {
+impl StructuralWalk {
     fn forbid(&mut self, path: &FieldPath, detail: &str) {
         self.errors.push(FieldError::forbidden(path, detail));
     }

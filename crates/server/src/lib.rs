@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use access::admission::Admission;
 pub use access::admission::check_plugins;
-pub use access::audit::{Audit, BatchOptions, LogOptions, Mode as AuditMode, Policy as AuditPolicy};
+pub use access::audit::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 pub use access::authentication::{
-    AccountOptions, Accounts, Algorithm, Anonymous, Authentication, Configuration as AuthenticationConfiguration,
-    ProxyHeaders, ReviewVersion, StaticTokens, TokenReviewer,
+    AccountOptions, Accounts, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, ProxyHeaders,
+    ReviewVersion, StaticTokens, TokenReviewer,
 };
 use access::authorization;
 pub use access::authorization::{
-    AccessReviewer, Mode as AuthorizationMode, Remember, parse_configuration as parse_authorization,
+    AccessReviewer, AuthorizationMode, Remember, parse_configuration as parse_authorization,
 };
 use access::flow::Flow;
 use base::metrics::{METRICS, Reload};
@@ -238,7 +238,8 @@ impl Server {
         let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
         let edge = http::Edge::new(
             context,
-            (health.clone(), door.open.clone()),
+            health.clone(),
+            door.open.clone(),
             stop.subscribe(),
             config.request_timeout,
             config.inflight_max,

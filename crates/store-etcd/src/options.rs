@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity, Uri};
 
 use crate::limits;
 
@@ -51,7 +51,7 @@ impl Options {
     fn endpoint(&self, url: &str) -> Result<Endpoint, String> {
         let wrong = |why: &dyn std::fmt::Display| format!("etcd server {url:?}: {why}");
         let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| wrong(&error))?;
-        let encrypted = match endpoint.uri().scheme_str() {
+        let encrypted = match url.parse::<Uri>().ok().as_ref().and_then(Uri::scheme_str) {
             Some("https") => true,
             Some("http") => false,
             _ => return Err(wrong(&"wanted http://HOST:PORT or https://HOST:PORT")),

@@ -14,10 +14,10 @@ use super::Attributes;
 use crate::authorization;
 
 /// `authorizer`: checks for the user of the request.
-pub struct Authorizer<'a> {
+pub struct ExpressionAuthorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
-    answers: Mutex<ResponseCache>,
+    decisions: Mutex<ResponseCache>,
 }
 
 /// The authorization checks of the expressions about one write.
@@ -28,29 +28,29 @@ struct ResponseCache {
     open: Option<Check>,
 }
 
-impl std::fmt::Debug for Authorizer<'_> {
+impl std::fmt::Debug for ExpressionAuthorizer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "authorizer of {}", self.user.name)
     }
 }
 
-impl<'a> Authorizer<'a> {
-    pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> Authorizer<'a> {
-        Authorizer { authorizer, user: attributes.user, answers: Mutex::default() }
+impl<'a> ExpressionAuthorizer<'a> {
+    pub fn new(authorizer: &'a authorization::Authorizer, attributes: &Attributes<'a>) -> ExpressionAuthorizer<'a> {
+        ExpressionAuthorizer { authorizer, user: attributes.user, decisions: Mutex::default() }
     }
 
-    fn answers(&self) -> MutexGuard<'_, ResponseCache> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn decisions(&self) -> MutexGuard<'_, ResponseCache> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Evaluates again until all required decisions are known.
     pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
         loop {
             let done = deadline::long(&mut evaluate).await;
-            let Some(check) = self.answers().open.take() else { return done };
+            let Some(check) = self.decisions().open.take() else { return done };
             let who = self.who(&check);
             let decision = self.authorizer.decide(who.as_ref().unwrap_or(self.user), &asked(&check)).await;
-            self.answers().known.push((check, told(&decision)));
+            self.decisions().known.push((check, decision_of(&decision)));
         }
     }
 
@@ -60,8 +60,8 @@ impl<'a> Authorizer<'a> {
     }
 }
 
-fn asked(check: &Check) -> authorization::Attributes<'_> {
-    authorization::Attributes {
+fn asked(check: &Check) -> authorization::AccessAttributes<'_> {
+    authorization::AccessAttributes {
         verb: &check.verb,
         is_resource: check.path.is_empty(),
         group: &check.group,
@@ -71,15 +71,15 @@ fn asked(check: &Check) -> authorization::Attributes<'_> {
         namespace: &check.namespace,
         name: &check.name,
         path: &check.path,
-        ..authorization::Attributes::default()
+        ..authorization::AccessAttributes::default()
     }
 }
 
-fn told(decision: &authorization::Decision) -> Decision {
+fn decision_of(decision: &authorization::Decision) -> Decision {
     Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
 }
 
-impl Supply for Authorizer<'_> {
+impl Supply for ExpressionAuthorizer<'_> {
     fn value(&self) -> Val<'_> {
         Authorization::of(self)
     }
@@ -87,7 +87,7 @@ impl Supply for Authorizer<'_> {
 
 /// `authorizer.requestResource`: the resource of the write.
 pub struct RequestResource<'a> {
-    pub authorizer: Arc<Authorizer<'a>>,
+    pub authorizer: Arc<ExpressionAuthorizer<'a>>,
     pub attributes: &'a Attributes<'a>,
 }
 
@@ -111,18 +111,18 @@ impl Supply for RequestResource<'_> {
     }
 }
 
-impl cel::Authorizer for Authorizer<'_> {
+impl cel::Authorizer for ExpressionAuthorizer<'_> {
     fn decide(&self, check: &Check) -> Decision {
         let who = self.who(check);
         if let Some(decision) = self.authorizer.decide_at_once(who.as_ref().unwrap_or(self.user), &asked(check)) {
-            return told(&decision);
+            return decision_of(&decision);
         }
-        let mut answers = self.answers();
-        if let Some((_, decision)) = answers.known.iter().find(|(known, _)| known == check) {
+        let mut decisions = self.decisions();
+        if let Some((_, decision)) = decisions.known.iter().find(|(known, _)| known == check) {
             return decision.clone();
         }
         // the result of this evaluation is discarded
-        answers.open.get_or_insert_with(|| check.clone());
+        decisions.open.get_or_insert_with(|| check.clone());
         Decision::default()
     }
 }

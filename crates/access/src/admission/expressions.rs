@@ -8,7 +8,7 @@ use machinery::{Status, Text, Value};
 use objects::Stored;
 use resource::Version;
 
-use super::authorizer::{Authorizer, RequestResource};
+use super::authorizer::{ExpressionAuthorizer, RequestResource};
 use super::{Attributes, World};
 use crate::limits;
 
@@ -47,8 +47,8 @@ impl Expression {
             return Err(Failed::All(why.to_owned()));
         };
         budget.0 = left;
-        let told = |error| Failed::One(format!("expression '{}' resulted in error: {error}", self.text));
-        outcome.result.map_err(told)
+        let failed = |error| Failed::One(format!("expression '{}' resulted in error: {error}", self.text));
+        outcome.result.map_err(failed)
     }
 
     /// Gives a variable the value of the expression.
@@ -148,24 +148,24 @@ impl Supply for RequestObject<'_> {
 }
 
 /// The variables of a write for expressions.
-pub struct Subject<'a> {
+pub struct WriteVariables<'a> {
     shown: &'a Shown<'a>,
     namespace: NamespaceObject<'a>,
     request: RequestObject<'a>,
-    authorizer: Arc<Authorizer<'a>>,
+    authorizer: Arc<ExpressionAuthorizer<'a>>,
     request_resource: RequestResource<'a>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> WriteVariables<'a> {
     pub fn new(
         world: &'a World<'a>,
         attributes: &'a Attributes<'a>,
         version: &'a Version,
         shown: &'a Shown<'a>,
-    ) -> Subject<'a> {
-        let authorizer = Arc::new(Authorizer::new(world.authorizer, attributes));
+    ) -> WriteVariables<'a> {
+        let authorizer = Arc::new(ExpressionAuthorizer::new(world.authorizer, attributes));
         let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
-        Subject {
+        WriteVariables {
             shown,
             namespace: NamespaceObject { world, name, made: OnceLock::new() },
             request: RequestObject { attributes, version, made: OnceLock::new() },

@@ -1,7 +1,7 @@
 //! Matching of writes by webhooks and policies.
 
 use machinery::selector::LabelSelector;
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 use resource::Version;
 
 use super::attributes::Attributes;
@@ -9,7 +9,7 @@ use super::{GROUP, World};
 
 /// One of `resourceRules`, `excludeResourceRules` or of a webhook's `rules`.
 #[derive(Debug)]
-struct Rule {
+struct MatchRule {
     operations: Vec<Text>,
     groups: Vec<Text>,
     versions: Vec<Text>,
@@ -21,8 +21,8 @@ struct Rule {
 /// `MatchResources`, or the corresponding fields of a webhook.
 #[derive(Debug, Default)]
 pub struct Matching {
-    rules: Vec<Rule>,
-    excluded: Vec<Rule>,
+    rules: Vec<MatchRule>,
+    excluded: Vec<MatchRule>,
     /// `matchPolicy: Equivalent`: a rule matches all versions of its resources.
     equivalent: bool,
     namespaces: LabelSelector,
@@ -40,9 +40,9 @@ fn holds(wanted: &[Text], found: &str) -> bool {
     wanted.iter().any(|text| text == "*" || text == found)
 }
 
-impl Rule {
-    fn all(value: &Value, key: &str) -> Vec<Rule> {
-        let rule = |rule: &Value| Rule {
+impl MatchRule {
+    fn all(value: &Value, key: &str) -> Vec<MatchRule> {
+        let rule = |rule: &Value| MatchRule {
             operations: texts(rule, "operations"),
             groups: texts(rule, "apiGroups"),
             versions: texts(rule, "apiVersions"),
@@ -87,8 +87,8 @@ impl Matching {
     /// Reads the `MatchResources` of a policy or binding.
     pub fn of_resources(resources: &Value) -> Matching {
         Matching {
-            rules: Rule::all(resources, "resourceRules"),
-            excluded: Rule::all(resources, "excludeResourceRules"),
+            rules: MatchRule::all(resources, "resourceRules"),
+            excluded: MatchRule::all(resources, "excludeResourceRules"),
             equivalent: resources.str_at(&["matchPolicy"]) == "Equivalent",
             namespaces: selector(resources, "namespaceSelector"),
             objects: selector(resources, "objectSelector"),
@@ -99,7 +99,7 @@ impl Matching {
     /// Reads the rules and selectors of a webhook.
     pub fn of_webhook(webhook: &Value) -> Matching {
         let matching = Matching::of_resources(webhook);
-        Matching { rules: Rule::all(webhook, "rules"), excluded: vec![], all_without_rules: false, ..matching }
+        Matching { rules: MatchRule::all(webhook, "rules"), excluded: vec![], all_without_rules: false, ..matching }
     }
 
     /// Whether a write matches in any version.
@@ -145,13 +145,13 @@ impl Matching {
 }
 
 /// The version of the request if a rule has it, else the first other version that a rule has.
-fn version_of<'a>(rules: &[Rule], equivalent: bool, attributes: &Attributes<'a>) -> Option<&'a Version> {
+fn version_of<'a>(rules: &[MatchRule], equivalent: bool, attributes: &Attributes<'a>) -> Option<&'a Version> {
     if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
         return Some(attributes.version);
     }
     let resource = attributes.resource;
     let others = || resource.versions.iter().filter(|v| v.served && v.name != attributes.version.name);
-    let found = |rule: &Rule| others().find(|version| rule.matches(attributes, version));
+    let found = |rule: &MatchRule| others().find(|version| rule.matches(attributes, version));
     rules.iter().filter(|_| equivalent).find_map(found).map(|version| &**version)
 }
 
@@ -160,7 +160,7 @@ pub fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
     attributes.resource.is_review()
 }
 
-/// Resources that webhooks and policies do not see: their own configuration.
+/// Resources that webhooks and policies do not see: their own configuration, and reviews since 1.37.
 pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
     const EXEMPT: [&str; 6] = [
         "mutatingadmissionpolicies",
@@ -170,5 +170,6 @@ pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
         "validatingadmissionpolicybindings",
         "validatingwebhookconfigurations",
     ];
-    attributes.group() == GROUP && EXEMPT.contains(&attributes.plural().as_str())
+    let configuration = attributes.group() == GROUP && EXEMPT.contains(&attributes.plural().as_str());
+    configuration || attributes.resource.release >= Release::V1_37 && is_exempt_from_policies(attributes)
 }

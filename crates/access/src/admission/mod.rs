@@ -121,7 +121,7 @@ impl Admission {
         let policies = (by_policies && self.runs("MutatingAdmissionPolicy")).then_some(&self.policies);
         let webhooks = self.runs("MutatingAdmissionWebhook").then_some(&self.webhooks);
         let all = Step::begin(None, "admit", attributes.operation);
-        all.end(mutation::mutate((policies, webhooks), world, attributes, object).await)
+        all.end(mutation::mutate(policies, webhooks, world, attributes, object).await)
     }
 
     /// Validating admission. Runs after validation.

@@ -5,7 +5,7 @@ use machinery::{Status, Value};
 use super::measure::Step;
 use super::policies::{Policies, PolicyKey};
 use super::reinvocation::{Reinvocation, Round};
-use super::webhooks::Webhooks;
+use super::webhooks::{Place, Webhooks};
 use super::{Attributes, World, patched};
 
 /// The mutating plugins of one write.
@@ -18,7 +18,8 @@ struct Chain<'a> {
 
 /// The object after all mutations.
 pub async fn mutate(
-    (policies, webhooks): (Option<&Policies>, Option<&Webhooks>),
+    policies: Option<&Policies>,
+    webhooks: Option<&Webhooks>,
     world: &World<'_>,
     attributes: &Attributes<'_>,
     object: Option<Value>,
@@ -53,7 +54,7 @@ impl Chain<'_> {
             if both {
                 state.begin(round, object.as_ref());
             }
-            object = step.end(policies.mutate(world, attributes, object, (round, state)).await)?;
+            object = step.end(policies.mutate(world, attributes, object, round, state).await)?;
             if both {
                 state.left.clone_from(&object);
             }
@@ -64,7 +65,7 @@ impl Chain<'_> {
             if both {
                 state.begin(round, object.as_ref());
             }
-            object = step.end(ask(webhooks, world, attributes, object, (round, state)).await)?;
+            object = step.end(ask(webhooks, world, attributes, object, round, state).await)?;
             if both {
                 state.left.clone_from(&object);
             }
@@ -79,7 +80,8 @@ async fn ask(
     world: &World<'_>,
     attributes: &Attributes<'_>,
     mut object: Option<Value>,
-    (round, state): (&mut Round, &mut Reinvocation<usize>),
+    round: &mut Round,
+    state: &mut Reinvocation<usize>,
 ) -> Result<Option<Value>, Status> {
     let configurations = webhooks.mutating();
     let mut was_changed = false;
@@ -88,7 +90,9 @@ async fn ask(
             continue;
         }
         let attributes = Attributes { object: object.as_ref(), ..*attributes };
-        if let Some(changed) = webhooks.mutate_by(world, hook, &attributes, (round.number, i)).await? {
+        if let Some(changed) =
+            webhooks.mutate_by(world, hook, &attributes, Place { round: round.number, index: i }).await?
+        {
             object = Some(changed);
             was_changed = true;
             state.changed(round);

@@ -61,7 +61,7 @@ impl Stage {
 
 /// The request, its user and its source addresses.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct AuditedRequest<'a> {
     pub id: &'a str,
     /// Path and query, as received.
     pub uri: &'a str,
@@ -71,10 +71,10 @@ pub struct Subject<'a> {
     pub sources: &'a [IpAddr],
 }
 
-impl<'a> Subject<'a> {
+impl<'a> AuditedRequest<'a> {
     #[cfg(test)]
-    pub fn test(user: &'a User, info: &'a RequestInfo) -> Subject<'a> {
-        Subject { id: "id", uri: &info.path, info, user, agent: "", sources: &[] }
+    pub fn test(user: &'a User, info: &'a RequestInfo) -> AuditedRequest<'a> {
+        AuditedRequest { id: "id", uri: &info.path, info, user, agent: "", sources: &[] }
     }
 }
 
@@ -119,7 +119,7 @@ impl Layer {
 }
 
 impl Record {
-    pub fn new(subject: &Subject<'_>, level: Level, received_micros: i64) -> Record {
+    pub fn new(subject: &AuditedRequest<'_>, level: Level, received_micros: i64) -> Record {
         let info = subject.info;
         let verb = match info.is_resource {
             true => info.verb.as_str().to_owned(),
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn slow_requests_are_annotated_with_latencies() {
         let (user, info) = (User::default(), RequestInfo::parse(&http::Method::GET, "/x", ""));
-        let mut record = Record::new(&Subject::test(&user, &info), Level::Metadata, 1_000_000);
+        let mut record = Record::new(&AuditedRequest::test(&user, &info), Level::Metadata, 1_000_000);
         record.took(Layer::MutatingWebhooks, Duration::from_millis(200));
         record.took(Layer::MutatingWebhooks, Duration::from_millis(250));
         record.took(Layer::ValidatingWebhooks, Duration::from_micros(1500));
@@ -297,7 +297,8 @@ mod tests {
         let user = User { name: "ann".into(), groups: vec!["g".into()], ..User::default() };
         let info = RequestInfo::parse(&http::Method::POST, "/apis/g.io/v1/namespaces/n/boats", "dryRun=All");
         let sources = ["10.0.0.1".parse().unwrap()];
-        let subject = Subject { id: "i", uri: "/x?y", info: &info, user: &user, agent: "a/1", sources: &sources };
+        let subject =
+            AuditedRequest { id: "i", uri: "/x?y", info: &info, user: &user, agent: "a/1", sources: &sources };
         let mut record = Record::new(&subject, Level::Request, 1_000_000);
         let object = json!({"metadata": {"name": "b", "namespace": "n"}});
         record.refer(&object);

@@ -14,7 +14,7 @@ use crate::limits;
 
 /// When an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum LogMode {
     /// Before the request continues.
     Blocking,
     /// Asynchronously; events are dropped when the queue is full.
@@ -26,7 +26,7 @@ pub enum Mode {
 pub struct LogOptions {
     /// `-` for stdout.
     pub path: PathBuf,
-    pub mode: Mode,
+    pub mode: LogMode,
     /// Maximum size of a file, in bytes.
     pub size_max: u64,
     /// Age at which rotated files are removed.
@@ -37,7 +37,7 @@ pub struct LogOptions {
     pub compress: bool,
 }
 
-enum Entry {
+enum LogEntry {
     Line(Vec<u8>),
     Flush(oneshot::Sender<()>),
 }
@@ -45,21 +45,21 @@ enum Entry {
 /// Writer of the audit log.
 pub struct Log {
     file: Arc<Mutex<Rotating>>,
-    queue: Option<Queue>,
+    queue: Option<LogQueue>,
 }
 
 /// The queue of lines, and its receiver until the writer is started.
-struct Queue {
-    sender: mpsc::Sender<Entry>,
-    receiver: Mutex<Option<mpsc::Receiver<Entry>>>,
+struct LogQueue {
+    sender: mpsc::Sender<LogEntry>,
+    receiver: Mutex<Option<mpsc::Receiver<LogEntry>>>,
 }
 
 impl Log {
     pub fn open(options: LogOptions) -> Result<Log, String> {
-        let queue = (options.mode == Mode::Batch).then(|| mpsc::channel(limits::AUDIT_BUFFER_EVENTS));
+        let queue = (options.mode == LogMode::Batch).then(|| mpsc::channel(limits::AUDIT_BUFFER_EVENTS));
         let failed = |error: io::Error| format!("cannot write {}: {error}", options.path.display());
         let file = Arc::new(Mutex::new(Rotating::open(options.clone()).map_err(failed)?));
-        let queue = queue.map(|(sender, receiver)| Queue { sender, receiver: Mutex::new(Some(receiver)) });
+        let queue = queue.map(|(sender, receiver)| LogQueue { sender, receiver: Mutex::new(Some(receiver)) });
         Ok(Log { file, queue })
     }
 
@@ -71,8 +71,8 @@ impl Log {
         task::spawn("audit log", async move {
             while let Some(entry) = receiver.recv().await {
                 match entry {
-                    Entry::Line(line) => write(&file, &line),
-                    Entry::Flush(done) => drop(done.send(())),
+                    LogEntry::Line(line) => write(&file, &line),
+                    LogEntry::Flush(done) => drop(done.send(())),
                 }
             }
         });
@@ -81,7 +81,7 @@ impl Log {
     pub fn write(&self, line: &[u8]) {
         match &self.queue {
             None => write(&self.file, line),
-            Some(queue) if queue.sender.try_send(Entry::Line(line.to_vec())).is_err() => {
+            Some(queue) if queue.sender.try_send(LogEntry::Line(line.to_vec())).is_err() => {
                 lost("log", &"the queue is full")
             }
             Some(_) => {}
@@ -91,7 +91,7 @@ impl Log {
     pub async fn flush(&self) {
         if let Some(queue) = &self.queue {
             let (done, flushed) = oneshot::channel();
-            if queue.sender.send(Entry::Flush(done)).await.is_ok() {
+            if queue.sender.send(LogEntry::Flush(done)).await.is_ok() {
                 let _ = flushed.await;
             }
         }
@@ -253,7 +253,7 @@ mod tests {
         let (directory, away) = (parent.join("logs"), parent.join("away"));
         let options = LogOptions {
             path: directory.join("audit.log"),
-            mode: Mode::Blocking,
+            mode: LogMode::Blocking,
             size_max: 25,
             age_max: Duration::ZERO,
             backups_max: 0,
@@ -287,7 +287,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("pintle-audit-{}", std::process::id()));
         let options = LogOptions {
             path: directory.join("audit.log"),
-            mode: Mode::Blocking,
+            mode: LogMode::Blocking,
             size_max: 25,
             age_max: Duration::ZERO,
             backups_max: 2,

@@ -18,10 +18,10 @@ use base::request::User;
 use base::webhook::Remote;
 use machinery::{Text, Value};
 
-pub use event::{Layer, Level, Subject};
+pub use event::{AuditedRequest, Layer, Level};
 use event::{Record, Stage};
-pub use log::{LogOptions, Mode};
-pub use policy::Policy;
+pub use log::{LogMode, LogOptions};
+pub use policy::AuditPolicy;
 pub use webhook::BatchOptions;
 
 /// A backend that receives events.
@@ -33,12 +33,12 @@ enum Sink {
 /// The policy and the backends. Nothing is recorded without both.
 #[derive(Default)]
 pub struct Audit {
-    policy: Policy,
+    policy: AuditPolicy,
     sinks: Vec<Sink>,
 }
 
 impl Audit {
-    pub fn new(policy: Policy) -> Audit {
+    pub fn new(policy: AuditPolicy) -> Audit {
         Audit { policy, sinks: vec![] }
     }
 
@@ -69,7 +69,7 @@ impl Audit {
     }
 
     /// Creates the audit context of a request; `None` if the policy does not record it.
-    pub fn begin(self: &Arc<Audit>, subject: Subject<'_>, received_micros: i64) -> Option<Arc<AuditContext>> {
+    pub fn begin(self: &Arc<Audit>, subject: AuditedRequest<'_>, received_micros: i64) -> Option<Arc<AuditContext>> {
         let (level, rule) = self.policy.of(&subject);
         METRICS.audit_level.get_or_create(&AuditLevel { level: level.as_str() }).inc();
         if level == Level::None {

@@ -3,7 +3,7 @@
 use base::request::{RequestInfo, User};
 use machinery::{Text, Value};
 
-use super::event::{Level, Stage, Subject};
+use super::event::{AuditedRequest, Level, Stage};
 
 /// A set of stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ struct Resources {
 
 /// A rule; empty fields match everything.
 #[derive(Debug, Default)]
-struct Rule {
+struct AuditRule {
     level: Level,
     users: Vec<Text>,
     groups: Vec<Text>,
@@ -48,8 +48,8 @@ struct Rule {
 
 /// The rules, in order: the first match decides.
 #[derive(Debug, Default)]
-pub struct Policy {
-    rules: Vec<Rule>,
+pub struct AuditPolicy {
+    rules: Vec<AuditRule>,
     omitted: Stages,
     omits_managed_fields: bool,
 }
@@ -66,9 +66,9 @@ fn stages(value: &Value, path: &str) -> Result<Stages, String> {
     })
 }
 
-impl Policy {
+impl AuditPolicy {
     /// Reads a decoded audit.k8s.io/v1 Policy. The error is one line that names the field.
-    pub fn parse(value: &Value) -> Result<Policy, String> {
+    pub fn parse(value: &Value) -> Result<AuditPolicy, String> {
         let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
         if (version, kind) != ("audit.k8s.io/v1", "Policy") {
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));
@@ -77,15 +77,15 @@ impl Policy {
         if rules.is_empty() {
             return Err("loaded illegal policy with 0 rules".to_owned());
         }
-        Ok(Policy {
-            rules: rules.iter().enumerate().map(|(i, rule)| Rule::parse(rule, i)).collect::<Result<_, _>>()?,
+        Ok(AuditPolicy {
+            rules: rules.iter().enumerate().map(|(i, rule)| AuditRule::parse(rule, i)).collect::<Result<_, _>>()?,
             omitted: stages(value, "")?,
             omits_managed_fields: value.get("omitManagedFields").and_then(Value::as_bool).unwrap_or_default(),
         })
     }
 
     /// The level of a request, and the index of the rule that decided.
-    pub fn of(&self, subject: &Subject<'_>) -> (Level, Option<usize>) {
+    pub fn of(&self, subject: &AuditedRequest<'_>) -> (Level, Option<usize>) {
         let found = self.rules.iter().position(|rule| rule.matches(subject.user, subject.info));
         (found.and_then(|at| self.rules.get(at)).map_or(Level::None, |rule| rule.level), found)
     }
@@ -100,8 +100,8 @@ impl Policy {
     }
 }
 
-impl Rule {
-    fn parse(value: &Value, index: usize) -> Result<Rule, String> {
+impl AuditRule {
+    fn parse(value: &Value, index: usize) -> Result<AuditRule, String> {
         let level = value.str_at(&["level"]);
         let level = match level {
             "" => return Err(format!("rules[{index}].level: Required value")),
@@ -114,7 +114,7 @@ impl Rule {
             resources: texts(value, "resources"),
             names: texts(value, "resourceNames"),
         };
-        let rule = Rule {
+        let rule = AuditRule {
             level,
             users: texts(value, "users"),
             groups: texts(value, "userGroups"),
@@ -191,10 +191,10 @@ mod tests {
     use super::*;
     use machinery::json;
 
-    fn policy(rules: Value) -> Result<Policy, String> {
+    fn policy(rules: Value) -> Result<AuditPolicy, String> {
         let mut value = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"]});
         value.set_at(&["rules"], rules);
-        Policy::parse(&value)
+        AuditPolicy::parse(&value)
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let level = |name: &'static str, method: http::Method, path: &str, query: &str| {
             let user = User { name: name.into(), groups: vec![name.into()], ..User::default() };
             let info = RequestInfo::parse(&method, path, query);
-            policy.of(&Subject::test(&user, &info)).0
+            policy.of(&AuditedRequest::test(&user, &info)).0
         };
         use http::Method as M;
         for (name, method, path, query, wanted) in [
@@ -248,6 +248,6 @@ mod tests {
             let error = policy(rules).unwrap_err();
             assert!(error.starts_with(wanted), "{error}");
         }
-        assert!(Policy::parse(&json!({"apiVersion": "v1", "kind": "Policy"})).is_err());
+        assert!(AuditPolicy::parse(&json!({"apiVersion": "v1", "kind": "Policy"})).is_err());
     }
 }

@@ -19,7 +19,7 @@ pub struct BatchOptions {
     pub buffer: usize,
 }
 
-enum Entry {
+enum BatchEntry {
     Event(Value),
     Flush(oneshot::Sender<()>),
 }
@@ -28,8 +28,8 @@ enum Entry {
 pub struct Webhook {
     remote: Arc<Remote>,
     options: BatchOptions,
-    queue: mpsc::Sender<Entry>,
-    receiver: Mutex<Option<mpsc::Receiver<Entry>>>,
+    queue: mpsc::Sender<BatchEntry>,
+    receiver: Mutex<Option<mpsc::Receiver<BatchEntry>>>,
 }
 
 impl Webhook {
@@ -46,20 +46,20 @@ impl Webhook {
     }
 
     pub fn send(&self, event: Value) {
-        if self.queue.try_send(Entry::Event(event)).is_err() {
+        if self.queue.try_send(BatchEntry::Event(event)).is_err() {
             lost("webhook", &"the queue is full");
         }
     }
 
     pub async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
-        if self.queue.send(Entry::Flush(done)).await.is_ok() {
+        if self.queue.send(BatchEntry::Flush(done)).await.is_ok() {
             let _ = flushed.await;
         }
     }
 }
 
-async fn run(remote: Arc<Remote>, options: BatchOptions, mut queue: mpsc::Receiver<Entry>) {
+async fn run(remote: Arc<Remote>, options: BatchOptions, mut queue: mpsc::Receiver<BatchEntry>) {
     while let Some(first) = queue.recv().await {
         let (mut batch, mut flushed) = (vec![], None);
         let mut next = Some(first);
@@ -67,8 +67,8 @@ async fn run(remote: Arc<Remote>, options: BatchOptions, mut queue: mpsc::Receiv
         tokio::pin!(wait);
         while let Some(entry) = next.take() {
             match entry {
-                Entry::Event(event) => batch.push(event),
-                Entry::Flush(done) => flushed = Some(done),
+                BatchEntry::Event(event) => batch.push(event),
+                BatchEntry::Flush(done) => flushed = Some(done),
             }
             if flushed.is_none() && batch.len() < options.size_max {
                 next = tokio::select! {

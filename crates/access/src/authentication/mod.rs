@@ -22,7 +22,7 @@ use objects::Objects;
 pub use self::certificate::{ClientCertificate, Verified};
 
 pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED};
-pub use issuers::{Anonymous, Configuration};
+pub use issuers::{Anonymous, AuthenticationConfiguration};
 pub use jose::Algorithm;
 pub use proxy::ProxyHeaders;
 pub use review::{TokenReviewer, Version as ReviewVersion};
@@ -106,7 +106,11 @@ impl Authentication {
     }
 
     /// Takes the issuers of a new configuration; what it says of requests without credentials has to stay as it is.
-    pub fn reconfigure(&self, configuration: Configuration, before: &Option<Anonymous>) -> Result<(), String> {
+    pub fn reconfigure(
+        &self,
+        configuration: AuthenticationConfiguration,
+        before: &Option<Anonymous>,
+    ) -> Result<(), String> {
         if configuration.anonymous != *before {
             return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
         }

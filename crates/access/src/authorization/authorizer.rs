@@ -9,25 +9,25 @@ use machinery::Release;
 
 use super::decision::Words;
 use super::webhook::AccessReviewer;
-use super::{Attributes, Decision, Rbac, Rule};
+use super::{AccessAttributes, Decision, PolicyRule, Rbac};
 
 /// One authorizer (`--authorization-mode`).
 #[derive(Debug)]
-pub enum Mode {
+pub enum AuthorizationMode {
     AlwaysAllow,
     AlwaysDeny,
     Rbac,
     Webhook(Box<AccessReviewer>),
 }
 
-impl Mode {
+impl AuthorizationMode {
     /// The name in the configuration of authorizers: for flags, the mode in lower case.
     pub(super) fn name(&self) -> &str {
         match self {
-            Mode::AlwaysAllow => "alwaysallow",
-            Mode::AlwaysDeny => "alwaysdeny",
-            Mode::Rbac => "rbac",
-            Mode::Webhook(reviewer) => reviewer.name(),
+            AuthorizationMode::AlwaysAllow => "alwaysallow",
+            AuthorizationMode::AlwaysDeny => "alwaysdeny",
+            AuthorizationMode::Rbac => "rbac",
+            AuthorizationMode::Webhook(reviewer) => reviewer.name(),
         }
     }
 }
@@ -35,17 +35,17 @@ impl Mode {
 /// The chain. Members of `system:masters` are allowed before any authorizer is asked.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
-    modes: ArcSwap<Vec<Mode>>,
+    modes: ArcSwap<Vec<AuthorizationMode>>,
     release: Release,
 }
 
 impl Authorizer {
-    pub fn new(rbac: Arc<Rbac>, modes: Vec<Mode>, release: Release) -> Authorizer {
+    pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>, release: Release) -> Authorizer {
         Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }
     }
 
     /// Replaces the authorizers.
-    pub fn set_modes(&self, modes: Vec<Mode>) {
+    pub fn set_modes(&self, modes: Vec<AuthorizationMode>) {
         self.modes.store(Arc::new(modes));
     }
 
@@ -54,17 +54,17 @@ impl Authorizer {
     }
 
     /// Decides about a request of a user.
-    pub async fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+    pub async fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
         if user.in_group(User::MASTERS) {
             return Decision::Master;
         }
         let mut words = Words::default();
         for mode in self.modes.load_full().iter() {
             let decision = match mode {
-                Mode::AlwaysAllow => Decision::AllowedFor(String::new()),
-                Mode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
-                Mode::Rbac => self.rbac.decide(user, asked),
-                Mode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
+                AuthorizationMode::AlwaysAllow => Decision::AllowedFor(String::new()),
+                AuthorizationMode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
+                AuthorizationMode::Rbac => self.rbac.decide(user, asked),
+                AuthorizationMode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
             };
             match decision {
                 Decision::NoOpinion(said) => {
@@ -77,8 +77,8 @@ impl Authorizer {
     }
 
     /// Decides without waiting; `None` if an authorizer has to be awaited.
-    pub fn decide_at_once(&self, user: &User, asked: &Attributes<'_>) -> Option<Decision> {
-        let asks_outside = self.modes.load().iter().any(|mode| matches!(mode, Mode::Webhook(_)));
+    pub fn decide_at_once(&self, user: &User, asked: &AccessAttributes<'_>) -> Option<Decision> {
+        let asks_outside = self.modes.load().iter().any(|mode| matches!(mode, AuthorizationMode::Webhook(_)));
         if asks_outside && !user.in_group(User::MASTERS) {
             return None;
         }
@@ -86,18 +86,18 @@ impl Authorizer {
     }
 
     /// The rules of a user in a namespace, the errors of their resolution, and whether they are incomplete.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>, bool) {
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>, bool) {
         let (mut rules, mut errors, mut incomplete) = (vec![], vec![], false);
         for mode in self.modes.load().iter() {
             match mode {
-                Mode::AlwaysAllow => rules.extend(Rule::all()),
-                Mode::AlwaysDeny => {}
-                Mode::Rbac => {
+                AuthorizationMode::AlwaysAllow => rules.extend(PolicyRule::all()),
+                AuthorizationMode::AlwaysDeny => {}
+                AuthorizationMode::Rbac => {
                     let (found, failed) = self.rbac.rules_of(user, namespace);
                     rules.extend(found);
                     errors.extend(failed.iter().map(ToString::to_string));
                 }
-                Mode::Webhook(_) => {
+                AuthorizationMode::Webhook(_) => {
                     incomplete = true;
                     errors.push("webhook authorizer does not support user rule resolution".to_owned());
                 }

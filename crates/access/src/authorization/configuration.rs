@@ -8,7 +8,7 @@ use base::wording;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value, names};
 
-use super::authorizer::Mode;
+use super::authorizer::AuthorizationMode;
 use super::conditions::Condition;
 use super::webhook::{AccessReviewer, Remember};
 use crate::authentication::ReviewVersion;
@@ -21,13 +21,13 @@ const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
 pub type Connect<'a> = &'a dyn Fn(&Path) -> Result<Remote, String>;
 
 /// The authorizers of a decoded AuthorizationConfiguration, in order. The error is one line.
-pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<Mode>, String> {
+pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<AuthorizationMode>, String> {
     let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
     let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
     if !known || kind != "AuthorizationConfiguration" {
         return Err(format!("no kind {kind:?} is registered for version {version:?}"));
     }
-    let mut reader = Reader { errors: vec![], connect };
+    let mut reader = ConfigurationErrors { errors: vec![], connect };
     reader.unknown(value, &FieldPath::root(), &["apiVersion", "kind", "authorizers"]);
     let modes = reader.authorizers(list(value, "authorizers"));
     let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
@@ -35,7 +35,7 @@ pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<Mode>, String> {
 }
 
 /// Validation errors, collected while the parts are built.
-struct Reader<'a> {
+struct ConfigurationErrors<'a> {
     errors: Vec<FieldError>,
     connect: Connect<'a>,
 }
@@ -44,7 +44,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
-impl Reader<'_> {
+impl ConfigurationErrors<'_> {
     fn required(&mut self, path: &FieldPath, why: &str) {
         self.errors.push(FieldError::required(path, why));
     }
@@ -62,7 +62,7 @@ impl Reader<'_> {
         }
     }
 
-    fn authorizers(&mut self, entries: &[Value]) -> Vec<Mode> {
+    fn authorizers(&mut self, entries: &[Value]) -> Vec<AuthorizationMode> {
         let path = FieldPath::new("authorizers");
         if entries.is_empty() {
             self.required(&path, "at least one authorization mode must be defined");
@@ -108,16 +108,16 @@ impl Reader<'_> {
         }
     }
 
-    fn mode(&mut self, kind: &str, entry: &Value, path: &FieldPath) -> Option<Mode> {
+    fn mode(&mut self, kind: &str, entry: &Value, path: &FieldPath) -> Option<AuthorizationMode> {
         let webhook = entry.get("webhook").filter(|webhook| !webhook.is_null());
         if kind != "Webhook" {
             if webhook.is_some() {
                 self.invalid(&path.child("webhook"), "non-null", "may only be specified when type=Webhook");
             }
             return Some(match kind {
-                "RBAC" => Mode::Rbac,
-                "AlwaysAllow" => Mode::AlwaysAllow,
-                _ => Mode::AlwaysDeny,
+                "RBAC" => AuthorizationMode::Rbac,
+                "AlwaysAllow" => AuthorizationMode::AlwaysAllow,
+                _ => AuthorizationMode::AlwaysDeny,
             });
         }
         let Some(webhook) = webhook else {
@@ -125,7 +125,7 @@ impl Reader<'_> {
             return None;
         };
         let named = |reviewer: AccessReviewer| reviewer.named(entry.str_at(&["name"]));
-        self.webhook(webhook, path).map(|reviewer| Mode::Webhook(Box::new(named(reviewer))))
+        self.webhook(webhook, path).map(|reviewer| AuthorizationMode::Webhook(Box::new(named(reviewer))))
     }
 
     /// Upstream's messages leave `webhook` out of the paths.

@@ -1,36 +1,50 @@
 //! The bootstrap roles and bindings.
 
-use machinery::{Value, json};
+use machinery::{Release, Value, json};
 
 use super::GROUP;
 
 /// The table of roles; its format is described at its beginning.
 const TABLE: &str = include_str!("defaults/roles.txt");
 
-/// Iterates over the roles of the table, of which only one at a time is in memory as a tree.
-fn entries() -> impl Iterator<Item = Entry<'static>> {
+/// Iterates over the roles of a release, of which only one at a time is in memory as a tree.
+fn entries(release: Release) -> impl Iterator<Item = DefaultRole<'static>> {
     let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
-    std::iter::from_fn(move || {
-        let mut entry = Entry::new(lines.next()?);
+    let every = std::iter::from_fn(move || {
+        let mut entry = DefaultRole::new(lines.next()?);
         while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
-            entry.add(line.trim_start());
+            if let Some(line) = line_of(release, line.trim_start()) {
+                entry.add(line);
+            }
         }
         Some(entry)
-    })
+    });
+    every.filter(move |entry| entry.since.is_none_or(|since| release >= since))
+}
+
+/// The line without the releases before it; `None` if it is none of this release.
+fn line_of(release: Release, line: &str) -> Option<&str> {
+    let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let holds = match (mark.strip_prefix('+'), mark.strip_prefix('-')) {
+        (Some(since), _) => release >= since.parse().ok()?,
+        (_, Some(until)) => release < until.parse().ok()?,
+        _ => return Some(line),
+    };
+    holds.then_some(rest)
 }
 
 /// The ClusterRoles, or the Roles.
-pub fn roles(namespaced: bool) -> impl Iterator<Item = Value> {
-    entries().filter(move |entry| entry.is_namespaced() == namespaced).map(|entry| entry.role())
+pub fn roles(release: Release, namespaced: bool) -> impl Iterator<Item = Value> {
+    entries(release).filter(move |entry| entry.is_namespaced() == namespaced).map(|entry| entry.role())
 }
 
 /// The ClusterRoleBindings, or the RoleBindings.
-pub fn bindings(namespaced: bool) -> impl Iterator<Item = Value> {
-    entries().filter(move |entry| entry.is_namespaced() == namespaced).filter_map(|entry| entry.binding())
+pub fn bindings(release: Release, namespaced: bool) -> impl Iterator<Item = Value> {
+    entries(release).filter(move |entry| entry.is_namespaced() == namespaced).filter_map(|entry| entry.binding())
 }
 
 /// A role of the table.
-struct Entry<'a> {
+struct DefaultRole<'a> {
     /// Empty for a ClusterRole.
     namespace: &'a str,
     name: &'a str,
@@ -39,15 +53,18 @@ struct Entry<'a> {
     /// The role that aggregates its rules.
     goes_into: &'a str,
     bound_as: &'a str,
+    /// The first release that has it.
+    since: Option<Release>,
     /// Subject of its binding, if there is one.
     bound_to: Option<&'a str>,
     rules: Vec<Value>,
 }
 
-impl<'a> Entry<'a> {
-    fn new(head: &'a str) -> Entry<'a> {
+impl<'a> DefaultRole<'a> {
+    fn new(head: &'a str) -> DefaultRole<'a> {
         let (namespace, name) = head.split_once('/').unwrap_or(("", head));
-        Entry { namespace, name, gathers: "", goes_into: "", bound_as: name, bound_to: None, rules: vec![] }
+        let (gathers, goes_into, bound_as) = ("", "", name);
+        DefaultRole { namespace, name, gathers, goes_into, bound_as, since: None, bound_to: None, rules: vec![] }
     }
 
     fn add(&mut self, line: &'a str) {
@@ -55,6 +72,7 @@ impl<'a> Entry<'a> {
             ("@gathers", label) => self.gathers = label,
             ("@goes-into", role) => self.goes_into = role,
             ("@bound-as", name) => self.bound_as = name,
+            ("@since", release) => self.since = release.parse().ok(),
             ("@bound-to", subjects) => self.bound_to = Some(subjects),
             _ => self.rules.push(rule(line)),
         }
@@ -140,17 +158,21 @@ fn subject(text: &str) -> Value {
 mod tests {
     use super::*;
 
+    const NEWEST: Release = Release::NEWEST;
+
     #[test]
     fn the_table_is_well_formed() {
-        let counts = [false, true].map(|namespaced| (roles(namespaced).count(), bindings(namespaced).count()));
-        assert_eq!(counts, [(68, 49), (7, 7)]);
+        let counts =
+            [false, true].map(|namespaced| (roles(NEWEST, namespaced).count(), bindings(NEWEST, namespaced).count()));
+        assert_eq!(counts, [(73, 54), (7, 7)]);
+        assert_eq!((roles(Release::V1_35, false).count(), bindings(Release::V1_35, false).count()), (68, 49));
         let rules = |role: Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();
-        for rule in roles(false).chain(roles(true)).flat_map(rules) {
+        for rule in roles(NEWEST, false).chain(roles(NEWEST, true)).flat_map(rules) {
             let full = |key: &str| rule.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
             let resources = full("apiGroups") && full("resources");
             assert!(full("verbs") && (resources != full("nonResourceURLs")), "{rule:?}");
         }
-        for binding in bindings(false).chain(bindings(true)) {
+        for binding in bindings(NEWEST, false).chain(bindings(NEWEST, true)) {
             let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
             assert!(subjects.iter().all(|subject| !subject.str_at(&["name"]).is_empty()), "{binding:?}");
         }
@@ -161,19 +183,19 @@ mod tests {
         let named = |mut list: Box<dyn Iterator<Item = Value>>, name: &str| {
             list.find(|object| object.str_at(&["metadata", "name"]) == name).unwrap_or_default()
         };
-        let reader = named(Box::new(bindings(true)), "system::extension-apiserver-authentication-reader");
+        let reader = named(Box::new(bindings(NEWEST, true)), "system::extension-apiserver-authentication-reader");
         assert_eq!(reader.str_at(&["metadata", "namespace"]), "kube-system");
         assert_eq!(
             reader.get("roleRef"),
             Some(&json!({"apiGroup": GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader"}))
         );
-        assert!(named(Box::new(bindings(false)), "system:node").get("subjects").is_none());
-        let edit = named(Box::new(roles(false)), "edit");
+        assert!(named(Box::new(bindings(NEWEST, false)), "system:node").get("subjects").is_none());
+        let edit = named(Box::new(roles(NEWEST, false)), "edit");
         assert_eq!(edit.at(&["metadata", "labels", &gathered_label("admin")]), Some(&Value::from("true")));
         let selector = json!({"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}});
         assert_eq!(edit.at(&["aggregationRule", "clusterRoleSelectors"]), Some(&json!([selector])));
         assert_eq!(
-            named(Box::new(roles(false)), "system:controller:root-ca-cert-publisher").get("rules"),
+            named(Box::new(roles(NEWEST, false)), "system:controller:root-ca-cert-publisher").get("rules"),
             Some(&json!([
                 {"verbs": ["create", "update"], "apiGroups": [""], "resources": ["configmaps"]},
                 {"verbs": ["create", "patch", "update"], "apiGroups": ["", "events.k8s.io"], "resources": ["events"]}

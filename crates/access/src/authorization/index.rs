@@ -15,7 +15,7 @@ use machinery::{Text, Value};
 use objects::{Event, EventKind, Key};
 
 use super::decision::{Grant, Words};
-use super::{Attributes, Decision, Rule};
+use super::{AccessAttributes, Decision, PolicyRule};
 
 /// The group of Role, ClusterRole and their bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
@@ -33,11 +33,11 @@ struct Scope {
 
 #[derive(Default)]
 struct Role {
-    rules: Arc<[Rule]>,
+    rules: Arc<[PolicyRule]>,
     labels: Vec<(Text, Text)>,
     /// Selectors of the ClusterRoles that this one aggregates.
     selectors: Vec<LabelSelector>,
-    gathered: OnceLock<Arc<[Rule]>>,
+    gathered: OnceLock<Arc<[PolicyRule]>>,
 }
 
 impl Role {
@@ -46,7 +46,7 @@ impl Role {
         let labels = labels.into_iter().flat_map(machinery::Map::iter);
         let selectors = object.at(&["aggregationRule", "clusterRoleSelectors"]).and_then(Value::as_array);
         Role {
-            rules: Rule::of_role(object).into(),
+            rules: PolicyRule::of_role(object).into(),
             labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.into()))).collect(),
             selectors: selectors.unwrap_or_default().iter().filter_map(LabelSelector::from_value).collect(),
             gathered: OnceLock::new(),
@@ -79,7 +79,7 @@ impl fmt::Display for Missing {
 }
 
 #[derive(Clone, Default)]
-struct Snapshot {
+struct RbacSnapshot {
     scopes: imbl::HashMap<Text, Scope>,
     roles: imbl::HashMap<Text, Arc<Role>>,
     cluster_roles: imbl::OrdMap<Text, Arc<Role>>,
@@ -87,7 +87,7 @@ struct Snapshot {
     gathering: imbl::OrdSet<Text>,
 }
 
-impl Snapshot {
+impl RbacSnapshot {
     fn set_cluster_role(&mut self, name: &Text, role: Option<Role>) {
         match role {
             Some(role) => {
@@ -111,7 +111,7 @@ impl Snapshot {
     }
 
     /// The rules of the role of a grant.
-    fn rules(&self, grant: &Grant) -> Result<Arc<[Rule]>, Missing> {
+    fn rules(&self, grant: &Grant) -> Result<Arc<[PolicyRule]>, Missing> {
         let missing = || Missing { kind: grant.role_kind.clone(), name: grant.role.clone() };
         if grant.role_kind == "Role" {
             return self.roles.get(&grant.role_path).map(|role| role.rules.clone()).ok_or_else(missing);
@@ -119,7 +119,7 @@ impl Snapshot {
         self.cluster_role_rules(&grant.role).ok_or_else(missing)
     }
 
-    fn cluster_role_rules(&self, name: &Text) -> Option<Arc<[Rule]>> {
+    fn cluster_role_rules(&self, name: &Text) -> Option<Arc<[PolicyRule]>> {
         let role = self.cluster_roles.get(name)?;
         if role.selectors.is_empty() {
             return Some(role.rules.clone());
@@ -128,10 +128,10 @@ impl Snapshot {
     }
 
     /// The rules of all ClusterRoles that a role aggregates, directly or transitively.
-    fn gather(&self, name: &Text, role: &Arc<Role>) -> Arc<[Rule]> {
+    fn gather(&self, name: &Text, role: &Arc<Role>) -> Arc<[PolicyRule]> {
         let mut seen: HashSet<&Text> = HashSet::from([name]);
         let mut pending = vec![role];
-        let mut out: Vec<Rule> = vec![];
+        let mut out: Vec<PolicyRule> = vec![];
         while let Some(gathering) = pending.pop() {
             for (name, other) in &self.cluster_roles {
                 if !gathering.selects(other) || !seen.insert(name) {
@@ -144,7 +144,7 @@ impl Snapshot {
                 }
             }
         }
-        let mut unique: Vec<Rule> = vec![];
+        let mut unique: Vec<PolicyRule> = vec![];
         for rule in out {
             if !unique.contains(&rule) {
                 unique.push(rule);
@@ -227,7 +227,7 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
 /// The RBAC authorizer, updated by events.
 #[derive(Default)]
 pub struct Rbac {
-    snapshot: ArcSwap<Snapshot>,
+    snapshot: ArcSwap<RbacSnapshot>,
     /// The index, with aggregating roles as stored.
     as_stored: bool,
 }
@@ -251,7 +251,7 @@ impl Rbac {
         let namespace = key.path.rsplit_once('/').map_or(Text::default(), |(namespace, _)| Text::from(namespace));
         let live = event.kind != EventKind::Deleted;
         let object = event.object.body.to_value(0);
-        let mut next = Snapshot::clone(&self.snapshot.load());
+        let mut next = RbacSnapshot::clone(&self.snapshot.load());
         match key.plural.as_str() {
             "roles" if live => drop(next.roles.insert(key.path.clone(), Arc::new(Role::parse(&object)))),
             "roles" => drop(next.roles.remove(&key.path)),
@@ -268,7 +268,7 @@ impl Rbac {
     }
 
     /// Decides about a request of a user.
-    pub fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+    pub fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
         let snapshot = self.snapshot.load();
         let mut errors = vec![];
         let cluster = snapshot.grants(user, "");
@@ -290,7 +290,7 @@ impl Rbac {
     }
 
     /// The rules of a user in a namespace, cluster-wide ones first, and the errors of their resolution.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Missing>) {
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<Missing>) {
         let snapshot = self.snapshot.load();
         let (mut rules, mut errors) = (vec![], vec![]);
         let scopes = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
@@ -308,7 +308,7 @@ impl Rbac {
     }
 
     /// The rules of the role of a binding in a namespace.
-    pub fn rules_of_role(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
+    pub fn rules_of_role(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<[PolicyRule]>> {
         let snapshot = self.snapshot.load();
         match kind {
             "Role" => snapshot.roles.get(format!("{namespace}/{name}").as_str()).map(|role| role.rules.clone()),

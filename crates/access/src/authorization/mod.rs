@@ -17,16 +17,17 @@ use base::request::{RequestInfo, User, Verb};
 use machinery::value::quote;
 use machinery::{Status, Text, Value};
 
-pub use authorizer::{Authorizer, Mode};
+pub use authorizer::{AuthorizationMode, Authorizer};
 pub use configuration::parse as parse_configuration;
 pub use decision::Decision;
 pub use impersonation::Impersonation;
 pub use index::{GROUP, Rbac};
-pub use rules::{Rule, missing, quoted};
+pub use rules::{PolicyRule, missing, quoted};
 pub use webhook::{AccessReviewer, Remember};
 
 /// An authorized request.
 #[derive(Debug)]
+#[expect(clippy::manual_non_exhaustive, reason = "no other room of this crate can create one either")]
 pub struct Authorized {
     pub info: RequestInfo,
     pub user: User,
@@ -37,7 +38,7 @@ pub struct Authorized {
 
 /// The attributes of a request: a verb on a resource or on a path.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Attributes<'a> {
+pub struct AccessAttributes<'a> {
     pub verb: &'a str,
     pub is_resource: bool,
     pub group: &'a str,
@@ -62,10 +63,10 @@ pub enum Selection<'a> {
     Requirements(&'a Value),
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> AccessAttributes<'a> {
     /// The same resource, with another verb.
-    pub fn of_resource(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> Attributes<'a> {
-        Attributes {
+    pub fn of_resource(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> AccessAttributes<'a> {
+        AccessAttributes {
             verb,
             is_resource: true,
             group: &info.group,
@@ -74,27 +75,27 @@ impl<'a> Attributes<'a> {
             subresource: &info.subresource,
             namespace: &info.namespace,
             name,
-            ..Attributes::default()
+            ..AccessAttributes::default()
         }
     }
 
     /// The attributes of a request, with the verb and the name for authorization.
-    fn of_request(info: &'a RequestInfo, (verb, name): (&'a str, &'a str)) -> Attributes<'a> {
+    fn of_request(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> AccessAttributes<'a> {
         match info.is_resource {
-            true => Attributes::of_resource(info, verb, name).selecting(info),
-            false => Attributes { verb, path: &info.path, ..Attributes::default() },
+            true => AccessAttributes::of_resource(info, verb, name).selecting(info),
+            false => AccessAttributes { verb, path: &info.path, ..AccessAttributes::default() },
         }
     }
 
     /// The attributes with the selectors of the request, if its verb supports selectors; the deprecated `/watch/` form does
     /// not.
-    fn selecting(self, info: &'a RequestInfo) -> Attributes<'a> {
+    fn selecting(self, info: &'a RequestInfo) -> AccessAttributes<'a> {
         if info.watch_path || !matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
             return self;
         }
         let selection =
             |name| info.query.get(name).filter(|text| !text.is_empty()).map_or(Selection::All, Selection::Text);
-        Attributes { fields: selection("fieldSelector"), labels: selection("labelSelector"), ..self }
+        AccessAttributes { fields: selection("fieldSelector"), labels: selection("labelSelector"), ..self }
     }
 }
 
@@ -110,7 +111,7 @@ pub enum Refusal {
 /// Authorizes a request.
 pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
     let (verb, name) = judged_by(&info);
-    let decision = judge(authorizer, &user, &Attributes::of_request(&info, (&verb, &name))).await?;
+    let decision = judge(authorizer, &user, &AccessAttributes::of_request(&info, &verb, &name)).await?;
     Ok(Authorized { info, user, decision, _witness: () })
 }
 
@@ -122,7 +123,7 @@ fn judged_by(info: &RequestInfo) -> (Cow<'static, str>, Text) {
     }
 }
 
-async fn judge(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Refusal> {
+async fn judge(authorizer: &Authorizer, user: &User, asked: &AccessAttributes<'_>) -> Result<Decision, Refusal> {
     let decision = authorizer.decide(user, asked).await;
     match decision.error() {
         _ if decision.allowed() => Ok(decision),
@@ -136,7 +137,7 @@ async fn judge(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> 
 }
 
 /// Returns an error unless the user is allowed.
-pub async fn require(authorizer: &Authorizer, user: &User, asked: &Attributes<'_>) -> Result<Decision, Status> {
+pub async fn require(authorizer: &Authorizer, user: &User, asked: &AccessAttributes<'_>) -> Result<Decision, Status> {
     let decision = authorizer.decide(user, asked).await;
     if decision.allowed() { Ok(decision) } else { Err(refusal(user, asked, &decision.reason())) }
 }
@@ -147,7 +148,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// The 403 Status.
-fn refusal(user: &User, asked: &Attributes<'_>, reason: &str) -> Status {
+fn refusal(user: &User, asked: &AccessAttributes<'_>, reason: &str) -> Status {
     let (name, verb) = (quote(&user.name), asked.verb);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     if !asked.is_resource {
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     fn judge(info: RequestInfo) -> Result<Authorized, Status> {
-        let authorizer = Authorizer::new(Default::default(), vec![Mode::Rbac], machinery::Release::NEWEST);
+        let authorizer = Authorizer::new(Default::default(), vec![AuthorizationMode::Rbac], machinery::Release::NEWEST);
         authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap().map_err(|refusal| match refusal {
             Refusal::Forbidden { status, .. } => status,
             Refusal::Failed(why) => panic!("{why}"),

@@ -2,11 +2,11 @@
 
 use machinery::{Text, Value};
 
-use super::Attributes;
+use super::AccessAttributes;
 
 /// A rule of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct PolicyRule {
     pub verbs: Vec<Text>,
     pub groups: Vec<Text>,
     pub resources: Vec<Text>,
@@ -32,13 +32,13 @@ fn url_covers(url: &str, path: &str) -> bool {
     url == path || (url.ends_with('*') && path.starts_with(url.trim_end_matches('*')))
 }
 
-impl Rule {
-    pub fn parse(value: &Value) -> Rule {
+impl PolicyRule {
+    pub fn parse(value: &Value) -> PolicyRule {
         let texts = |name: &str| -> Vec<Text> {
             let items = value.get(name).and_then(Value::as_array).unwrap_or_default();
             items.iter().filter_map(Value::as_str).map(Text::from).collect()
         };
-        Rule {
+        PolicyRule {
             verbs: texts("verbs"),
             groups: texts("apiGroups"),
             resources: texts("resources"),
@@ -48,21 +48,21 @@ impl Rule {
     }
 
     /// The wildcard.
-    pub fn all() -> [Rule; 2] {
+    pub fn all() -> [PolicyRule; 2] {
         let all = || vec![Text::new_static("*")];
         [
-            Rule { verbs: all(), groups: all(), resources: all(), ..Rule::default() },
-            Rule { verbs: all(), urls: all(), ..Rule::default() },
+            PolicyRule { verbs: all(), groups: all(), resources: all(), ..PolicyRule::default() },
+            PolicyRule { verbs: all(), urls: all(), ..PolicyRule::default() },
         ]
     }
 
     /// The rules of a role.
-    pub fn of_role(role: &Value) -> Vec<Rule> {
-        role.get("rules").and_then(Value::as_array).unwrap_or_default().iter().map(Rule::parse).collect()
+    pub fn of_role(role: &Value) -> Vec<PolicyRule> {
+        role.get("rules").and_then(Value::as_array).unwrap_or_default().iter().map(PolicyRule::parse).collect()
     }
 
     /// Whether the rule allows this.
-    pub fn allows(&self, asked: &Attributes<'_>) -> bool {
+    pub fn allows(&self, asked: &AccessAttributes<'_>) -> bool {
         if !has_or_all(&self.verbs, asked.verb) {
             return false;
         }
@@ -75,29 +75,37 @@ impl Rule {
     }
 
     /// Splits a rule into rules with one verb, group, resource and name each.
-    pub fn break_down(&self) -> Vec<Rule> {
+    pub fn break_down(&self) -> Vec<PolicyRule> {
         let one = |text: &Text| vec![text.clone()];
         let mut out = vec![];
         for group in &self.groups {
             for resource in &self.resources {
                 for verb in &self.verbs {
-                    let rule =
-                        Rule { verbs: one(verb), groups: one(group), resources: one(resource), ..Rule::default() };
+                    let rule = PolicyRule {
+                        verbs: one(verb),
+                        groups: one(group),
+                        resources: one(resource),
+                        ..PolicyRule::default()
+                    };
                     match self.names.as_slice() {
                         [] => out.push(rule),
-                        names => out.extend(names.iter().map(|name| Rule { names: one(name), ..rule.clone() })),
+                        names => out.extend(names.iter().map(|name| PolicyRule { names: one(name), ..rule.clone() })),
                     }
                 }
             }
         }
         for url in &self.urls {
-            out.extend(self.verbs.iter().map(|verb| Rule { verbs: one(verb), urls: one(url), ..Rule::default() }));
+            out.extend(self.verbs.iter().map(|verb| PolicyRule {
+                verbs: one(verb),
+                urls: one(url),
+                ..PolicyRule::default()
+            }));
         }
         out
     }
 
     /// Whether this rule covers the other one.
-    fn covers(&self, other: &Rule) -> bool {
+    fn covers(&self, other: &PolicyRule) -> bool {
         let all = |own: &[Text], others: &[Text]| has(own, "*") || has_every(own, others);
         let names = match other.names.as_slice() {
             [] => self.names.is_empty(),
@@ -123,7 +131,7 @@ impl Rule {
     }
 }
 
-fn names_resource(pattern: &str, asked: &Attributes<'_>) -> bool {
+fn names_resource(pattern: &str, asked: &AccessAttributes<'_>) -> bool {
     if pattern == "*" {
         return true;
     }
@@ -136,7 +144,7 @@ fn names_resource(pattern: &str, asked: &Attributes<'_>) -> bool {
     }
 }
 
-impl std::fmt::Display for Rule {
+impl std::fmt::Display for PolicyRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let parts = [
             ("APIGroups", &self.groups),
@@ -158,9 +166,9 @@ pub fn quoted(list: &[Text]) -> String {
 }
 
 /// The required rules that are not covered, merged if they differ only in their verbs.
-pub fn missing(owned: &[Rule], needed: &[Rule]) -> Vec<Rule> {
-    let mut out: Vec<Rule> = vec![];
-    let parts = needed.iter().flat_map(Rule::break_down);
+pub fn missing(owned: &[PolicyRule], needed: &[PolicyRule]) -> Vec<PolicyRule> {
+    let mut out: Vec<PolicyRule> = vec![];
+    let parts = needed.iter().flat_map(PolicyRule::break_down);
     for part in parts.filter(|part| !owned.iter().any(|rule| rule.covers(part))) {
         let same = out.iter_mut().find(|rule| part.simple().is_some() && rule.simple() == part.simple());
         match same {
@@ -175,9 +183,9 @@ pub fn missing(owned: &[Rule], needed: &[Rule]) -> Vec<Rule> {
 mod tests {
     use super::*;
 
-    fn rule(verbs: &str, group: &str, resources: &str, names: &str) -> Rule {
+    fn rule(verbs: &str, group: &str, resources: &str, names: &str) -> PolicyRule {
         let list = |text: &str| text.split_whitespace().map(Text::from).collect();
-        Rule {
+        PolicyRule {
             verbs: list(verbs),
             groups: vec![group.into()],
             resources: list(resources),
@@ -200,20 +208,25 @@ mod tests {
             (rule("get", "h", "foos", ""), "get", "foos", "", "x", false),
         ];
         for (rule, verb, resource, subresource, name, allowed) in cases {
-            let asked = Attributes {
+            let asked = AccessAttributes {
                 verb,
                 group: "g",
                 resource,
                 subresource,
                 name,
                 is_resource: true,
-                ..Attributes::default()
+                ..AccessAttributes::default()
             };
             assert_eq!(rule.allows(&asked), allowed, "{rule} {verb} {resource}/{subresource} {name}");
         }
-        let urls = Rule { verbs: vec!["get".into()], urls: vec!["/a".into(), "/b/*".into()], ..Rule::default() };
+        let urls =
+            PolicyRule { verbs: vec!["get".into()], urls: vec!["/a".into(), "/b/*".into()], ..PolicyRule::default() };
         for (path, allowed) in [("/a", true), ("/a/b", false), ("/b/c", true), ("/b", false)] {
-            assert_eq!(urls.allows(&Attributes { verb: "get", path, ..Attributes::default() }), allowed, "{path}");
+            assert_eq!(
+                urls.allows(&AccessAttributes { verb: "get", path, ..AccessAttributes::default() }),
+                allowed,
+                "{path}"
+            );
         }
     }
 

@@ -10,7 +10,7 @@ use machinery::{Value, json};
 
 use super::conditions::{Condition, all_hold};
 use super::decision::Words;
-use super::{Attributes, Decision, Selection};
+use super::{AccessAttributes, Decision, Selection};
 use crate::authentication::ReviewVersion;
 use crate::limits;
 
@@ -65,7 +65,7 @@ impl AccessReviewer {
         if self.denies { Decision::Denied(Words::error(why)) } else { Decision::NoOpinion(Words::error(why)) }
     }
 
-    pub async fn decide(&self, user: &User, asked: &Attributes<'_>) -> Decision {
+    pub async fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
         let spec = spec(user, asked);
         match all_hold(&self.conditions, &spec) {
             Ok(true) => {}
@@ -108,7 +108,7 @@ impl AccessReviewer {
 }
 
 /// The spec of the review, in v1.
-fn spec(user: &User, asked: &Attributes<'_>) -> Value {
+fn spec(user: &User, asked: &AccessAttributes<'_>) -> Value {
     let mut spec = user.to_value("user");
     let (place, members) = match asked.is_resource {
         true => (
@@ -227,9 +227,10 @@ mod tests {
 
     #[test]
     fn questions_say_what_is_selected() {
-        let asked = Attributes { is_resource: true, verb: "list", resource: "boats", ..Attributes::default() };
+        let asked =
+            AccessAttributes { is_resource: true, verb: "list", resource: "boats", ..AccessAttributes::default() };
         let selected = |fields: &'static str, labels: &'static str| {
-            let asked = Attributes { fields: Selection::Text(fields), labels: Selection::Text(labels), ..asked };
+            let asked = AccessAttributes { fields: Selection::Text(fields), labels: Selection::Text(labels), ..asked };
             spec(&User::system("u"), &asked).at(&["resourceAttributes"]).unwrap().clone()
         };
         let wanted = json!({

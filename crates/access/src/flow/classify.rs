@@ -43,13 +43,13 @@ pub struct Queuing {
 }
 
 /// A PriorityLevelConfiguration; without limits if it is exempt.
-pub struct Level {
+pub struct PriorityLevel {
     pub name: Text,
     pub uid: HeaderValue,
     pub limit: Option<Limit>,
 }
 
-enum Subject {
+enum FlowSubject {
     User(Text),
     Group(Text),
     /// Namespace and name; `*` for all.
@@ -70,7 +70,7 @@ struct PathRule {
 }
 
 struct Rules {
-    subjects: Vec<Subject>,
+    subjects: Vec<FlowSubject>,
     resources: Vec<ResourceRule>,
     paths: Vec<PathRule>,
 }
@@ -128,9 +128,9 @@ impl Schema {
 impl Rules {
     fn parse(value: &Value) -> Rules {
         let subject = |subject: &Value| match subject.str_at(&["kind"]) {
-            "User" => Subject::User(subject.str_at(&["user", "name"]).into()),
-            "Group" => Subject::Group(subject.str_at(&["group", "name"]).into()),
-            _ => Subject::Account(
+            "User" => FlowSubject::User(subject.str_at(&["user", "name"]).into()),
+            "Group" => FlowSubject::Group(subject.str_at(&["group", "name"]).into()),
+            _ => FlowSubject::Account(
                 subject.str_at(&["serviceAccount", "namespace"]).into(),
                 subject.str_at(&["serviceAccount", "name"]).into(),
             ),
@@ -151,12 +151,12 @@ impl Rules {
     }
 }
 
-impl Subject {
+impl FlowSubject {
     fn is(&self, user: &User) -> bool {
         match self {
-            Subject::User(name) => name == "*" || *name == user.name,
-            Subject::Group(name) => name == "*" || user.in_group(name),
-            Subject::Account(namespace, name) => {
+            FlowSubject::User(name) => name == "*" || *name == user.name,
+            FlowSubject::Group(name) => name == "*" || user.in_group(name),
+            FlowSubject::Account(namespace, name) => {
                 let account = user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
                 account.is_some_and(|(place, own)| *namespace == place && (name == "*" || *name == own))
             }
@@ -192,8 +192,8 @@ impl PathRule {
     }
 }
 
-impl Level {
-    pub fn parse(object: &Value) -> Level {
+impl PriorityLevel {
+    pub fn parse(object: &Value) -> PriorityLevel {
         let number = |path: &[&str]| object.at(path).and_then(Value::as_int);
         let limited = |name: &str| number(&["spec", "limited", name]);
         let percent = |value: i64| value as f64 / 100.0;
@@ -211,7 +211,7 @@ impl Level {
                 length: queuing("queueLengthLimit"),
             }),
         };
-        Level {
+        PriorityLevel {
             name: object.str_at(&["metadata", "name"]).into(),
             uid: header(object),
             limit: (object.str_at(&["spec", "type"]) == "Limited").then(limit),

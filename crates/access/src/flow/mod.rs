@@ -20,7 +20,7 @@ use machinery::{Text, Value};
 use objects::{Event, EventKind, Key};
 use resource::builtin::FLOW_GROUP;
 
-use classify::{Level, Schema};
+use classify::{PriorityLevel, Schema};
 pub use seats::Seat;
 use seats::Seats;
 
@@ -33,15 +33,15 @@ pub struct Sorted {
 
 /// The configuration objects.
 #[derive(Clone, Default)]
-struct Configuration {
+struct FlowObjects {
     /// By precedence, then by name.
     schemas: Vec<Arc<Schema>>,
-    levels: HashMap<Text, Arc<Level>>,
+    levels: HashMap<Text, Arc<PriorityLevel>>,
 }
 
 /// Classifies requests and assigns seats.
 pub struct Flow {
-    configuration: ArcSwap<Configuration>,
+    configuration: ArcSwap<FlowObjects>,
     seats: Arc<Seats>,
     /// Serializes changes of the configuration.
     changing: Mutex<()>,
@@ -64,7 +64,7 @@ impl Flow {
         }
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
-        let mut next = Configuration::clone(&self.configuration.load());
+        let mut next = FlowObjects::clone(&self.configuration.load());
         match key.plural.as_str() {
             "flowschemas" => {
                 next.schemas.retain(|schema| schema.name != key.path);
@@ -72,7 +72,7 @@ impl Flow {
                 next.schemas.sort_by(|a, b| (a.precedence, &a.name).cmp(&(b.precedence, &b.name)));
             }
             "prioritylevelconfigurations" => match &live {
-                Some(object) => drop(next.levels.insert(key.path.clone(), Arc::new(Level::parse(object)))),
+                Some(object) => drop(next.levels.insert(key.path.clone(), Arc::new(PriorityLevel::parse(object)))),
                 None => drop(next.levels.remove(&key.path)),
             },
             _ => return,
@@ -82,7 +82,7 @@ impl Flow {
     }
 
     /// The FlowSchema that matches a request, and its level. FlowSchemas of absent levels are ignored.
-    fn sort(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<Level>)> {
+    fn sort(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<PriorityLevel>)> {
         let configuration = self.configuration.load();
         let fits =
             |schema: &&Arc<Schema>| schema.matches(user, info) && configuration.levels.contains_key(&schema.level);

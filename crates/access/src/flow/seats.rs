@@ -46,14 +46,14 @@ struct Waiting {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct RequestQueue {
     /// Service that the queue has received, in requests.
     served: u64,
     waiting: VecDeque<Waiting>,
 }
 
 #[derive(Debug, Default)]
-struct Level {
+struct LevelSeats {
     limit: Option<Limit>,
     /// Seats by its share, and the ones that it does not lend.
     nominal: usize,
@@ -64,14 +64,14 @@ struct Level {
     waiting: usize,
     /// Service of the queue that was served last; a queue that was empty starts there.
     served: u64,
-    queues: Vec<Queue>,
+    queues: Vec<RequestQueue>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     total: usize,
     running: usize,
-    levels: HashMap<Text, Level>,
+    levels: HashMap<Text, LevelSeats>,
 }
 
 /// The seats of a server.
@@ -142,7 +142,7 @@ impl State {
             level.most = borrowing.unwrap_or(usize::MAX);
             let queues = limit.queuing.map_or(0, |queuing| queuing.queues);
             if queues > level.queues.len() || level.waiting == 0 {
-                level.queues.resize_with(queues, Queue::default);
+                level.queues.resize_with(queues, RequestQueue::default);
             }
             level.limit = Some(limit);
         }
@@ -219,7 +219,7 @@ impl State {
     /// Of the levels with queued requests and seats left, the one that uses the least of its share.
     fn next_level(&self) -> Option<Text> {
         let waiting = self.levels.iter().filter(|(name, level)| level.waiting > 0 && self.may_run(name));
-        let used = |level: &Level| level.running * 1000 / level.nominal.max(1);
+        let used = |level: &LevelSeats| level.running * 1000 / level.nominal.max(1);
         waiting.min_by_key(|(name, level)| (used(level), (*name).clone())).map(|(name, _)| name.clone())
     }
 

@@ -2,13 +2,13 @@ use base::metrics::FlowLevel;
 use futures_util::FutureExt as _;
 use machinery::json;
 
-use super::classify::{Level, Schema};
+use super::classify::{PriorityLevel, Schema};
 use super::*;
 
 fn seats(total: usize, levels: &[(&'static str, i64, i64, Value)]) -> Seats {
     let seats = Seats::new(total);
     let limits = levels.iter().map(|(name, shares, lendable, response)| {
-        let level = Level::parse(&json!({
+        let level = PriorityLevel::parse(&json!({
             "metadata": {"name": (*name)}, "spec": {"type": "Limited", "limited": {
                 "nominalConcurrencyShares": (*shares), "lendablePercent": (*lendable), "limitResponse": (response.clone())
             }}

@@ -4,7 +4,7 @@ use super::Checked;
 use crate::ast::{Expr, Issue, Kind, Literal};
 use crate::decl::types::Type;
 use crate::library::standard;
-use crate::library::string_format::{Part, parts, wrong_type};
+use crate::library::string_format::{FormatPart, parts, wrong_type};
 use crate::regex::Regex;
 use crate::value::Val;
 use crate::value::time;
@@ -101,7 +101,7 @@ fn is_good(function: &str, literal: &Literal) -> bool {
 fn format_call(checked: &Checked, call: &Expr, text: &str, items: &[Expr], issues: &mut Vec<Issue>) {
     let mut bad = None;
     let result = parts(text, items.len(), |part, index| {
-        let (Part::Clause(clause), Some(item)) = (part, items.get(index)) else { return Ok(()) };
+        let (FormatPart::Clause(clause), Some(item)) = (part, items.get(index)) else { return Ok(()) };
         match unprintable(checked, clause.verb, item) {
             None => Ok(()),
             Some(id) => {

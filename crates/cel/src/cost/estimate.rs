@@ -6,11 +6,11 @@
 mod calls;
 mod parts;
 
-use self::calls::Call;
+use self::calls::EstimatedCall;
 use crate::ast::{Comprehension, Expr, Id, Kind, Literal};
 use crate::check::Checked;
 use crate::decl::types::Type;
-use crate::decl::{Decl, Step};
+use crate::decl::{Decl, DeclStep};
 use crate::env::Environment;
 use crate::library::registry;
 use crate::parser::macros::ACCUMULATOR;
@@ -62,7 +62,7 @@ fn scaled(n: u64, factor: f64) -> u64 {
 }
 
 /// Where a node's value comes from: no known place, or a place that may have a declaration.
-type Place<'d> = Option<Option<&'d Decl>>;
+type Origin<'d> = Option<Option<&'d Decl>>;
 
 /// The sizes of the entries of a list or map.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ struct Entries {
 }
 
 struct Local<'d> {
-    place: Place<'d>,
+    place: Origin<'d>,
     size: Option<Range>,
     entries: Option<Entries>,
 }
@@ -81,7 +81,7 @@ struct Local<'d> {
 struct Coster<'c, 'd> {
     checked: &'c Checked,
     root: Option<&'d Decl>,
-    places: HashMap<Id, Place<'d>>,
+    places: HashMap<Id, Origin<'d>>,
     sizes: HashMap<Id, Range>,
     entries: HashMap<Id, Entries>,
     locals: HashMap<Text, Vec<Local<'d>>>,
@@ -92,7 +92,7 @@ struct Coster<'c, 'd> {
 /// What an argument of a call is known to be.
 struct Argument<'c, 'd> {
     expr: &'c Expr,
-    place: Place<'d>,
+    place: Origin<'d>,
     t: &'c Type,
     size: Option<Range>,
 }
@@ -152,7 +152,7 @@ impl<'c, 'd> Coster<'c, 'd> {
         self.locals.get(name).and_then(|stack| stack.last())
     }
 
-    fn place(&self, expr: &Expr) -> Place<'d> {
+    fn place(&self, expr: &Expr) -> Origin<'d> {
         if let Kind::Ident(name) = &expr.kind
             && let Some(local) = self.local(name)
         {
@@ -163,7 +163,7 @@ impl<'c, 'd> Coster<'c, 'd> {
 
     /// The place one step further. A step from nowhere leads to the root: upstream takes the step's name for the
     /// name of a variable.
-    fn step(&self, place: Place<'d>, step: Step<'_>) -> Place<'d> {
+    fn step(&self, place: Origin<'d>, step: DeclStep<'_>) -> Origin<'d> {
         match place {
             None => Some(self.root),
             Some(decl) => Some(decl.and_then(|decl| decl.step(step))),
@@ -171,7 +171,7 @@ impl<'c, 'd> Coster<'c, 'd> {
     }
 
     /// The size that the declaration at a place bounds.
-    fn declared(&self, place: Place<'d>) -> Option<Range> {
+    fn declared(&self, place: Origin<'d>) -> Option<Range> {
         place.flatten().map(|decl| Range { min: 0, max: decl.elements_max })
     }
 
@@ -240,7 +240,7 @@ impl<'c, 'd> Coster<'c, 'd> {
                     self.t(operand),
                     Type::Map(_) | Type::Object(_) | Type::Made(_) | Type::Named(_) | Type::Param(_)
                 );
-                let place = self.step(self.place(operand), Step::Field(field));
+                let place = self.step(self.place(operand), DeclStep::Field(field));
                 self.places.insert(expr.id, place);
                 if known { cost.plus(ONE) } else { cost }
             }
@@ -297,11 +297,11 @@ impl<'c, 'd> Coster<'c, 'd> {
         let is_list = entries.map_or(matches!(self.t(&fold.range), Type::List(_)), |e| e.list);
         let place = self.place(&fold.range);
         let key = Local {
-            place: self.step(place, if is_list { Step::Indices } else { Step::Keys }),
+            place: self.step(place, if is_list { DeclStep::Indices } else { DeclStep::Keys }),
             size: entries.map(|e| e.key),
             entries: None,
         };
-        let value = Local { place: self.step(place, Step::Items), size: entries.map(|e| e.value), entries: None };
+        let value = Local { place: self.step(place, DeclStep::Items), size: entries.map(|e| e.value), entries: None };
         match &fold.var2 {
             Some(second) => {
                 self.push(&fold.var, key);
@@ -391,7 +391,7 @@ impl<'c, 'd> Coster<'c, 'd> {
         });
         let mut total = Range { min: u64::MAX, max: 0 };
         let mut result: Option<Range> = None;
-        let call = Call { expr, receiver: receiver.as_ref(), args: &arguments, costs: &costs };
+        let call = EstimatedCall { expr, receiver: receiver.as_ref(), args: &arguments, costs: &costs };
         for index in overloads {
             let overload = registry().overload(*index);
             let (cost, size) = self.overload(&call, overload);
@@ -403,7 +403,7 @@ impl<'c, 'd> Coster<'c, 'd> {
                 && let Some(operand) = args.first()
             {
                 result = self.entries(operand).map(|e| e.value);
-                let place = self.step(self.place(operand), Step::Items);
+                let place = self.step(self.place(operand), DeclStep::Items);
                 self.places.insert(expr.id, place);
             }
             if result.is_none() {

@@ -1,6 +1,6 @@
 //! The functions of the `authorizer` of admission expressions.
 
-use crate::value::authorization::{Authorization, Check, Decision, Step};
+use crate::value::authorization::{Authorization, Check, CheckStep, Decision};
 use crate::value::{Error, Result, Val};
 use machinery::Text;
 
@@ -23,12 +23,12 @@ pub fn path<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     if path.is_empty() {
         return Err(Error::new("path must not be empty"));
     }
-    Ok(authorizer.next(Step::Path, |check| check.path = path))
+    Ok(authorizer.next(CheckStep::Path, |check| check.path = path))
 }
 
 pub fn group<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (authorizer, [group]) = parts(args)?;
-    Ok(authorizer.next(Step::Group, |check| check.group = group))
+    Ok(authorizer.next(CheckStep::Group, |check| check.group = group))
 }
 
 pub fn service_account<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -39,45 +39,45 @@ pub fn service_account<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     if !machinery::names::dns1123_subdomain(&name).is_empty() {
         return Err(Error::new("Invalid service account name"));
     }
-    Ok(authorizer.next(Step::Authorizer, |check| check.service_account = Some((namespace, name))))
+    Ok(authorizer.next(CheckStep::Authorizer, |check| check.service_account = Some((namespace, name))))
 }
 
 pub fn resource<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (group, [resource]) = parts(args)?;
-    Ok(group.next(Step::Resource, |check| check.resource = resource))
+    Ok(group.next(CheckStep::Resource, |check| check.resource = resource))
 }
 
 pub fn subresource<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (resource, [subresource]) = parts(args)?;
-    Ok(resource.next(Step::Resource, |check| check.subresource = subresource))
+    Ok(resource.next(CheckStep::Resource, |check| check.subresource = subresource))
 }
 
 pub fn namespace<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (resource, [namespace]) = parts(args)?;
-    Ok(resource.next(Step::Resource, |check| check.namespace = namespace))
+    Ok(resource.next(CheckStep::Resource, |check| check.namespace = namespace))
 }
 
 pub fn name<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (resource, [name]) = parts(args)?;
-    Ok(resource.next(Step::Resource, |check| check.name = name))
+    Ok(resource.next(CheckStep::Resource, |check| check.name = name))
 }
 
 /// Selectors narrow a check; authorizers that don't know them decide about the whole, as RBAC does.
 pub fn selector<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (resource, [_selector]) = parts(args)?;
-    Ok(resource.next(Step::Resource, |_| {}))
+    Ok(resource.next(CheckStep::Resource, |_| {}))
 }
 
 pub fn check<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (asked, [verb]) = parts(args)?;
     let check = Check { verb, ..asked.check.clone() };
     let decision = asked.authorizer.decide(&check);
-    Ok(asked.next(Step::Decision(decision), |_| {}))
+    Ok(asked.next(CheckStep::Decision(decision), |_| {}))
 }
 
 fn decision<'v>(args: &'v [Val<'_>]) -> Result<&'v Decision> {
     let (asked, []) = parts(args)?;
-    let Step::Decision(decision) = &asked.step else { return Err(Error::overload()) };
+    let CheckStep::Decision(decision) = &asked.step else { return Err(Error::overload()) };
     Ok(decision)
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Operand {
 
 /// How the cost of a call follows from sizes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Estimate {
+pub(crate) enum CostFormula {
     Fixed(u64),
     /// The first operand, and perhaps the second.
     ShortCircuit,
@@ -125,23 +125,23 @@ pub(crate) enum Charge {
 /// The costs of one function or overload.
 #[derive(Debug)]
 pub(crate) struct Costs {
-    pub(crate) estimate: Estimate,
+    pub(crate) estimate: CostFormula,
     pub(crate) size: Size,
     pub charge: Charge,
 }
 
-const fn costs(estimate: Estimate, size: Size, charge: Charge) -> Costs {
+const fn costs(estimate: CostFormula, size: Size, charge: Charge) -> Costs {
     Costs { estimate, size, charge }
 }
 
 /// A factor of one size for the estimate and for the charge, where argument 0 is the receiver if there is one.
 const fn scaled(operand: Operand, factor: f64, size: Size) -> Costs {
-    costs(Estimate::Scaled(operand, factor), size, Charge::Size(0, factor))
+    costs(CostFormula::Scaled(operand, factor), size, Charge::Size(0, factor))
 }
 
 const fn addresses(prefixes: bool, text: bool) -> Costs {
     let charge = if prefixes { Charge::ContainsCidr { text } } else { Charge::ContainsIp { text } };
-    costs(Estimate::Addresses { prefixes, text }, Size::Unknown, charge)
+    costs(CostFormula::Addresses { prefixes, text }, Size::Unknown, charge)
 }
 
 const STRING_TWICE: f64 = 2.0 * STRING_FACTOR;
@@ -151,7 +151,7 @@ const STRING_COMPARISONS: f64 = COMPARISONS + STRING_FACTOR;
 /// The length that the pattern of a named format is taken to have.
 const FORMAT_PATTERN: f64 = 128.0;
 
-static DEFAULT: Costs = costs(Estimate::Fixed(1), Size::Unknown, Charge::Fixed(1));
+static DEFAULT: Costs = costs(CostFormula::Fixed(1), Size::Unknown, Charge::Fixed(1));
 
 /// Overloads whose costs differ from those of their function.
 static OVERLOADS: &[(&[&str], Costs)] = &[
@@ -160,7 +160,7 @@ static OVERLOADS: &[(&[&str], Costs)] = &[
     (&["bytes_to_string"], scaled(First, STRING_FACTOR, Size::Decoded)),
     (&["strings_quote"], scaled(First, STRING_FACTOR, Size::Quoted)),
     (&["string_format", "string_format_latest"], scaled(Receiver, STRING_FACTOR, Size::Unknown)),
-    (&["in_list"], costs(Estimate::Scaled(Second, 1.0), Size::Unknown, Charge::Members)),
+    (&["in_list"], costs(CostFormula::Scaled(Second, 1.0), Size::Unknown, Charge::Members)),
     (
         &[
             "less_string",
@@ -172,32 +172,32 @@ static OVERLOADS: &[(&[&str], Costs)] = &[
             "less_equals_bytes",
             "greater_equals_bytes",
         ],
-        costs(Estimate::Comparison, Size::Unknown, Charge::Equality),
+        costs(CostFormula::Comparison, Size::Unknown, Charge::Equality),
     ),
-    (&["equals"], costs(Estimate::Equality, Size::Unknown, Charge::Fixed(1))),
-    (&["not_equals"], costs(Estimate::Comparison, Size::Unknown, Charge::Fixed(1))),
-    (&["logical_or", "logical_and"], costs(Estimate::ShortCircuit, Size::Unknown, Charge::Fixed(1))),
-    (&["conditional"], costs(Estimate::Branches, Size::Either, Charge::Fixed(1))),
-    (&["add_list"], costs(Estimate::Fixed(1), Size::Sum, Charge::Fixed(1))),
+    (&["equals"], costs(CostFormula::Equality, Size::Unknown, Charge::Fixed(1))),
+    (&["not_equals"], costs(CostFormula::Comparison, Size::Unknown, Charge::Fixed(1))),
+    (&["logical_or", "logical_and"], costs(CostFormula::ShortCircuit, Size::Unknown, Charge::Fixed(1))),
+    (&["conditional"], costs(CostFormula::Branches, Size::Either, Charge::Fixed(1))),
+    (&["add_list"], costs(CostFormula::Fixed(1), Size::Sum, Charge::Fixed(1))),
     (
         &["add_string", "add_bytes"],
-        costs(Estimate::Scaled(Operand::Result, STRING_FACTOR), Size::Sum, Charge::Concatenation),
+        costs(CostFormula::Scaled(Operand::Result, STRING_FACTOR), Size::Sum, Charge::Concatenation),
     ),
-    (&["matches_string"], costs(Estimate::Matching, Size::Unknown, Charge::Matches)),
-    (&["contains_string"], costs(Estimate::Containment, Size::Unknown, Charge::Contains)),
+    (&["matches_string"], costs(CostFormula::Matching, Size::Unknown, Charge::Matches)),
+    (&["contains_string"], costs(CostFormula::Containment, Size::Unknown, Charge::Contains)),
     (
         &["list_sets_contains_list", "list_sets_intersects_list"],
-        costs(Estimate::Product(First, Second, 1.0), Size::Unknown, Charge::Sets(1)),
+        costs(CostFormula::Product(First, Second, 1.0), Size::Unknown, Charge::Sets(1)),
     ),
-    (&["list_sets_equivalent_list"], costs(Estimate::Product(First, Second, 2.0), Size::Unknown, Charge::Sets(2))),
-    (&["list_slice"], costs(Estimate::NewList(1.0), Size::Slice, Charge::ListResult)),
-    (&["lists_range"], costs(Estimate::NewList(1.0), Size::Count, Charge::ListResult)),
-    (&["list_reverse"], costs(Estimate::NewList(1.0), Size::Same(Receiver), Charge::ListResult)),
-    (&["list_flatten", "list_flatten_int"], costs(Estimate::Flattening, Size::Same(Receiver), Charge::Flatten)),
-    (&["list_distinct"], costs(Estimate::NewList(COMPARISONS), Size::Squared(Receiver), Charge::Distinct)),
+    (&["list_sets_equivalent_list"], costs(CostFormula::Product(First, Second, 2.0), Size::Unknown, Charge::Sets(2))),
+    (&["list_slice"], costs(CostFormula::NewList(1.0), Size::Slice, Charge::ListResult)),
+    (&["lists_range"], costs(CostFormula::NewList(1.0), Size::Count, Charge::ListResult)),
+    (&["list_reverse"], costs(CostFormula::NewList(1.0), Size::Same(Receiver), Charge::ListResult)),
+    (&["list_flatten", "list_flatten_int"], costs(CostFormula::Flattening, Size::Same(Receiver), Charge::Flatten)),
+    (&["list_distinct"], costs(CostFormula::NewList(COMPARISONS), Size::Squared(Receiver), Charge::Distinct)),
     (
         &["list_string_sort", "list_bytes_sort"],
-        costs(Estimate::NewList(STRING_COMPARISONS), Size::Squared(Receiver), Charge::Sort),
+        costs(CostFormula::NewList(STRING_COMPARISONS), Size::Squared(Receiver), Charge::Sort),
     ),
     (
         &[
@@ -208,11 +208,11 @@ static OVERLOADS: &[(&[&str], Costs)] = &[
             "list_google.protobuf.Duration_sort",
             "list_google.protobuf.Timestamp_sort",
         ],
-        costs(Estimate::NewList(COMPARISONS), Size::Squared(Receiver), Charge::Sort),
+        costs(CostFormula::NewList(COMPARISONS), Size::Squared(Receiver), Charge::Sort),
     ),
     (
         &["list_string_sortByAssociatedKeys", "list_bytes_sortByAssociatedKeys"],
-        costs(Estimate::NewList(STRING_COMPARISONS), Size::Squared(First), Charge::SortBy),
+        costs(CostFormula::NewList(STRING_COMPARISONS), Size::Squared(First), Charge::SortBy),
     ),
     (
         &[
@@ -223,20 +223,20 @@ static OVERLOADS: &[(&[&str], Costs)] = &[
             "list_google.protobuf.Duration_sortByAssociatedKeys",
             "list_google.protobuf.Timestamp_sortByAssociatedKeys",
         ],
-        costs(Estimate::NewList(COMPARISONS), Size::Squared(First), Charge::SortBy),
+        costs(CostFormula::NewList(COMPARISONS), Size::Squared(First), Charge::SortBy),
     ),
-    (&["cidr_ip"], costs(Estimate::Fixed(1), Size::Unknown, Charge::Fixed(1))),
+    (&["cidr_ip"], costs(CostFormula::Fixed(1), Size::Unknown, Charge::Fixed(1))),
     (&["cidr_contains_ip_string"], addresses(false, true)),
     (&["cidr_contains_cidr_string"], addresses(true, true)),
 ];
 
 /// Functions, whichever overload is called.
 static FUNCTIONS: &[(&[&str], Costs)] = &[
-    (&["check"], costs(Estimate::Fixed(350_000), Size::Unknown, Charge::Fixed(350_000))),
-    (&["fieldSelector", "labelSelector"], costs(Estimate::Selector, Size::Unknown, Charge::Fixed(1))),
+    (&["check"], costs(CostFormula::Fixed(350_000), Size::Unknown, Charge::Fixed(350_000))),
+    (&["fieldSelector", "labelSelector"], costs(CostFormula::Selector, Size::Unknown, Charge::Fixed(1))),
     (
         &["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"],
-        costs(Estimate::Traversal, Size::Unknown, Charge::Traversal),
+        costs(CostFormula::Traversal, Size::Unknown, Charge::Traversal),
     ),
     (&["url"], scaled(First, STRING_FACTOR, Size::Same(First))),
     (
@@ -247,14 +247,14 @@ static FUNCTIONS: &[(&[&str], Costs)] = &[
     (&["lowerAscii", "upperAscii", "substring", "trim"], scaled(Receiver, STRING_FACTOR, Size::Same(Receiver))),
     (&["replace"], scaled(Receiver, STRING_TWICE, Size::Replaced)),
     (&["split"], scaled(Receiver, STRING_TWICE, Size::Pieces)),
-    (&["join"], costs(Estimate::Scaled(Operand::Result, STRING_FACTOR), Size::Joined, Charge::Join)),
-    (&["find", "findAll"], costs(Estimate::Matching, Size::UpTo(Receiver), Charge::Matches)),
+    (&["join"], costs(CostFormula::Scaled(Operand::Result, STRING_FACTOR), Size::Joined, Charge::Join)),
+    (&["find", "findAll"], costs(CostFormula::Matching, Size::UpTo(Receiver), Charge::Matches)),
     (&["containsIP"], addresses(false, false)),
     (&["containsCIDR"], addresses(true, false)),
     (
         &["validate"],
         costs(
-            Estimate::ScaledTwice(First, STRING_FACTOR, FORMAT_PATTERN * REGEX_FACTOR),
+            CostFormula::ScaledTwice(First, STRING_FACTOR, FORMAT_PATTERN * REGEX_FACTOR),
             Size::Unknown,
             Charge::Validate,
         ),

@@ -40,12 +40,12 @@ fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
     let (mut items, mut members) = (a.to_vec()?, Rc::default());
     crate::work::step(b.len()).ok_or_else(Error::cancelled)?;
     match a.kind() {
-        Some(ListKind::Set) => {
-            members = crate::value::members(a)?;
+        Some(ListKind::Set(of)) => {
+            members = crate::value::members(a, *of)?;
             let known = Rc::make_mut(&mut members);
             for item in b.iter() {
                 let item = item?;
-                if known.insert(crate::value::scalar_text(&item)?) {
+                if known.insert(crate::value::member_text(&item, *of)?) {
                     items.push(item);
                 }
             }

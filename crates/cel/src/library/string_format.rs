@@ -18,7 +18,7 @@ pub(crate) struct Clause {
 
 /// A part of a format string.
 #[derive(Debug)]
-pub(crate) enum Part<'t> {
+pub(crate) enum FormatPart<'t> {
     Text(&'t str),
     Clause(Clause),
 }
@@ -27,21 +27,21 @@ pub(crate) enum Part<'t> {
 pub(crate) fn parts<'t>(
     text: &'t str,
     args: usize,
-    mut each: impl FnMut(Part<'t>, usize) -> std::result::Result<(), String>,
+    mut each: impl FnMut(FormatPart<'t>, usize) -> std::result::Result<(), String>,
 ) -> std::result::Result<usize, String> {
     let mut rest = text;
     let mut index = 0;
     while !rest.is_empty() {
         let Some(at) = rest.find('%') else {
-            each(Part::Text(rest), index)?;
+            each(FormatPart::Text(rest), index)?;
             break;
         };
         if at > 0 {
-            each(Part::Text(&rest[..at]), index)?;
+            each(FormatPart::Text(&rest[..at]), index)?;
         }
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('%') {
-            each(Part::Text("%"), index)?;
+            each(FormatPart::Text("%"), index)?;
             rest = after;
             continue;
         }
@@ -52,7 +52,7 @@ pub(crate) fn parts<'t>(
             return Err(format!("index {index} out of range"));
         }
         let (clause, after) = clause(rest).map_err(|e| format!("could not parse formatting clause: {e}"))?;
-        each(Part::Clause(clause), index)?;
+        each(FormatPart::Clause(clause), index)?;
         rest = after;
         index += 1;
     }
@@ -113,8 +113,8 @@ fn format_by<'a>(args: &[Val<'a>], print: fn(Clause, &Val<'_>) -> Option<String>
     let mut out = String::new();
     parts(text, list.len(), |part, index| {
         match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Clause(clause) => {
+            FormatPart::Text(text) => out.push_str(text),
+            FormatPart::Clause(clause) => {
                 let arg = list.get(index).unwrap_or_else(|| Err(Error::overload()));
                 let arg = arg.map_err(|e| e.text().to_owned())?;
                 let shown = print(clause, &arg).ok_or_else(|| refusal(clause.verb, &arg))?;

@@ -11,7 +11,7 @@ mod pike;
 
 use crate::limits::AUTOMATON_BYTES_MAX;
 use counted::Counted;
-use pike::{Places, Program};
+use pike::{PatternProgram, Places};
 use regex_automata::meta;
 use std::sync::{Arc, OnceLock};
 
@@ -49,7 +49,7 @@ pub struct Regex {
 /// What matches.
 enum Engine {
     Automaton(Box<Automaton>),
-    Steps(Program),
+    Steps(PatternProgram),
 }
 
 /// Finds places fast; whether there is any match, it finds by `counted` where that may take long.
@@ -74,7 +74,7 @@ impl Engine {
             .hybrid_cache_capacity(2 << 20);
         match meta::Builder::new().configure(config).build_from_hir(&hir) {
             Ok(meta) => Engine::Automaton(Box::new(Automaton { meta, counted: Counted::new(&hir) })),
-            Err(_) => Engine::Steps(Program::new(&hir)),
+            Err(_) => Engine::Steps(PatternProgram::new(&hir)),
         }
     }
 
@@ -290,7 +290,7 @@ mod tests {
         let texts = ["", "abcd", "aabbb", "foo foob", "a\nb\nc", "STRAßE \u{212a}", "aaaaaa", "2026-11-21 x7é8", "cab"];
         for pattern in patterns {
             let automaton = Regex::new(pattern).unwrap();
-            let steps = Engine::Steps(Program::new(&parse::parse(pattern).unwrap()));
+            let steps = Engine::Steps(PatternProgram::new(&parse::parse(pattern).unwrap()));
             let steps = Regex { pattern: pattern.into(), engine: Arc::new(OnceLock::from(steps)) };
             assert!(matches!(automaton.engine(), Engine::Automaton(_)), "{pattern}");
             for text in texts {

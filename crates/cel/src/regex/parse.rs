@@ -15,7 +15,7 @@ struct Flags {
 }
 
 /// A parsed part with what the limits need to know of it.
-struct Part {
+struct ParsedPart {
     hir: Hir,
     height: u32,
     size: u64,
@@ -26,15 +26,15 @@ struct Part {
 
 struct Group {
     /// Parts of the branch being read.
-    parts: Vec<Part>,
-    branches: Vec<Part>,
+    parts: Vec<ParsedPart>,
+    branches: Vec<ParsedPart>,
     /// The flags to restore at its end.
     flags: Flags,
     capture: Option<u32>,
     name: Option<Box<str>>,
 }
 
-struct Parser<'p> {
+struct PatternParser<'p> {
     pattern: &'p str,
     at: usize,
     flags: Flags,
@@ -51,7 +51,7 @@ fn fail<T>(code: &str, fragment: &str) -> Result<T> {
 /// The meaning of a pattern.
 pub(super) fn parse(pattern: &str) -> Result<Hir> {
     let flags = Flags { fold: false, one_line: true, dot_newline: false, lazy: false };
-    let mut parser = Parser { pattern, at: 0, flags, groups: vec![], captures: 0 };
+    let mut parser = PatternParser { pattern, at: 0, flags, groups: vec![], captures: 0 };
     parser.open(None, None);
     parser.run()?;
     if parser.groups.len() > 1 {
@@ -61,7 +61,7 @@ pub(super) fn parse(pattern: &str) -> Result<Hir> {
     parser.close(whole).map(|part| part.hir)
 }
 
-impl<'p> Parser<'p> {
+impl<'p> PatternParser<'p> {
     fn rest(&self) -> &'p str {
         &self.pattern[self.at..]
     }
@@ -85,10 +85,10 @@ impl<'p> Parser<'p> {
     }
 
     fn push(&mut self, hir: Hir, literal: bool) -> Result<()> {
-        self.push_part(Part { hir, height: 1, size: 1, repeats: 1, literal })
+        self.push_part(ParsedPart { hir, height: 1, size: 1, repeats: 1, literal })
     }
 
-    fn push_part(&mut self, part: Part) -> Result<()> {
+    fn push_part(&mut self, part: ParsedPart) -> Result<()> {
         if part.height > REGEX_HEIGHT_MAX {
             return fail("expression nests too deeply", self.pattern);
         }
@@ -182,7 +182,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    fn close(&mut self, mut group: Group) -> Result<Part> {
+    fn close(&mut self, mut group: Group) -> Result<ParsedPart> {
         let last = concat(std::mem::take(&mut group.parts));
         let part = if group.branches.is_empty() {
             last
@@ -192,7 +192,7 @@ impl<'p> Parser<'p> {
         };
         let part = match group.capture {
             None => part,
-            Some(index) => Part {
+            Some(index) => ParsedPart {
                 height: part.height + 1,
                 size: part.size + 2,
                 repeats: part.repeats,
@@ -217,7 +217,7 @@ impl<'p> Parser<'p> {
         let Some(group) = self.groups.pop() else { return Ok(()) };
         self.flags = group.flags;
         let part = self.close(group)?;
-        self.push_part(Part { literal: false, ..part })
+        self.push_part(ParsedPart { literal: false, ..part })
     }
 
     /// `(?`: a named group, a group with flags, or flags.
@@ -312,7 +312,7 @@ impl<'p> Parser<'p> {
         };
         let repeats = if max == Some(0) { 1 } else { repeats };
         let hir = Hir::repetition(Repetition { min, max, greedy, sub: Box::new(part.hir) });
-        self.push_part(Part { hir, height: part.height + 1, size: size.max(1), repeats, literal: false })
+        self.push_part(ParsedPart { hir, height: part.height + 1, size: size.max(1), repeats, literal: false })
     }
 
     fn backslash(&mut self) -> Result<()> {
@@ -525,7 +525,7 @@ fn count(rest: &[u8], at: &mut usize) -> Option<u32> {
     Some(digits.iter().fold(0, |n: u32, d| n.saturating_mul(10).saturating_add(u32::from(d - b'0'))))
 }
 
-fn concat(mut parts: Vec<Part>) -> Part {
+fn concat(mut parts: Vec<ParsedPart>) -> ParsedPart {
     if parts.len() == 1
         && let Some(part) = parts.pop()
     {
@@ -533,7 +533,7 @@ fn concat(mut parts: Vec<Part>) -> Part {
     }
     let literals = parts.iter().all(|p| p.literal);
     let deepest = parts.iter().map(|p| p.height).max().unwrap_or(0);
-    Part {
+    ParsedPart {
         height: if literals { 1 } else { deepest + 1 },
         size: parts.iter().map(|p| p.size).sum::<u64>().max(1),
         repeats: parts.iter().map(|p| p.repeats).max().unwrap_or(1),
@@ -542,8 +542,8 @@ fn concat(mut parts: Vec<Part>) -> Part {
     }
 }
 
-fn alternate(branches: Vec<Part>) -> Part {
-    Part {
+fn alternate(branches: Vec<ParsedPart>) -> ParsedPart {
+    ParsedPart {
         height: branches.iter().map(|p| p.height).max().unwrap_or(0) + 1,
         size: branches.iter().map(|p| p.size + 1).sum::<u64>(),
         repeats: branches.iter().map(|p| p.repeats).max().unwrap_or(1),

@@ -15,7 +15,7 @@ use crate::work::Visits;
 
 /// One step of a program.
 #[derive(Clone, Copy)]
-enum Step {
+enum Instruction {
     /// A character in one of the ranges of a class.
     Class(u32),
     Look(Look),
@@ -31,8 +31,8 @@ enum Step {
 type Ranges = Box<[(char, char)]>;
 
 /// A compiled pattern.
-pub(super) struct Program {
-    steps: Vec<Step>,
+pub(super) struct PatternProgram {
+    steps: Vec<Instruction>,
     classes: Vec<Ranges>,
     groups: usize,
     /// The sets of a match that has ended, for the next one.
@@ -41,8 +41,8 @@ pub(super) struct Program {
 
 /// Makes a program.
 #[derive(Default)]
-struct Compiler {
-    steps: Vec<Step>,
+struct PatternCompiler {
+    steps: Vec<Instruction>,
     classes: Vec<Ranges>,
     numbers: HashMap<Ranges, u32>,
     groups: usize,
@@ -51,14 +51,15 @@ struct Compiler {
 /// Starts and ends of groups, the whole match first.
 pub(super) type Places = Vec<Option<usize>>;
 
-impl Program {
-    pub(super) fn new(hir: &Hir) -> Program {
-        let mut compiler = Compiler { steps: vec![Step::Save(0)], groups: 1, ..Compiler::default() };
+impl PatternProgram {
+    pub(super) fn new(hir: &Hir) -> PatternProgram {
+        let mut compiler =
+            PatternCompiler { steps: vec![Instruction::Save(0)], groups: 1, ..PatternCompiler::default() };
         compiler.compile(hir);
-        compiler.steps.push(Step::Save(1));
-        compiler.steps.push(Step::Match);
-        let Compiler { steps, classes, groups, .. } = compiler;
-        Program { steps, classes, groups, idle: Mutex::default() }
+        compiler.steps.push(Instruction::Save(1));
+        compiler.steps.push(Instruction::Match);
+        let PatternCompiler { steps, classes, groups, .. } = compiler;
+        PatternProgram { steps, classes, groups, idle: Mutex::default() }
     }
 
     pub(super) fn groups_len(&self) -> usize {
@@ -75,7 +76,7 @@ impl Program {
     }
 }
 
-impl Compiler {
+impl PatternCompiler {
     /// The number of the next step.
     fn here(&self) -> u32 {
         // a pattern has fewer than `parse::SIZE_MAX` steps
@@ -89,7 +90,7 @@ impl Compiler {
             known.push(ranges.clone());
             known.len() as u32 - 1
         });
-        self.steps.push(Step::Class(number));
+        self.steps.push(Instruction::Class(number));
     }
 
     fn compile(&mut self, hir: &Hir) {
@@ -103,13 +104,13 @@ impl Compiler {
             HirKind::Class(Class::Bytes(class)) => {
                 self.class(class.iter().map(|range| (char::from(range.start()), char::from(range.end()))));
             }
-            HirKind::Look(look) => self.steps.push(Step::Look(*look)),
+            HirKind::Look(look) => self.steps.push(Instruction::Look(*look)),
             HirKind::Repetition(repetition) => self.repeat(repetition),
             HirKind::Capture(capture) => {
                 self.groups = self.groups.max(capture.index as usize + 1);
-                self.steps.push(Step::Save(2 * capture.index));
+                self.steps.push(Instruction::Save(2 * capture.index));
                 self.compile(&capture.sub);
-                self.steps.push(Step::Save(2 * capture.index + 1));
+                self.steps.push(Instruction::Save(2 * capture.index + 1));
             }
             HirKind::Concat(parts) => parts.iter().for_each(|part| self.compile(part)),
             HirKind::Alternation(parts) => self.alternate(parts),
@@ -121,17 +122,17 @@ impl Compiler {
         for (i, part) in parts.iter().enumerate() {
             let split = self.steps.len();
             if i + 1 < parts.len() {
-                self.steps.push(Step::Split(self.here() + 1, 0));
+                self.steps.push(Instruction::Split(self.here() + 1, 0));
             }
             self.compile(part);
             if i + 1 < parts.len() {
                 ends.push(self.steps.len());
-                self.steps.push(Step::Jump(0));
-                self.steps[split] = Step::Split(split as u32 + 1, self.here());
+                self.steps.push(Instruction::Jump(0));
+                self.steps[split] = Instruction::Split(split as u32 + 1, self.here());
             }
         }
         let end = self.here();
-        ends.into_iter().for_each(|at| self.steps[at] = Step::Jump(end));
+        ends.into_iter().for_each(|at| self.steps[at] = Instruction::Jump(end));
     }
 
     fn repeat(&mut self, repetition: &Repetition) {
@@ -147,7 +148,7 @@ impl Compiler {
         // once more, and again; `x*` is `(x+)?`, so that an empty `x` is preferred where Go prefers it
         let skip = self.steps.len();
         if min == 0 {
-            self.steps.push(Step::Jump(0));
+            self.steps.push(Instruction::Jump(0));
         }
         let mut start = self.here();
         self.compile(sub);
@@ -169,7 +170,7 @@ impl Compiler {
         for copy in 0..max {
             if copy >= min {
                 splits.push(self.steps.len());
-                self.steps.push(Step::Jump(0));
+                self.steps.push(Instruction::Jump(0));
             }
             match &body {
                 Some(body) => self.copy(Range::clone(body)),
@@ -189,15 +190,15 @@ impl Compiler {
         let by = self.here() - body.start;
         for at in body {
             self.steps.push(match self.steps[at as usize] {
-                Step::Split(first, second) => Step::Split(first + by, second + by),
-                Step::Jump(to) => Step::Jump(to + by),
+                Instruction::Split(first, second) => Instruction::Split(first + by, second + by),
+                Instruction::Jump(to) => Instruction::Jump(to + by),
                 other => other,
             });
         }
     }
 }
 
-impl Program {
+impl PatternProgram {
     /// The leftmost match that begins at `from` or later. Without `places` only whether there is one. None also where
     /// the match would take too long.
     pub(super) fn run(&self, text: &str, from: usize, places: bool) -> Option<Places> {
@@ -210,8 +211,8 @@ impl Program {
     }
 }
 
-fn fork(body: u32, end: u32, greedy: bool) -> Step {
-    if greedy { Step::Split(body, end) } else { Step::Split(end, body) }
+fn fork(body: u32, end: u32, greedy: bool) -> Instruction {
+    if greedy { Instruction::Split(body, end) } else { Instruction::Split(end, body) }
 }
 
 fn contains(ranges: &[(char, char)], c: char) -> bool {
@@ -249,7 +250,7 @@ struct Thread {
 }
 
 struct Machine<'a> {
-    program: &'a Program,
+    program: &'a PatternProgram,
     text: &'a str,
     /// The steps that were added for the character that is next.
     visited: Visited,
@@ -275,10 +276,12 @@ impl Machine<'_> {
             self.visited.members.clear();
             for thread in now.drain(..) {
                 match self.program.steps[thread.step as usize] {
-                    Step::Class(class) if c.is_some_and(|c| contains(&self.program.classes[class as usize], c)) => {
+                    Instruction::Class(class)
+                        if c.is_some_and(|c| contains(&self.program.classes[class as usize], c)) =>
+                    {
                         self.add(&mut next, thread.step + 1, after, thread.places);
                     }
-                    Step::Match => {
+                    Instruction::Match => {
                         found = Some(thread.places);
                         // those behind it are not preferred
                         break;
@@ -306,22 +309,22 @@ impl Machine<'_> {
                 continue;
             }
             match self.program.steps[step as usize] {
-                Step::Split(first, second) => {
+                Instruction::Split(first, second) => {
                     self.stack.push(Thread { step: second, places: places.clone() });
                     self.stack.push(Thread { step: first, places });
                 }
-                Step::Jump(to) => self.stack.push(Thread { step: to, places }),
-                Step::Save(slot) => {
+                Instruction::Jump(to) => self.stack.push(Thread { step: to, places }),
+                Instruction::Save(slot) => {
                     if let Some(place) = places.get_mut(slot as usize) {
                         *place = Some(at);
                     }
                     self.stack.push(Thread { step: step + 1, places });
                 }
-                Step::Look(look) if holds(look, self.text.as_bytes(), at) => {
+                Instruction::Look(look) if holds(look, self.text.as_bytes(), at) => {
                     self.stack.push(Thread { step: step + 1, places });
                 }
-                Step::Look(_) => {}
-                Step::Class(_) | Step::Match => threads.push(Thread { step, places }),
+                Instruction::Look(_) => {}
+                Instruction::Class(_) | Instruction::Match => threads.push(Thread { step, places }),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Compiling the rules of a CustomResourceDefinition: checks, compilation, costs.
 
-use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Node, Options, Reason, Rule, Rules, path};
+use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, Reason, Rule, RuleNode, Rules, path};
 use crate::check::Checked;
 use crate::cost::estimate::{Part, estimate, explain};
 use crate::decl::types::Type;
@@ -102,7 +102,7 @@ fn check_fields(schema: &Value, rule: &Value, path: &FieldPath, errors: &mut Vec
 }
 
 /// Where the walk stands.
-struct Place<'p> {
+struct WalkPlace<'p> {
     path: &'p FieldPath,
     /// The declaration of this node, if a rule is here or above.
     decl: Option<Arc<Decl>>,
@@ -113,7 +113,7 @@ struct Place<'p> {
     root: bool,
 }
 
-struct Compiler<'o> {
+struct RuleCompiler<'o> {
     options: &'o Options,
     errors: Vec<FieldError>,
     total: u64,
@@ -149,8 +149,8 @@ pub(super) fn observe(
         return (None, errors, vec![]);
     }
     check_all_fields(schema, path, &mut errors);
-    let mut compiler = Compiler { options, errors, total: 0, expensive: vec![], observed: vec![] };
-    let place = Place { path, decl: None, cardinality: Some(1), uncorrelatable: None, root: true };
+    let mut compiler = RuleCompiler { options, errors, total: 0, expensive: vec![], observed: vec![] };
+    let place = WalkPlace { path, decl: None, cardinality: Some(1), uncorrelatable: None, root: true };
     let root = compiler.node(schema, &place);
     compiler.finish(path);
     (root.map(|root| Rules { root }), compiler.errors, compiler.observed)
@@ -197,21 +197,25 @@ fn exceeded(name: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-impl Compiler<'_> {
-    fn node(&mut self, schema: &Value, place: &Place<'_>) -> Option<Node> {
+impl RuleCompiler<'_> {
+    fn node(&mut self, schema: &Value, place: &WalkPlace<'_>) -> Option<RuleNode> {
         if !has_rules(schema) {
             return None;
         }
         let own_rules = rules(schema);
         let decl = place.decl.clone().or_else(|| {
             let root = place.root || decl::is_embedded(schema);
-            (!own_rules.is_empty()).then(|| Decl::from_schema(schema, root))
+            let members = match self.options.stored_minor {
+                ..37 => decl::Members::Decoded,
+                _ => decl::Members::Typed,
+            };
+            (!own_rules.is_empty()).then(|| Decl::with_sets(schema, root, members))
         });
         let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
         let map_type = schema.str_at(&["x-kubernetes-map-type"]);
         let correlatable_map = matches!(map_type, "" | "granular" | "atomic");
         let list_type = schema.str_at(&["x-kubernetes-list-type"]);
-        let mut node = Node {
+        let mut node = RuleNode {
             decl: decl.clone().unwrap_or_else(|| Decl::json().clone()),
             schema_type: Text::new(schema.str_at(&["type"])),
             broken: None,
@@ -230,28 +234,33 @@ impl Compiler<'_> {
             for (name, property) in properties.iter() {
                 let path = place.path.child("properties").key(name);
                 let uncorrelatable = place.uncorrelatable.or(if correlatable_map { None } else { Some(place.path) });
-                let place =
-                    Place { path: &path, decl: inside(Some(name)), cardinality: below, uncorrelatable, root: false };
+                let place = WalkPlace {
+                    path: &path,
+                    decl: inside(Some(name)),
+                    cardinality: below,
+                    uncorrelatable,
+                    root: false,
+                };
                 node.properties.extend(self.node(property, &place).map(|node| (name.clone(), node)));
             }
         }
         if let Some(value) = decl::additional(schema) {
             let path = place.path.child("additionalProperties");
             let uncorrelatable = place.uncorrelatable;
-            let place = Place { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
+            let place = WalkPlace { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
             node.additional = self.node(value, &place).map(Box::new);
         }
         if let Some(item) = decl::items(schema) {
             let path = place.path.child("items");
             let uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
-            let place = Place { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
+            let place = WalkPlace { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
             node.items = self.node(item, &place).map(Box::new);
         }
         self.rules(schema, place, decl.as_ref(), &mut node);
         Some(node)
     }
 
-    fn rules(&mut self, schema: &Value, place: &Place<'_>, decl: Option<&Arc<Decl>>, node: &mut Node) {
+    fn rules(&mut self, schema: &Value, place: &WalkPlace<'_>, decl: Option<&Arc<Decl>>, node: &mut RuleNode) {
         let own_rules = rules(schema);
         if own_rules.is_empty() {
             return;
@@ -298,7 +307,8 @@ impl Compiler<'_> {
         self.errors.push(FieldError::forbidden(path, exceeded(name, self.total, DEFINITION_COST_MAX)));
     }
 
-    fn cost(&mut self, path: FieldPath, name: &str, (cost, parts): (u64, Vec<Part>), times: u64) {
+    fn cost(&mut self, path: FieldPath, name: &str, estimate: (u64, Vec<Part>), times: u64) {
+        let (cost, parts) = estimate;
         self.observed.push(Observed { path: path.clone(), cost, times, parts });
         let cost = multiplied(cost, times);
         if !self.options.expensive_expressions && cost > EXPRESSION_COST_MAX {
@@ -312,7 +322,7 @@ impl Compiler<'_> {
         schema: &Value,
         rule: &Value,
         path: &FieldPath,
-        place: &Place<'_>,
+        place: &WalkPlace<'_>,
         decl: &Arc<Decl>,
     ) -> Option<Rule> {
         let (compiled, problems) = compile_rule(schema, rule, decl, self.options);

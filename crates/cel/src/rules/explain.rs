@@ -78,7 +78,7 @@ struct Candidate {
 }
 
 /// Where an expression stands.
-struct Place {
+struct ExpressionPlace {
     path: String,
     node: String,
     keys: Vec<Text>,
@@ -87,16 +87,16 @@ struct Place {
 }
 
 #[derive(Default)]
-struct Walk {
+struct ExplainWalk {
     candidates: Vec<Candidate>,
-    places: Vec<Place>,
+    places: Vec<ExpressionPlace>,
 }
 
 pub(super) fn explain(schema: &Value, path: &FieldPath) -> Explanation {
     let options = Options { parts: true, ..Options::default() };
     let (_, errors, observed) = define::observe(schema, path, &options);
     let total = observed.iter().fold(0_u64, |sum, one| sum.saturating_add(cost(one)));
-    let mut walk = Walk::default();
+    let mut walk = ExplainWalk::default();
     walk.node(schema, path, &[], "");
     let mut estimates = vec![];
     for place in &walk.places {
@@ -126,13 +126,14 @@ fn limit(cost: u64, total: u64) -> u64 {
     if cost <= single && total > DEFINITION_COST_MAX { single / 10 } else { single }
 }
 
-impl Walk {
+impl ExplainWalk {
     fn node(&mut self, schema: &Value, path: &FieldPath, keys: &[Text], node: &str) {
         self.candidate(schema, keys, node);
         for (i, rule) in schema.get(VALIDATIONS).and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
             for field in ["rule", "messageExpression"] {
                 let path = path.child(VALIDATIONS).index(i).child(field).as_str().to_owned();
-                let place = Place { path, node: node.to_owned(), keys: keys.to_vec(), rule: rule.clone(), field };
+                let place =
+                    ExpressionPlace { path, node: node.to_owned(), keys: keys.to_vec(), rule: rule.clone(), field };
                 self.places.push(place);
             }
         }
@@ -171,11 +172,11 @@ impl Walk {
 /// A schema with one expression, to try bounds on.
 struct Trial<'p> {
     schema: Value,
-    place: &'p Place,
+    place: &'p ExpressionPlace,
 }
 
 impl<'p> Trial<'p> {
-    fn new(schema: &Value, place: &'p Place) -> Trial<'p> {
+    fn new(schema: &Value, place: &'p ExpressionPlace) -> Trial<'p> {
         let mut schema = schema.clone();
         strip(&mut schema);
         let mut rule = Value::object();

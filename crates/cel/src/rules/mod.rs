@@ -74,20 +74,20 @@ impl Options {
 /// The rules of one version of a definition.
 #[derive(Debug)]
 pub struct Rules {
-    root: Node,
+    root: RuleNode,
 }
 
 /// A schema node that has rules or something below that has.
 #[derive(Debug)]
-struct Node {
+struct RuleNode {
     decl: Arc<Decl>,
     schema_type: Text,
     /// Why no rule can run here.
     broken: Option<String>,
     rules: Vec<Rule>,
-    properties: Vec<(Text, Node)>,
-    additional: Option<Box<Node>>,
-    items: Option<Box<Node>>,
+    properties: Vec<(Text, RuleNode)>,
+    additional: Option<Box<RuleNode>>,
+    items: Option<Box<RuleNode>>,
     /// The keys by which items of a list are found again.
     list_keys: Option<Vec<Text>>,
     correlatable_map: bool,

@@ -3,7 +3,7 @@
 //! The walk goes node by node: the rules of a node, then what is below. The budget shrinks along the way; when it is
 //! used up nothing further runs.
 
-use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, Node, OBJECT_COST_MAX, Place, Reason, Rule, Validation, Verdict};
+use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, OBJECT_COST_MAX, Place, Reason, Rule, RuleNode, Validation, Verdict};
 use crate::limits::OBJECT_WORK_UNITS;
 use crate::value::{Val, from_json};
 use crate::work;
@@ -31,16 +31,16 @@ enum Correlation<'a> {
     Above(Pair<'a>),
 }
 
-struct Walk {
+struct RuleWalk {
     verdict: Verdict,
     budget: i64,
     /// Units of work that are left, see [`crate::work`].
     work: u64,
 }
 
-pub(super) fn validate(root: &Node, object: &Value, validation: &Validation<'_>) -> Verdict {
+pub(super) fn validate(root: &RuleNode, object: &Value, validation: &Validation<'_>) -> Verdict {
     let budget = i64::try_from(validation.cost_max.unwrap_or(OBJECT_COST_MAX)).unwrap_or(i64::MAX);
-    let mut walk = Walk { verdict: Verdict::default(), budget, work: OBJECT_WORK_UNITS };
+    let mut walk = RuleWalk { verdict: Verdict::default(), budget, work: OBJECT_WORK_UNITS };
     let correlation = match (validation.old, validation.ratcheting) {
         (Some(old), Some(place)) => Correlation::Here(Pair { new: object, old, place }),
         _ => Correlation::Off,
@@ -98,11 +98,11 @@ fn item_key(item: &Value, keys: &[Text]) -> Option<String> {
     Some(out)
 }
 
-impl Walk {
+impl RuleWalk {
     /// Returns whether to continue.
     fn node<'a>(
         &mut self,
-        node: &Node,
+        node: &RuleNode,
         path: &FieldPath,
         value: &'a Value,
         old: Option<&'a Value>,
@@ -124,7 +124,7 @@ impl Walk {
 
     fn members<'a>(
         &mut self,
-        node: &Node,
+        node: &RuleNode,
         path: &FieldPath,
         members: &'a machinery::Map,
         old: Option<&'a Value>,
@@ -157,7 +157,7 @@ impl Walk {
 
     fn items<'a>(
         &mut self,
-        node: &Node,
+        node: &RuleNode,
         path: &FieldPath,
         items: &'a [Value],
         old: Option<&'a Value>,
@@ -185,7 +185,7 @@ impl Walk {
 
     fn rules(
         &mut self,
-        node: &Node,
+        node: &RuleNode,
         path: &FieldPath,
         value: &Value,
         old: Option<&Value>,
@@ -216,7 +216,7 @@ impl Walk {
         true
     }
 
-    fn out_of_budget(&mut self, path: &FieldPath, node: &Node) {
+    fn out_of_budget(&mut self, path: &FieldPath, node: &RuleNode) {
         let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
         self.verdict.errors.push(invalid(path, &node.schema_type, detail.to_owned()));
     }
@@ -241,7 +241,7 @@ impl Walk {
 
     fn rule<'a>(
         &mut self,
-        node: &'a Node,
+        node: &'a RuleNode,
         rule: &'a Rule,
         path: &FieldPath,
         value: &'a Value,
@@ -288,7 +288,7 @@ impl Walk {
 
     fn failed<'a>(
         &mut self,
-        node: &'a Node,
+        node: &'a RuleNode,
         rule: &'a Rule,
         path: &FieldPath,
         value: &'a Value,
@@ -345,7 +345,7 @@ impl Walk {
 }
 
 /// A failed rule as an error of the kind its reason asks for.
-fn failure(node: &Node, rule: &Rule, path: &FieldPath, value: &Value, detail: String) -> FieldError {
+fn failure(node: &RuleNode, rule: &Rule, path: &FieldPath, value: &Value, detail: String) -> FieldError {
     let field = field(path);
     let shown = !matches!(node.schema_type.as_str(), "object" | "array");
     let rendered = if shown { render(value) } else { String::new() };

@@ -51,11 +51,11 @@ pub struct Decision {
 pub struct Authorization<'a> {
     pub(crate) authorizer: &'a dyn Authorizer,
     pub(crate) check: Check,
-    pub(crate) step: Step,
+    pub(crate) step: CheckStep,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum CheckStep {
     Authorizer,
     Path,
     Group,
@@ -66,25 +66,25 @@ pub(crate) enum Step {
 impl<'a> Authorization<'a> {
     /// The variable `authorizer`.
     pub fn of(authorizer: &'a dyn Authorizer) -> Val<'a> {
-        Val::Authorization(Rc::new(Authorization { authorizer, check: Check::default(), step: Step::Authorizer }))
+        Val::Authorization(Rc::new(Authorization { authorizer, check: Check::default(), step: CheckStep::Authorizer }))
     }
 
     /// The variable `authorizer.requestResource`.
     pub fn of_resource(authorizer: &'a dyn Authorizer, check: Check) -> Val<'a> {
-        Val::Authorization(Rc::new(Authorization { authorizer, check, step: Step::Resource }))
+        Val::Authorization(Rc::new(Authorization { authorizer, check, step: CheckStep::Resource }))
     }
 
     pub(crate) fn type_of(&self) -> Type {
         Type::parse(match self.step {
-            Step::Authorizer => "kubernetes.authorization.Authorizer",
-            Step::Path => "kubernetes.authorization.PathCheck",
-            Step::Group => "kubernetes.authorization.GroupCheck",
-            Step::Resource => "kubernetes.authorization.ResourceCheck",
-            Step::Decision(_) => "kubernetes.authorization.Decision",
+            CheckStep::Authorizer => "kubernetes.authorization.Authorizer",
+            CheckStep::Path => "kubernetes.authorization.PathCheck",
+            CheckStep::Group => "kubernetes.authorization.GroupCheck",
+            CheckStep::Resource => "kubernetes.authorization.ResourceCheck",
+            CheckStep::Decision(_) => "kubernetes.authorization.Decision",
         })
     }
 
-    pub(crate) fn next(&self, step: Step, change: impl FnOnce(&mut Check)) -> Val<'a> {
+    pub(crate) fn next(&self, step: CheckStep, change: impl FnOnce(&mut Check)) -> Val<'a> {
         let mut next = Authorization { step, ..self.clone() };
         change(&mut next.check);
         Val::Authorization(Rc::new(next))

@@ -2,7 +2,7 @@
 
 use super::convert::{json_value, untyped};
 use super::{Error, Key, List, Map, Opaque, Result, Val};
-use crate::decl::ListKind;
+use crate::decl::{ListKind, Members};
 use crate::work;
 use machinery::Value;
 use std::cmp::Ordering;
@@ -101,7 +101,7 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
         return Ok(false);
     }
     match a.kind() {
-        Some(ListKind::Set) => sets(a, b),
+        Some(ListKind::Set(of)) => sets(a, b, *of),
         Some(ListKind::Map(keys)) => map_lists(a, b, keys),
         _ => {
             for (a, b) in a.iter().zip(b.iter()) {
@@ -114,17 +114,35 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
     }
 }
 
-/// The members of a list that is a set, as texts. Those of JSON are what was decoded, before it got the type of its schema:
+/// The members of a list that is a set, as texts. Until 1.36, those of JSON are what was decoded, before it got the type of its schema:
 /// an integer there is another member than the same number as a double, as among the keys of a Go map. They stay what they
 /// are when sets are added up.
-pub(crate) fn members<'a>(list: &List<'a>) -> Result<Rc<BTreeSet<String>>> {
+pub(crate) fn members<'a>(list: &List<'a>, of: Members) -> Result<Rc<BTreeSet<String>>> {
     Ok(match list {
+        List::Json { .. } if of == Members::Typed => {
+            Rc::new(list.iter().map(|item| member_text(&item?, of)).collect::<Result<_>>()?)
+        }
         List::Json { items, .. } => {
             Rc::new(items.iter().map(|item| scalar_text(&untyped(item))).collect::<Result<_>>()?)
         }
         List::Typed { members, .. } => members.clone(),
         List::Owned(items) => Rc::new(items.iter().map(scalar_text).collect::<Result<_>>()?),
     })
+}
+
+/// The text that stands for a member of a set.
+pub(crate) fn member_text(value: &Val<'_>, of: Members) -> Result<String> {
+    match value {
+        Val::Map(_) | Val::List(_) if of == Members::Typed => {
+            Err(Error::new("listSet operations are only supported on lists of scalar values"))
+        }
+        Val::Bytes(_) if of == Members::Typed => {
+            let text = format!("{value:?}");
+            work::make(text.len()).ok_or_else(Error::cancelled)?;
+            Ok(text)
+        }
+        _ => scalar_text(value),
+    }
 }
 
 /// The text that stands for a scalar in sets of scalars.
@@ -145,14 +163,17 @@ pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
     }
 }
 
-fn sets<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
-    let known = members(a)?;
+fn sets<'a>(a: &List<'a>, b: &List<'a>, of: Members) -> Result<bool> {
+    let known = members(a, of)?;
+    let mut seen = BTreeSet::new();
     for item in b.iter() {
-        if !known.contains(&scalar_text(&item?)?) {
+        let member = member_text(&item?, of)?;
+        if !known.contains(&member) {
             return Ok(false);
         }
+        seen.insert(member);
     }
-    Ok(true)
+    Ok(of == Members::Decoded || seen.len() == known.len())
 }
 
 /// The text of the keys of an item of a map list.

@@ -7,12 +7,12 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub(crate) numbers: [u64; 3],
-    prerelease: Vec<Part>,
+    prerelease: Vec<Identifier>,
     build: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum Identifier {
     Number(u64),
     Text(String),
 }
@@ -36,7 +36,7 @@ pub(crate) fn is_word(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-pub(crate) fn prerelease(text: &str) -> Parsed<Part> {
+pub(crate) fn prerelease(text: &str) -> Parsed<Identifier> {
     if text.is_empty() {
         return Err("Prerelease is empty".to_owned());
     }
@@ -45,12 +45,12 @@ pub(crate) fn prerelease(text: &str) -> Parsed<Part> {
             return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(text)));
         }
         let range = |_| format!("strconv.ParseUint: parsing {}: value out of range", quote(text));
-        return text.parse().map(Part::Number).map_err(range);
+        return text.parse().map(Identifier::Number).map_err(range);
     }
     if !is_word(text) {
         return Err(format!("Invalid character(s) found in prerelease {}", quote(text)));
     }
-    Ok(Part::Text(text.to_owned()))
+    Ok(Identifier::Text(text.to_owned()))
 }
 
 impl Version {

@@ -1,9 +1,10 @@
 //! Client certificates: those of the authority say who one is, while they last; others say nothing.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
-use time::{Duration, OffsetDateTime};
 
 use super::server::{Pair, Server};
 
@@ -25,8 +26,10 @@ fn administrator(by: &Pair, days: i64, usage: ExtendedKeyUsagePurpose) -> Pair {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.distinguished_name.push(DnType::OrganizationName, "system:masters");
     params.distinguished_name.push(DnType::CommonName, "root");
-    params.not_before = OffsetDateTime::now_utc() - Duration::days(30);
-    params.not_after = OffsetDateTime::now_utc() + Duration::days(days);
+    let now = rcgen::date_time_ymd(1970, 1, 1) + UNIX_EPOCH.elapsed().unwrap();
+    let days_from_now = Duration::from_secs(days.unsigned_abs() * 24 * 3600);
+    params.not_before = now - Duration::from_secs(30 * 24 * 3600);
+    params.not_after = if days < 0 { now - days_from_now } else { now + days_from_now };
     params.extended_key_usages = vec![usage];
     let issuer = Issuer::from_ca_cert_pem(&by.certificate, KeyPair::from_pem(&by.key).unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();

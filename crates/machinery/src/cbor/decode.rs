@@ -36,7 +36,7 @@ fn decode_within(bytes: &[u8], bounds: Bounds) -> Read<Value> {
         return Err(CborError { offset: 0, problem: CborProblem::Empty });
     }
     let mut input = Decoder::new(bytes);
-    let value = value(&mut input, Place { depth: 0, bounds, encoding: StringEncoding::Utf8 })?;
+    let value = value(&mut input, ValuePlace { depth: 0, bounds, encoding: StringEncoding::Utf8 })?;
     let (at, length) = (input.position(), bytes.len());
     if at < length {
         return Err(CborError { offset: at, problem: CborProblem::TrailingBytes { count: length - at } });
@@ -58,23 +58,23 @@ fn error(input: &Decoder<'_>, problem: CborProblem) -> CborError {
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct ValuePlace {
     depth: usize,
     bounds: Bounds,
     encoding: StringEncoding,
 }
 
-impl Place {
-    fn below(self) -> Place {
-        Place { depth: self.depth + 1, ..self }
+impl ValuePlace {
+    fn below(self) -> ValuePlace {
+        ValuePlace { depth: self.depth + 1, ..self }
     }
 
-    fn showing(self, encoding: StringEncoding) -> Place {
-        Place { encoding, ..self.below() }
+    fn showing(self, encoding: StringEncoding) -> ValuePlace {
+        ValuePlace { encoding, ..self.below() }
     }
 }
 
-fn value(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
+fn value(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     if place.depth > place.bounds.depth {
         return Err(error(input, CborProblem::TooDeep { max: place.bounds.depth }));
     }
@@ -151,7 +151,7 @@ fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize,
     }
 }
 
-fn array(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
+fn array(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     let declared = input.array().map_err(failed)?;
     let mut items = vec![];
     let max = place.bounds.length;
@@ -161,7 +161,7 @@ fn array(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     Ok(Value::Array(items))
 }
 
-fn map(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
+fn map(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     let declared = input.map().map_err(failed)?;
     let mut fields = vec![];
     let max = place.bounds.length;
@@ -180,7 +180,7 @@ fn map(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
     }
 }
 
-fn tagged(input: &mut Decoder<'_>, place: Place) -> Read<Value> {
+fn tagged(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     match input.tag().map_err(failed)?.as_u64() {
         0 => match value(input, place.showing(StringEncoding::Utf8))? {
             Value::String(text) if time::parse_rfc3339(&text).is_some() => Ok(Value::String(text)),

@@ -1,6 +1,6 @@
 //! From nodes and a value to what they find in it.
 
-use super::{Filter, Node, Slice};
+use super::{Filter, PathStep, Slice};
 use crate::patch::gotext::{plain, type_of};
 use crate::value::Value;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ type Found<'v> = Vec<Cow<'v, Value>>;
 pub(super) type Outcome<'v> = (Found<'v>, Option<String>);
 
 /// Evaluates the nodes in turn.
-pub(super) fn list<'v>(input: Found<'v>, nodes: &[Node]) -> Outcome<'v> {
+pub(super) fn list<'v>(input: Found<'v>, nodes: &[PathStep]) -> Outcome<'v> {
     let mut current = input;
     for node in nodes {
         match step(current, node) {
@@ -23,16 +23,16 @@ pub(super) fn list<'v>(input: Found<'v>, nodes: &[Node]) -> Outcome<'v> {
     (current, None)
 }
 
-fn step<'v>(input: Found<'v>, node: &Node) -> Outcome<'v> {
+fn step<'v>(input: Found<'v>, node: &PathStep) -> Outcome<'v> {
     match node {
-        Node::Literal(value @ Value::String(_)) => (vec![Cow::Owned(value.clone())], None),
-        Node::Literal(value) => (input.iter().map(|_| Cow::Owned(value.clone())).collect(), None),
-        Node::Field(name) => (input.into_iter().filter_map(|value| member(value, name)).collect(), None),
-        Node::Slice(slice) => slices(input, slice),
-        Node::Filter(filter) => filtered(input, filter),
-        Node::Wildcard => (input.into_iter().flat_map(children).collect(), None),
-        Node::Recursive => (descendants(input), None),
-        Node::Union(parts) => {
+        PathStep::Literal(value @ Value::String(_)) => (vec![Cow::Owned(value.clone())], None),
+        PathStep::Literal(value) => (input.iter().map(|_| Cow::Owned(value.clone())).collect(), None),
+        PathStep::Field(name) => (input.into_iter().filter_map(|value| member(value, name)).collect(), None),
+        PathStep::Slice(slice) => slices(input, slice),
+        PathStep::Filter(filter) => filtered(input, filter),
+        PathStep::Wildcard => (input.into_iter().flat_map(children).collect(), None),
+        PathStep::Recursive => (descendants(input), None),
+        PathStep::Union(parts) => {
             let mut found = vec![];
             for part in parts {
                 match list(input.clone(), part) {
@@ -42,7 +42,7 @@ fn step<'v>(input: Found<'v>, node: &Node) -> Outcome<'v> {
             }
             (found, None)
         }
-        Node::Word(word) => (input, Some(format!("unrecognized identifier {word}"))),
+        PathStep::Word(word) => (input, Some(format!("unrecognized identifier {word}"))),
     }
 }
 

@@ -16,12 +16,12 @@ use crate::value::{Text, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath {
     /// One action after the other. The first finds; the others only fail.
-    actions: Vec<Vec<Node>>,
+    actions: Vec<Vec<PathStep>>,
 }
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
+enum PathStep {
     /// A literal: a quoted text, a number or a boolean.
     Literal(Value),
     Field(Text),
@@ -29,7 +29,7 @@ enum Node {
     Filter(Box<Filter>),
     Wildcard,
     Recursive,
-    Union(Vec<Vec<Node>>),
+    Union(Vec<Vec<PathStep>>),
     /// A bare word; evaluation fails there.
     Word(Text),
 }
@@ -46,8 +46,8 @@ struct Slice {
 /// `[?(left operator right)]`, or `[?(left)]`.
 #[derive(Clone, Debug, PartialEq)]
 struct Filter {
-    left: Vec<Node>,
-    comparison: Option<(Text, Vec<Node>)>,
+    left: Vec<PathStep>,
+    comparison: Option<(Text, Vec<PathStep>)>,
 }
 
 impl JsonPath {

@@ -1,25 +1,25 @@
 //! From text to nodes.
 
-use super::{Filter, Node, Slice};
+use super::{Filter, PathStep, Slice};
 use crate::limits::JSONPATH_DEPTH_MAX;
 use crate::value::{Text, Value};
 
 /// The nodes of every action of `{text}`: usually one, more if the text closes it and opens others.
-pub(super) fn template(text: &str) -> Result<Vec<Vec<Node>>, String> {
+pub(super) fn template(text: &str) -> Result<Vec<Vec<PathStep>>, String> {
     actions(text, 0)
 }
 
 /// The nodes of the first action; those that follow must be well-formed.
-fn action(text: &str, depth: usize) -> Result<Vec<Node>, String> {
+fn action(text: &str, depth: usize) -> Result<Vec<PathStep>, String> {
     actions(text, depth).map(|actions| actions.into_iter().next().unwrap_or_default())
 }
 
-fn actions(text: &str, depth: usize) -> Result<Vec<Vec<Node>>, String> {
+fn actions(text: &str, depth: usize) -> Result<Vec<Vec<PathStep>>, String> {
     if depth > JSONPATH_DEPTH_MAX {
         return Err("too deep".to_owned());
     }
     let input = format!("{{{text}}}");
-    let mut parser = Parser { input: &input, at: 1, depth };
+    let mut parser = PathParser { input: &input, at: 1, depth };
     let mut actions = vec![parser.inside()?];
     while let Some(next) = parser.rest().find('{') {
         parser.at += next + 1;
@@ -28,7 +28,7 @@ fn actions(text: &str, depth: usize) -> Result<Vec<Vec<Node>>, String> {
     Ok(actions)
 }
 
-struct Parser<'t> {
+struct PathParser<'t> {
     input: &'t str,
     at: usize,
     depth: usize,
@@ -42,7 +42,7 @@ fn is_alphanumeric(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-impl<'t> Parser<'t> {
+impl<'t> PathParser<'t> {
     fn rest(&self) -> &'t str {
         self.input.get(self.at..).unwrap_or_default()
     }
@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses up to and with the closing brace.
-    fn inside(&mut self) -> Result<Vec<Node>, String> {
+    fn inside(&mut self) -> Result<Vec<PathStep>, String> {
         let mut nodes = vec![];
         loop {
             if self.eat("}") {
@@ -85,10 +85,10 @@ impl<'t> Parser<'t> {
                 continue;
             }
             if self.eat("..") {
-                if nodes.last() == Some(&Node::Recursive) {
+                if nodes.last() == Some(&PathStep::Recursive) {
                     return Err("invalid multiple recursive descent".to_owned());
                 }
-                nodes.push(Node::Recursive);
+                nodes.push(PathStep::Recursive);
                 if self.peek().is_some_and(is_alphanumeric) {
                     nodes.push(self.field());
                 }
@@ -110,7 +110,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn field(&mut self) -> Node {
+    fn field(&mut self) -> PathStep {
         let start = self.at;
         loop {
             if self.peek() == Some('\\') {
@@ -123,20 +123,20 @@ impl<'t> Parser<'t> {
             }
         }
         match self.input.get(start..self.at).unwrap_or_default() {
-            "*" => Node::Wildcard,
-            name => Node::Field(Text::from(name.replace('\\', ""))),
+            "*" => PathStep::Wildcard,
+            name => PathStep::Field(Text::from(name.replace('\\', ""))),
         }
     }
 
-    fn word(&mut self) -> Node {
+    fn word(&mut self) -> PathStep {
         match self.take(|c| !is_terminator(Some(c))) {
-            "true" => Node::Literal(Value::Bool(true)),
-            "false" => Node::Literal(Value::Bool(false)),
-            word => Node::Word(word.into()),
+            "true" => PathStep::Literal(Value::Bool(true)),
+            "false" => PathStep::Literal(Value::Bool(false)),
+            word => PathStep::Word(word.into()),
         }
     }
 
-    fn number(&mut self) -> Result<Node, String> {
+    fn number(&mut self) -> Result<PathStep, String> {
         let start = self.at;
         if matches!(self.peek(), Some('+' | '-')) {
             self.next();
@@ -144,13 +144,13 @@ impl<'t> Parser<'t> {
         self.take(|c| c == '.' || c.is_numeric());
         let text = self.input.get(start..self.at).unwrap_or_default();
         if let Ok(i) = text.parse::<i64>() {
-            return Ok(Node::Literal(Value::Int(i)));
+            return Ok(PathStep::Literal(Value::Int(i)));
         }
-        let float = text.parse::<f64>().map(|f| Node::Literal(Value::Float(f)));
+        let float = text.parse::<f64>().map(|f| PathStep::Literal(Value::Float(f)));
         float.map_err(|_| format!("cannot parse number {text}"))
     }
 
-    fn quoted(&mut self, quote: char) -> Result<Node, String> {
+    fn quoted(&mut self, quote: char) -> Result<PathStep, String> {
         let start = self.at;
         self.next();
         loop {
@@ -163,10 +163,10 @@ impl<'t> Parser<'t> {
         let text = self.input.get(start..self.at).unwrap_or_default();
         let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
         let unquoted = unquote(inner, quote).ok_or_else(|| format!("unquote string {text} error invalid syntax"))?;
-        Ok(Node::Literal(Value::from(unquoted)))
+        Ok(PathStep::Literal(Value::from(unquoted)))
     }
 
-    fn array(&mut self, nodes: &mut Vec<Node>) -> Result<(), String> {
+    fn array(&mut self, nodes: &mut Vec<PathStep>) -> Result<(), String> {
         self.next();
         let text = self.take(|c| c != ']' && c != '\n');
         if self.next() != Some(']') {
@@ -175,18 +175,18 @@ impl<'t> Parser<'t> {
         let text = if text == "*" { ":" } else { text };
         if text.contains(',') {
             let parts = text.split(',').map(|part| action(&format!("[{}]", part.trim_matches(' ')), self.depth + 1));
-            nodes.push(Node::Union(parts.collect::<Result<_, _>>()?));
+            nodes.push(PathStep::Union(parts.collect::<Result<_, _>>()?));
             return Ok(());
         }
         let key = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\'')).filter(|key| !key.contains('\''));
         match key {
             Some(key) => nodes.extend(action(&format!(".{key}"), self.depth + 1)?),
-            None => nodes.push(Node::Slice(slice(text)?)),
+            None => nodes.push(PathStep::Slice(slice(text)?)),
         }
         Ok(())
     }
 
-    fn filter(&mut self) -> Result<Node, String> {
+    fn filter(&mut self) -> Result<PathStep, String> {
         let start = self.at;
         let (mut begin, mut end) = (false, false);
         let mut pair = '"';
@@ -214,7 +214,7 @@ impl<'t> Parser<'t> {
                 Filter { left, comparison: Some((operator.into(), action(right, depth)?)) }
             }
         };
-        Ok(Node::Filter(Box::new(filter)))
+        Ok(PathStep::Filter(Box::new(filter)))
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Operation {
 
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Patch {
+pub struct JsonPatch {
     pub operations: Vec<Operation>,
     /// Unknown and duplicate fields, in the order of the operations that they belong to.
     pub strict_errors: Vec<StrictError>,
@@ -35,7 +35,7 @@ pub struct Patch {
 ///
 /// The bytes are not JSON, the operations do not have the form that they must have, or there are more than
 /// [`OPERATIONS_MAX`].
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, PatchError> {
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<JsonPatch, PatchError> {
     let patch = match unknown {
         Unknown::Reported => decode_reporting(bytes)?,
         Unknown::Ignored => decode_leniently(bytes)?,
@@ -56,7 +56,7 @@ fn decode_items(document: Value) -> Result<Vec<Value>, PatchError> {
     }
 }
 
-fn decode_reporting(bytes: &[u8]) -> Result<Patch, PatchError> {
+fn decode_reporting(bytes: &[u8]) -> Result<JsonPatch, PatchError> {
     let decoded = decode_strict(bytes)?;
     let mut strict: Vec<StrictError> =
         decoded.duplicates.into_iter().map(|path| StrictError { path, is_duplicate: true }).collect();
@@ -82,10 +82,10 @@ fn decode_reporting(bytes: &[u8]) -> Result<Patch, PatchError> {
     // in the order of the document, as far as operations go
     let index = |path: &str| path.trim_start_matches('[').split(']').next().and_then(|i| i.parse::<usize>().ok());
     strict.sort_by_key(|error| index(&error.path));
-    Ok(Patch { operations, strict_errors: strict })
+    Ok(JsonPatch { operations, strict_errors: strict })
 }
 
-fn decode_leniently(bytes: &[u8]) -> Result<Patch, PatchError> {
+fn decode_leniently(bytes: &[u8]) -> Result<JsonPatch, PatchError> {
     let items = decode_items(decode(bytes)?)?;
     let mut operations = Vec::with_capacity(items.len());
     for item in items {
@@ -95,7 +95,7 @@ fn decode_leniently(bytes: &[u8]) -> Result<Patch, PatchError> {
             other => return Err(wrong_type(&other, PatchPart::Operation)),
         });
     }
-    Ok(Patch { operations, strict_errors: vec![] })
+    Ok(JsonPatch { operations, strict_errors: vec![] })
 }
 
 fn operation(mut members: Map) -> Operation {
@@ -128,21 +128,21 @@ fn within(what: impl std::fmt::Display) -> impl FnOnce(Failed) -> Failed {
 }
 
 /// The document with all operations applied in turn. That one of them fails is a 422 without details.
-pub fn apply(document: Value, patch: &Patch) -> Result<Value, Status> {
+pub fn apply(document: Value, patch: &JsonPatch) -> Result<Value, Status> {
     let mut document = document;
     run(&mut document, patch).map_err(|_| Status::generic_invalid())?;
     Ok(document)
 }
 
 /// As [`apply`]; the error says why an operation failed, as kube-apiserver words it.
-pub fn apply_or_report(document: Value, patch: &Patch) -> Result<Value, String> {
+pub fn apply_or_report(document: Value, patch: &JsonPatch) -> Result<Value, String> {
     let mut document = document;
     run(&mut document, patch).map_err(|failed| failed.why)?;
     Ok(document)
 }
 
 /// The same where a test that fails is no error, but leaves the document as it is: `None`.
-pub fn apply_if_tested(document: Value, patch: &Patch) -> Result<Option<Value>, String> {
+pub fn apply_if_tested(document: Value, patch: &JsonPatch) -> Result<Option<Value>, String> {
     let mut document = document;
     match run(&mut document, patch) {
         Ok(()) => Ok(Some(document)),
@@ -151,7 +151,7 @@ pub fn apply_if_tested(document: Value, patch: &Patch) -> Result<Option<Value>, 
     }
 }
 
-fn run(document: &mut Value, patch: &Patch) -> Outcome<()> {
+fn run(document: &mut Value, patch: &JsonPatch) -> Outcome<()> {
     let mut copied = 0;
     patch.operations.iter().try_for_each(|operation| step(document, operation, &mut copied))
 }

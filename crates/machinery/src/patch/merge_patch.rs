@@ -6,7 +6,7 @@ use crate::value::{Map, Value, decode};
 
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Patch {
+pub struct MergePatch {
     pub value: Value,
     /// Duplicate fields.
     pub strict_errors: Vec<StrictError>,
@@ -18,13 +18,13 @@ pub struct Patch {
 ///
 /// The bytes are not JSON, or not an object; an array is a patch as well where unknown fields are ignored, and null never
 /// is.
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, PatchError> {
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<MergePatch, PatchError> {
     let (value, strict_errors) = match unknown {
         Unknown::Reported => decode_object(bytes)?,
         Unknown::Ignored => (decode(bytes)?, vec![]),
     };
     match value {
-        Value::Object(_) | Value::Array(_) => Ok(Patch { value, strict_errors }),
+        Value::Object(_) | Value::Array(_) => Ok(MergePatch { value, strict_errors }),
         other => Err(PatchError::WrongType { found: other.json_type(), part: PatchPart::Document }),
     }
 }

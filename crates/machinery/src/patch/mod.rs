@@ -12,7 +12,7 @@ mod raw;
 pub mod strategic_merge;
 
 pub use error::{PatchError, PatchPart, StrictError};
-pub use raw::{Kind as RawKind, Raw};
+pub use raw::{Raw, RawKind};
 
 use crate::value::{Value, decode_strict};
 

@@ -1,7 +1,7 @@
 //! What a JSON patch puts into a document stands there as it was written, with its order and its duplicate keys, until
 //! the document is decoded again: that is what errors show, and where duplicates are reported once more.
 
-use super::json_patch::{self, Patch};
+use super::json_patch::{self, JsonPatch};
 use crate::limits::RAW_STEPS_MAX;
 use crate::value::skim::{Omitted, outline};
 use crate::value::{Text, Value};
@@ -18,13 +18,13 @@ pub struct Raw {
 
 /// Of what kind a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RawKind {
     Custom,
     BuiltIn,
 }
 
 /// The paths of the operations, as an object in which they lead to null.
-fn touched(patch: &Patch) -> Value {
+fn touched(patch: &JsonPatch) -> Value {
     let mut out = Value::object();
     for path in patch.operations.iter().filter_map(|operation| operation.path.as_deref()) {
         let steps: Vec<String> = path
@@ -61,7 +61,7 @@ fn mark(operation: usize) -> String {
 
 impl Raw {
     /// The document with the patch in it whose body is `source`; `None` if an operation looks into a written value.
-    pub fn of(document: Value, patch: &Patch, source: &[u8]) -> Option<Raw> {
+    pub fn of(document: Value, patch: &JsonPatch, source: &[u8]) -> Option<Raw> {
         let source = compact(source);
         let (operations, places) = outline(&source, Omitted { placed: "value", dropped: "" })?;
         let place = |i: usize| {
@@ -84,10 +84,10 @@ impl Raw {
 
     /// The document as it is written: a built-in one with the fields that the patch has not touched in the order of
     /// their type.
-    pub fn text(&self, kind: Kind) -> String {
+    pub fn text(&self, kind: RawKind) -> String {
         let mut text = match kind {
-            Kind::Custom => self.document.to_json(),
-            Kind::BuiltIn => crate::protobuf::merged_text(&self.document, &self.touched),
+            RawKind::Custom => self.document.to_json(),
+            RawKind::BuiltIn => crate::protobuf::merged_text(&self.document, &self.touched),
         };
         for (operation, written) in &self.written {
             text = text.replace(&Value::from(mark(*operation)).to_json(), written);
@@ -96,7 +96,7 @@ impl Raw {
     }
 
     /// The duplicate keys of the document, as paths: those that the patch wrote.
-    pub fn duplicates(&self, patch: &Patch) -> Vec<String> {
+    pub fn duplicates(&self, patch: &JsonPatch) -> Vec<String> {
         let mut out = vec![];
         for (operation, _) in &self.written {
             let before = format!("[{operation}].value");
@@ -152,7 +152,7 @@ mod tests {
             let patch = json_patch::decode_patch(source.as_bytes(), Unknown::Reported).unwrap();
             let raw = Raw::of(document.clone(), &patch, source.as_bytes()).unwrap();
             assert_eq!(
-                (raw.text(Kind::Custom).as_str(), raw.duplicates(&patch)),
+                (raw.text(RawKind::Custom).as_str(), raw.duplicates(&patch)),
                 (text, duplicates.iter().map(|d| (*d).to_owned()).collect())
             );
         }

@@ -85,7 +85,7 @@ impl PatchMeta {
 
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Patch {
+pub struct StrategicPatch {
     pub value: Value,
     /// Duplicate fields.
     pub strict_errors: Vec<StrictError>,
@@ -96,10 +96,10 @@ pub struct Patch {
 /// # Errors
 ///
 /// The bytes are not JSON, or neither an object nor null.
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<Patch, PatchError> {
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<StrategicPatch, PatchError> {
     let (value, strict_errors) = decode_object(bytes)?;
     let strict_errors = if unknown == Unknown::Reported { strict_errors } else { vec![] };
-    Ok(Patch { value, strict_errors })
+    Ok(StrategicPatch { value, strict_errors })
 }
 
 /// What is left of a patch when it has been merged into an object, as errors show it: directives are taken out where they

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::error::ProtobufError;
-use super::table::{Count, Kind, Member, message};
+use super::table::{Count, FieldKind, MessageField, message};
 use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
 use crate::value::{Map, Text, Value, decode as decode_json};
@@ -44,7 +44,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
     Ok(Value::Object(object))
 }
 
-fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
+fn read(members: &'static [MessageField], bytes: &[u8], depth: usize) -> Option<Map> {
     if depth > PROTOBUF_DEPTH_MAX {
         return None;
     }
@@ -87,10 +87,10 @@ fn read(members: &'static [Member], bytes: &[u8], depth: usize) -> Option<Map> {
     Some(out)
 }
 
-fn read_entry(kind: Kind, entry: &[u8], depth: usize) -> Option<(String, Value)> {
+fn read_entry(kind: FieldKind, entry: &[u8], depth: usize) -> Option<(String, Value)> {
     let mut key = String::new();
     let mut value = match kind {
-        Kind::Text | Kind::Bytes => Value::from(""),
+        FieldKind::Text | FieldKind::Bytes => Value::from(""),
         _ => Value::Null,
     };
     for field in fields(entry)? {
@@ -103,14 +103,14 @@ fn read_entry(kind: Kind, entry: &[u8], depth: usize) -> Option<(String, Value)>
     Some((key, value))
 }
 
-fn read_value(kind: Kind, field: Field<'_>, depth: usize) -> Option<Value> {
+fn read_value(kind: FieldKind, field: Field<'_>, depth: usize) -> Option<Value> {
     match (kind, field) {
-        (Kind::Text, Field::Bytes(_, text)) => Some(Value::from(String::from_utf8_lossy(text).into_owned())),
-        (Kind::Bytes, Field::Bytes(_, bytes)) => Some(Value::from(STANDARD.encode(bytes))),
-        (Kind::Bool, Field::Int(_, i)) => Some(Value::Bool(i != 0)),
-        (Kind::Int, Field::Int(_, i)) => Some(Value::Int(i as i64)),
-        (Kind::Double, Field::Double(_, f)) => Some(Value::Float(f)),
-        (Kind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1),
+        (FieldKind::Text, Field::Bytes(_, text)) => Some(Value::from(String::from_utf8_lossy(text).into_owned())),
+        (FieldKind::Bytes, Field::Bytes(_, bytes)) => Some(Value::from(STANDARD.encode(bytes))),
+        (FieldKind::Bool, Field::Int(_, i)) => Some(Value::Bool(i != 0)),
+        (FieldKind::Int, Field::Int(_, i)) => Some(Value::Int(i as i64)),
+        (FieldKind::Double, Field::Double(_, f)) => Some(Value::Float(f)),
+        (FieldKind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1),
         _ => None,
     }
 }
@@ -215,9 +215,9 @@ pub fn watch_event(kind: &str, enveloped: &[u8]) -> Vec<u8> {
     out
 }
 
-fn write(members: &[Member], map: &Map, out: &mut Writer) {
+fn write(members: &[MessageField], map: &Map, out: &mut Writer) {
     for member in members {
-        if let (Count::Inline, Kind::Message(name)) = (member.count, member.kind) {
+        if let (Count::Inline, FieldKind::Message(name)) = (member.count, member.kind) {
             out.message(member.number, |inner| write(message(name).unwrap_or_default(), map, inner));
             continue;
         }
@@ -240,16 +240,16 @@ fn write(members: &[Member], map: &Map, out: &mut Writer) {
     }
 }
 
-fn write_value(number: u32, kind: Kind, value: &Value, out: &mut Writer) {
+fn write_value(number: u32, kind: FieldKind, value: &Value, out: &mut Writer) {
     match (kind, value) {
-        (Kind::Text, Value::String(text)) => drop(out.text(number, text)),
-        (Kind::Bytes, Value::String(text)) => {
+        (FieldKind::Text, Value::String(text)) => drop(out.text(number, text)),
+        (FieldKind::Bytes, Value::String(text)) => {
             out.bytes(number, &STANDARD.decode(text.as_str()).unwrap_or_default());
         }
-        (Kind::Bool, Value::Bool(b)) => drop(out.int(number, i64::from(*b))),
-        (Kind::Int, Value::Int(i)) => drop(out.int(number, *i)),
-        (Kind::Double, value) => drop(out.double(number, value.as_float().unwrap_or_default())),
-        (Kind::Message(name), value) => {
+        (FieldKind::Bool, Value::Bool(b)) => drop(out.int(number, i64::from(*b))),
+        (FieldKind::Int, Value::Int(i)) => drop(out.int(number, *i)),
+        (FieldKind::Double, value) => drop(out.double(number, value.as_float().unwrap_or_default())),
+        (FieldKind::Message(name), value) => {
             out.message(number, |inner| write_message(name, value, inner));
         }
         _ => {}

@@ -1,7 +1,7 @@
 //! The order in which Go writes the fields of a typed object as JSON: that of its struct, which is that of its message.
 
 use super::codec::message_name;
-use super::table::{Count, Kind, Member, message};
+use super::table::{Count, FieldKind, MessageField, message};
 use crate::value::{Map, Text, Value};
 
 /// The text of a built-in object into which a JSON merge patch has been merged, as kube-apiserver shows it in errors.
@@ -20,14 +20,14 @@ pub fn merged_text(object: &Value, patch: &Value) -> String {
 enum Type {
     /// Nothing: they are sorted.
     Free,
-    Struct(&'static [Member]),
+    Struct(&'static [MessageField]),
     /// A map from text to values of this kind.
-    Map(Kind),
+    Map(FieldKind),
 }
 
 impl Type {
-    fn of(kind: Kind) -> Type {
-        let Kind::Message(name) = kind else { return Type::Free };
+    fn of(kind: FieldKind) -> Type {
+        let FieldKind::Message(name) = kind else { return Type::Free };
         match name {
             "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => Type::Free,
             "apiextensions.v1.JSONSchemaPropsOrBool"
@@ -45,7 +45,7 @@ impl Type {
             Type::Free => Type::Free,
             Type::Map(kind) => Type::of(kind),
             Type::Struct(members) => match members.iter().find(|member| member.name == name) {
-                Some(Member { count: Count::Map, kind, .. }) => Type::Map(*kind),
+                Some(MessageField { count: Count::Map, kind, .. }) => Type::Map(*kind),
                 Some(member) => Type::of(member.kind),
                 None => Type::Free,
             },

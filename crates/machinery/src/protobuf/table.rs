@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     Text,
     Bool,
     Int,
@@ -26,19 +26,19 @@ pub enum Count {
 }
 
 #[derive(Debug)]
-pub struct Member {
+pub struct MessageField {
     pub number: u32,
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: FieldKind,
     pub count: Count,
 }
 
-type Messages = HashMap<&'static str, Vec<Member>>;
+type Messages = HashMap<&'static str, Vec<MessageField>>;
 
 static TEXT: &str = include_str!("messages.txt");
 
 /// The fields of a message such as `core.v1.ConfigMap`, by number.
-pub fn message(name: &str) -> Option<&'static [Member]> {
+pub fn message(name: &str) -> Option<&'static [MessageField]> {
     static MESSAGES: OnceLock<Messages> = OnceLock::new();
     MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice)
 }
@@ -62,21 +62,21 @@ fn parse() -> Messages {
     messages
 }
 
-fn member(line: &'static str) -> Option<Member> {
+fn member(line: &'static str) -> Option<MessageField> {
     let mut parts = line.split(' ');
     let (number, name, kind) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
     let counts = [("[]", Count::Many), ("{}", Count::Map), ("^", Count::Inline)];
     let found = counts.into_iter().find_map(|(mark, count)| Some((count, kind.strip_prefix(mark)?)));
     let (count, kind) = found.unwrap_or((Count::One, kind));
     let kind = match kind {
-        "string" => Kind::Text,
-        "bool" => Kind::Bool,
-        "int32" | "int64" | "uint32" | "uint64" => Kind::Int,
-        "double" => Kind::Double,
-        "bytes" => Kind::Bytes,
-        message => Kind::Message(message),
+        "string" => FieldKind::Text,
+        "bool" => FieldKind::Bool,
+        "int32" | "int64" | "uint32" | "uint64" => FieldKind::Int,
+        "double" => FieldKind::Double,
+        "bytes" => FieldKind::Bytes,
+        message => FieldKind::Message(message),
     };
-    Some(Member { number, name, kind, count })
+    Some(MessageField { number, name, kind, count })
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     fn every_message_that_is_named_is_there() {
         for (name, members) in parse() {
             for member in &members {
-                if let Kind::Message(inner) = member.kind {
+                if let FieldKind::Message(inner) = member.kind {
                     assert!(message(inner).is_some(), "{name}.{} is a {inner}", member.name);
                 }
             }

@@ -41,7 +41,7 @@ impl LabelSelector {
 
     /// Parses the text of a `labelSelector` parameter. The error is the message of the 400.
     pub fn parse(text: &str) -> Result<LabelSelector, String> {
-        let mut parser = Parser { tokens: tokens(text), at: 0 };
+        let mut parser = SelectorParser { tokens: tokens(text), at: 0 };
         let requirements = parser.selector()?;
         let mut requirements = requirements;
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
@@ -119,7 +119,7 @@ impl Requirement {
     }
 }
 
-fn tokens(text: &str) -> Vec<Token<'_>> {
+fn tokens(text: &str) -> Vec<SelectorToken<'_>> {
     const SPECIAL: &[u8] = b"=!(),><";
     let bytes = text.as_bytes();
     let space = |b: u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n');
@@ -135,35 +135,35 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         if SPECIAL.contains(&b) {
             let two = bytes.get(i..i + 2).unwrap_or_default();
             i += if two == b"==" || two == b"!=" { 2 } else { 1 };
-            out.push(Token { text: &text[start..i], word: false });
+            out.push(SelectorToken { text: &text[start..i], word: false });
         } else {
             while i < bytes.len() && !space(bytes[i]) && !SPECIAL.contains(&bytes[i]) {
                 i += 1;
             }
-            out.push(Token { text: &text[start..i], word: true });
+            out.push(SelectorToken { text: &text[start..i], word: true });
         }
     }
     out
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Token<'a> {
+struct SelectorToken<'a> {
     text: &'a str,
     word: bool,
 }
 
-struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
+struct SelectorParser<'a> {
+    tokens: Vec<SelectorToken<'a>>,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> SelectorParser<'a> {
     /// The next token; an empty text at the end.
-    fn peek(&self) -> Token<'a> {
-        self.tokens.get(self.at).copied().unwrap_or(Token { text: "", word: false })
+    fn peek(&self) -> SelectorToken<'a> {
+        self.tokens.get(self.at).copied().unwrap_or(SelectorToken { text: "", word: false })
     }
 
-    fn next(&mut self) -> Token<'a> {
+    fn next(&mut self) -> SelectorToken<'a> {
         let token = self.peek();
         self.at += 1;
         token

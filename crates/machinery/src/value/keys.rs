@@ -41,12 +41,12 @@ impl Paths {
 /// The order of the keys of a document, by their paths. Items of lists stand behind the last key before them.
 #[derive(Debug, Default)]
 pub struct KeyOrder {
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, KeyPlace>,
     keys: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct KeyPlace {
     first: u32,
     again: Option<u32>,
 }
@@ -71,7 +71,7 @@ impl KeyOrder {
     fn add_key(&mut self, path: u64) {
         let here = self.keys;
         self.keys += 1;
-        let place = self.places.entry(path).or_insert(Place { first: here, again: None });
+        let place = self.places.entry(path).or_insert(KeyPlace { first: here, again: None });
         if place.first != here {
             place.again.get_or_insert(here);
         }
@@ -79,7 +79,7 @@ impl KeyOrder {
 
     fn add_item(&mut self, path: u64) {
         let first = self.keys.saturating_sub(1);
-        self.places.entry(path).or_insert(Place { first, again: None });
+        self.places.entry(path).or_insert(KeyPlace { first, again: None });
     }
 }
 

@@ -19,20 +19,20 @@ pub struct Member<'a> {
 }
 
 /// Goes through the members of an object, one after the other.
-struct Members<'a> {
+struct MemberReader<'a> {
     bytes: &'a [u8],
     /// Where the next key begins; none at the end.
     next: Option<usize>,
 }
 
-impl<'a> Members<'a> {
-    fn of(bytes: &'a [u8], at: usize) -> Option<Members<'a>> {
+impl<'a> MemberReader<'a> {
+    fn of(bytes: &'a [u8], at: usize) -> Option<MemberReader<'a>> {
         let next = match (bytes.get(at)?, bytes.get(at + 1)?) {
             (b'{', b'}') => None,
             (b'{', _) => Some(at + 1),
             _ => return None,
         };
-        Some(Members { bytes, next })
+        Some(MemberReader { bytes, next })
     }
 
     /// The next key, where its quote stands and where its value begins; `None` inside for the end.
@@ -57,7 +57,7 @@ impl<'a> Members<'a> {
 /// The members of the object that begins at `at`, in their order.
 pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
     let mut out = vec![];
-    let mut members = Members::of(bytes, at)?;
+    let mut members = MemberReader::of(bytes, at)?;
     while let Some((key, at, start)) = members.key()? {
         let value = start..skip(bytes, start)?;
         members.ended(value.end)?;
@@ -68,7 +68,7 @@ pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
 
 /// Where the value of a member of the document begins; what comes behind it is not looked at.
 pub fn find(bytes: &[u8], name: &str) -> Option<usize> {
-    let mut members = Members::of(bytes, 0)?;
+    let mut members = MemberReader::of(bytes, 0)?;
     while let Some((key, _, start)) = members.key()? {
         if key == name.as_bytes() {
             return Some(start);
@@ -177,7 +177,7 @@ impl Walk<'_> {
 
     fn object(&mut self, at: usize, depth: usize) -> Option<(Value, usize)> {
         let mut entries = vec![];
-        let mut members = Members::of(self.bytes, at)?;
+        let mut members = MemberReader::of(self.bytes, at)?;
         let mut last = at + 1;
         while let Some((key, _, start)) = members.key()? {
             let (value, end) = if self.omitted.placed.as_bytes() == key {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::error::{ParseProblem, YamlError, YamlProblem};
 use super::scanner::Scanner;
-use super::token::Kind;
+use super::token::TokenKind;
 use crate::value::Text;
 
 /// The place of a node in [`Document::nodes`].
 pub type Id = u32;
 
-pub struct Node {
+pub struct YamlNode {
     /// Counted from 0.
     pub line: usize,
     pub content: Content,
@@ -34,7 +34,7 @@ pub enum Content {
 
 /// The first document of a stream.
 pub struct Document {
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<YamlNode>,
     pub root: Id,
 }
 
@@ -93,7 +93,7 @@ fn parse_error(line: usize, problem: ParseProblem) -> YamlError {
 
 struct Composer<'a> {
     scanner: Scanner<'a>,
-    nodes: Vec<Node>,
+    nodes: Vec<YamlNode>,
     open: Vec<Open>,
     anchors: HashMap<String, Id>,
     /// The prefixes that handles of tags stand for.
@@ -104,22 +104,23 @@ struct Composer<'a> {
 impl Composer<'_> {
     fn document(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let is_explicit = matches!(token.kind, Kind::Version { .. } | Kind::TagDirective { .. } | Kind::DocumentStart);
-        if token.kind == Kind::StreamEnd {
+        let is_explicit =
+            matches!(token.kind, TokenKind::Version { .. } | TokenKind::TagDirective { .. } | TokenKind::DocumentStart);
+        if token.kind == TokenKind::StreamEnd {
             return Ok(());
         }
         self.directives()?;
         if is_explicit {
             let token = self.scanner.peek()?;
-            if token.kind != Kind::DocumentStart {
+            if token.kind != TokenKind::DocumentStart {
                 return Err(parse_error(token.line, ParseProblem::MissingDocumentStart));
             }
             self.scanner.pop();
         }
         let token = self.scanner.peek()?;
         let is_empty = match token.kind {
-            Kind::DocumentStart | Kind::DocumentEnd | Kind::StreamEnd => is_explicit,
-            Kind::Version { .. } | Kind::TagDirective { .. } => is_explicit,
+            TokenKind::DocumentStart | TokenKind::DocumentEnd | TokenKind::StreamEnd => is_explicit,
+            TokenKind::Version { .. } | TokenKind::TagDirective { .. } => is_explicit,
             _ => false,
         };
         let line = token.line;
@@ -140,12 +141,12 @@ impl Composer<'_> {
         loop {
             let token = self.scanner.peek()?;
             match &token.kind {
-                Kind::Version { .. } if has_version => {
+                TokenKind::Version { .. } if has_version => {
                     return Err(parse_error(token.line, ParseProblem::DuplicateVersionDirective));
                 }
-                Kind::Version { major: 1, minor: 1 } => has_version = true,
-                Kind::Version { .. } => return Err(parse_error(token.line, ParseProblem::UnsupportedVersion)),
-                Kind::TagDirective { handle, prefix } => {
+                TokenKind::Version { major: 1, minor: 1 } => has_version = true,
+                TokenKind::Version { .. } => return Err(parse_error(token.line, ParseProblem::UnsupportedVersion)),
+                TokenKind::TagDirective { handle, prefix } => {
                     if self.handles.insert(handle.clone(), prefix.clone()).is_some() {
                         return Err(parse_error(token.line, ParseProblem::DuplicateTagDirective));
                     }
@@ -190,7 +191,7 @@ impl Composer<'_> {
 /// Nodes.
 impl Composer<'_> {
     fn add(&mut self, line: usize, content: Content) -> Id {
-        self.nodes.push(Node { line, content });
+        self.nodes.push(YamlNode { line, content });
         Id::try_from(self.nodes.len() - 1).unwrap_or(Id::MAX)
     }
 
@@ -221,7 +222,7 @@ impl Composer<'_> {
             self.scanner.pop();
         }
         let Some(open) = self.open.pop() else { return };
-        if let Some(Node { content: Content::Sequence(children) | Content::Mapping(children), .. }) =
+        if let Some(YamlNode { content: Content::Sequence(children) | Content::Mapping(children), .. }) =
             self.nodes.get_mut(open.id as usize)
         {
             *children = open.children;
@@ -247,14 +248,14 @@ impl Composer<'_> {
         loop {
             let token = self.scanner.peek()?;
             let fits = match &token.kind {
-                Kind::Anchor(_) => properties.anchor.is_none(),
-                Kind::Tag { .. } => tag.is_none(),
+                TokenKind::Anchor(_) => properties.anchor.is_none(),
+                TokenKind::Tag { .. } => tag.is_none(),
                 _ => false,
             };
             let Some(token) = fits.then(|| self.scanner.pop()).flatten() else { break };
             match token.kind {
-                Kind::Anchor(name) => properties.anchor = Some(name),
-                Kind::Tag { handle, suffix } => tag = Some((handle, suffix, token.line)),
+                TokenKind::Anchor(name) => properties.anchor = Some(name),
+                TokenKind::Tag { handle, suffix } => tag = Some((handle, suffix, token.line)),
                 _ => {}
             }
         }
@@ -268,22 +269,24 @@ impl Composer<'_> {
 
     /// Takes a node: a scalar or an alias whole, of a collection the beginning.
     fn node(&mut self, in_block: bool, may_be_indentless: bool) -> Result<(), YamlError> {
-        if let Kind::Alias(_) = self.scanner.peek()?.kind {
+        if let TokenKind::Alias(_) = self.scanner.peek()?.kind {
             return self.alias();
         }
         let properties = self.properties()?;
         let token = self.scanner.peek()?;
         match token.kind {
-            Kind::Scalar { .. } => self.scalar(properties),
-            Kind::BlockEntry if may_be_indentless => {
+            TokenKind::Scalar { .. } => self.scalar(properties),
+            TokenKind::BlockEntry if may_be_indentless => {
                 self.start(properties, State::IndentlessEntry, Content::Sequence(vec![]));
             }
-            Kind::FlowSequenceStart => self.start_after(properties, State::FlowFirstEntry, Content::Sequence(vec![])),
-            Kind::FlowMappingStart => self.start_after(properties, State::FlowFirstKey, Content::Mapping(vec![])),
-            Kind::BlockSequenceStart if in_block => {
+            TokenKind::FlowSequenceStart => {
+                self.start_after(properties, State::FlowFirstEntry, Content::Sequence(vec![]))
+            }
+            TokenKind::FlowMappingStart => self.start_after(properties, State::FlowFirstKey, Content::Mapping(vec![])),
+            TokenKind::BlockSequenceStart if in_block => {
                 self.start_after(properties, State::BlockEntry, Content::Sequence(vec![]));
             }
-            Kind::BlockMappingStart if in_block => {
+            TokenKind::BlockMappingStart if in_block => {
                 self.start_after(properties, State::BlockKey, Content::Mapping(vec![]));
             }
             _ if properties.anchor.is_some() || properties.tag.is_some() => {
@@ -303,7 +306,7 @@ impl Composer<'_> {
 
     fn alias(&mut self) -> Result<(), YamlError> {
         let Some(token) = self.scanner.pop() else { return Ok(()) };
-        if let Kind::Alias(name) = token.kind {
+        if let TokenKind::Alias(name) = token.kind {
             let target = self.anchors.get(&name).copied();
             let target = target.ok_or_else(|| YamlError::at(token.line, YamlProblem::UnknownAnchor(name.clone())))?;
             let id = self.add(token.line, Content::Alias { name: name.into(), target });
@@ -313,7 +316,7 @@ impl Composer<'_> {
     }
 
     fn scalar(&mut self, properties: Properties) {
-        if let Some(Kind::Scalar { text, plain }) = self.scanner.pop().map(|token| token.kind) {
+        if let Some(TokenKind::Scalar { text, plain }) = self.scanner.pop().map(|token| token.kind) {
             let is_implicit = properties.tag.as_ref().map_or(plain, |tag| tag == "!");
             self.add_scalar(properties, text.into(), is_implicit);
         }
@@ -333,14 +336,14 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let line = token.line;
         match token.kind {
-            Kind::BlockEntry => {
+            TokenKind::BlockEntry => {
                 self.scanner.pop();
                 match self.scanner.peek()?.kind {
-                    Kind::BlockEntry | Kind::BlockEnd => self.empty(line),
+                    TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty(line),
                     _ => self.node(true, false)?,
                 }
             }
-            Kind::BlockEnd => self.close(true),
+            TokenKind::BlockEnd => self.close(true),
             _ => return Err(parse_error(line, ParseProblem::MissingBlockEntry)),
         }
         Ok(())
@@ -349,13 +352,13 @@ impl Composer<'_> {
     fn indentless_entry(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
-        if token.kind != Kind::BlockEntry {
+        if token.kind != TokenKind::BlockEntry {
             self.close(false);
             return Ok(());
         }
         self.scanner.pop();
         match self.scanner.peek()?.kind {
-            Kind::BlockEntry | Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(line),
+            TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(line),
             _ => self.node(true, false)?,
         }
         Ok(())
@@ -365,11 +368,11 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let line = token.line;
         match token.kind {
-            Kind::Key => {
+            TokenKind::Key => {
                 self.then(State::BlockValue);
                 self.block_member(line)
             }
-            Kind::BlockEnd => {
+            TokenKind::BlockEnd => {
                 self.close(true);
                 Ok(())
             }
@@ -380,7 +383,7 @@ impl Composer<'_> {
     fn block_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
-        let has_value = token.kind == Kind::Value;
+        let has_value = token.kind == TokenKind::Value;
         self.then(State::BlockKey);
         if has_value {
             return self.block_member(line);
@@ -393,7 +396,7 @@ impl Composer<'_> {
     fn block_member(&mut self, line: usize) -> Result<(), YamlError> {
         self.scanner.pop();
         match self.scanner.peek()?.kind {
-            Kind::Key | Kind::Value | Kind::BlockEnd => self.empty(line),
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(line),
             _ => self.node(true, true)?,
         }
         Ok(())
@@ -408,7 +411,7 @@ impl Composer<'_> {
         if is_first {
             return Ok(());
         }
-        if token.kind != Kind::FlowEntry {
+        if token.kind != TokenKind::FlowEntry {
             return Err(parse_error(token.line, problem));
         }
         self.scanner.pop();
@@ -416,14 +419,14 @@ impl Composer<'_> {
     }
 
     fn flow_entry(&mut self, is_first: bool) -> Result<(), YamlError> {
-        if self.scanner.peek()?.kind != Kind::FlowSequenceEnd {
+        if self.scanner.peek()?.kind != TokenKind::FlowSequenceEnd {
             self.flow_comma(is_first, ParseProblem::UnclosedFlowSequence)?;
         }
         let token = self.scanner.peek()?;
         let line = token.line;
         match token.kind {
-            Kind::FlowSequenceEnd => self.close(true),
-            Kind::Key => {
+            TokenKind::FlowSequenceEnd => self.close(true),
+            TokenKind::Key => {
                 self.then(State::FlowEntry);
                 let properties = Properties { line, ..Properties::default() };
                 self.start_after(properties, State::PairKey, Content::Mapping(vec![]));
@@ -439,7 +442,7 @@ impl Composer<'_> {
     fn pair_key(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
-        let is_empty = matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowSequenceEnd);
+        let is_empty = matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd);
         self.then(State::PairValue);
         if !is_empty {
             return self.node(false, false);
@@ -453,11 +456,11 @@ impl Composer<'_> {
     fn pair_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
-        let has_value = token.kind == Kind::Value;
+        let has_value = token.kind == TokenKind::Value;
         self.then(State::PairEnd);
         if has_value {
             self.scanner.pop();
-            if !matches!(self.scanner.peek()?.kind, Kind::FlowEntry | Kind::FlowSequenceEnd) {
+            if !matches!(self.scanner.peek()?.kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
                 return self.node(false, false);
             }
         }
@@ -466,15 +469,15 @@ impl Composer<'_> {
     }
 
     fn flow_key(&mut self, is_first: bool) -> Result<(), YamlError> {
-        if self.scanner.peek()?.kind != Kind::FlowMappingEnd {
+        if self.scanner.peek()?.kind != TokenKind::FlowMappingEnd {
             self.flow_comma(is_first, ParseProblem::UnclosedFlowMapping)?;
         }
         match self.scanner.peek()?.kind {
-            Kind::FlowMappingEnd => {
+            TokenKind::FlowMappingEnd => {
                 self.close(true);
                 Ok(())
             }
-            Kind::Key => {
+            TokenKind::Key => {
                 self.then(State::FlowValue);
                 self.scanner.pop();
                 self.flow_member()
@@ -489,7 +492,7 @@ impl Composer<'_> {
     fn flow_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
-        let has_value = token.kind == Kind::Value;
+        let has_value = token.kind == TokenKind::Value;
         self.then(State::FlowKey);
         if !has_value {
             self.empty(line);
@@ -497,7 +500,7 @@ impl Composer<'_> {
         }
         self.scanner.pop();
         match self.scanner.peek()?.kind {
-            Kind::FlowEntry | Kind::FlowMappingEnd => {
+            TokenKind::FlowEntry | TokenKind::FlowMappingEnd => {
                 let line = self.scanner.peek()?.line;
                 self.empty(line);
                 Ok(())
@@ -510,7 +513,7 @@ impl Composer<'_> {
     fn flow_member(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
-        if !matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd) {
+        if !matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
             return self.node(false, false);
         }
         self.empty(line);

@@ -10,7 +10,7 @@ use crate::limits::ALIASED_SHARE_MANY;
 use std::collections::HashSet;
 use std::slice::Iter;
 
-use super::compose::{Content, Document, Id, Node};
+use super::compose::{Content, Document, Id, YamlNode};
 use super::error::{YamlError, YamlProblem};
 use super::resolve::{Scalar, key_text, tagged, untagged};
 use crate::value::{Decoded, Map, Text, Value, quote, shortest};
@@ -76,14 +76,14 @@ enum Frame<'a> {
 
 /// Where the members of a mapping go.
 enum Target {
-    Own(Members),
+    Own(MappingMembers),
     /// Into the mapping at this place of the stack.
     Merge(usize),
 }
 
 /// The members of a mapping in their order, of which later ones replace earlier ones.
 #[derive(Default)]
-struct Members {
+struct MappingMembers {
     entries: Vec<(Text, Value)>,
     keys: Vec<Key>,
     /// The keys, once there are many.
@@ -117,7 +117,7 @@ impl Key {
     }
 }
 
-impl Members {
+impl MappingMembers {
     /// Adds a key; false if it was there.
     fn add_key(&mut self, key: Key) -> bool {
         if self.keys.len() < FEW_MEMBERS {
@@ -136,7 +136,7 @@ impl Members {
 
 #[derive(Default)]
 struct Expander<'a> {
-    nodes: &'a [Node],
+    nodes: &'a [YamlNode],
     stack: Vec<Frame<'a>>,
     root: Option<Item>,
     /// The aliases that are being expanded.
@@ -155,12 +155,12 @@ struct Expander<'a> {
 }
 
 impl<'a> Expander<'a> {
-    fn node(&self, id: Id) -> &'a Node {
+    fn node(&self, id: Id) -> &'a YamlNode {
         &self.nodes[id as usize]
     }
 
     /// Counts a node, and its bytes if an alias brought it.
-    fn count(&mut self, node: &Node) -> Result<(), YamlError> {
+    fn count(&mut self, node: &YamlNode) -> Result<(), YamlError> {
         self.counted += 1;
         if self.active.is_empty() {
             return Ok(());
@@ -212,13 +212,13 @@ impl<'a> Expander<'a> {
                 self.push(Frame::Sequence { rest: children.iter(), items: Vec::with_capacity(children.len()) }, '[')
             }
             Content::Mapping(children) => {
-                let target = Target::Own(Members::default());
+                let target = Target::Own(MappingMembers::default());
                 self.push(Frame::Mapping { rest: children.iter(), key: None, line: 0, target }, '{')
             }
         }
     }
 
-    fn enter_alias(&mut self, id: Id, node: &Node) -> Result<(), YamlError> {
+    fn enter_alias(&mut self, id: Id, node: &YamlNode) -> Result<(), YamlError> {
         if !self.active.insert(id) {
             let Content::Alias { name, .. } = &node.content else { return Ok(()) };
             return Err(YamlError::at(node.line, YamlProblem::CyclicAnchor(name.to_string())));
@@ -370,7 +370,7 @@ impl<'a> Expander<'a> {
 }
 
 /// Whether a key is `<<`, without quotes.
-fn is_merge(node: &Node) -> bool {
+fn is_merge(node: &YamlNode) -> bool {
     match &node.content {
         Content::Scalar { text, tag, is_implicit } if text == "<<" => {
             *is_implicit || tag.as_deref() == Some("tag:yaml.org,2002:merge")

@@ -2,17 +2,17 @@
 
 use super::error::{ScanProblem, YamlError};
 use super::scanner::Scanner;
-use super::token::Kind;
+use super::token::TokenKind;
 use crate::limits::VERSION_DIGITS_MAX;
 
 /// Anchors and aliases.
 impl Scanner<'_> {
-    pub(super) fn scan_alias(&mut self) -> Result<Kind, YamlError> {
-        self.anchor_name().map(Kind::Alias)
+    pub(super) fn scan_alias(&mut self) -> Result<TokenKind, YamlError> {
+        self.anchor_name().map(TokenKind::Alias)
     }
 
-    pub(super) fn scan_anchor(&mut self) -> Result<Kind, YamlError> {
-        self.anchor_name().map(Kind::Anchor)
+    pub(super) fn scan_anchor(&mut self) -> Result<TokenKind, YamlError> {
+        self.anchor_name().map(TokenKind::Anchor)
     }
 
     fn anchor_name(&mut self) -> Result<String, YamlError> {
@@ -36,7 +36,7 @@ impl Scanner<'_> {
 
 /// Tags.
 impl Scanner<'_> {
-    pub(super) fn scan_tag(&mut self) -> Result<Kind, YamlError> {
+    pub(super) fn scan_tag(&mut self) -> Result<TokenKind, YamlError> {
         let (handle, suffix);
         if self.reader.byte(1) == b'<' {
             self.reader.skip_many(2);
@@ -51,7 +51,7 @@ impl Scanner<'_> {
         if !self.reader.is_space_or_end(0) {
             return Err(self.error(ScanProblem::MissingSpaceOrLineBreak));
         }
-        Ok(Kind::Tag { handle, suffix })
+        Ok(TokenKind::Tag { handle, suffix })
     }
 
     /// `!suffix` or `!handle!suffix`; `!` alone has no handle.
@@ -137,7 +137,7 @@ impl Scanner<'_> {
 
 /// Directives.
 impl Scanner<'_> {
-    pub(super) fn scan_directive(&mut self) -> Result<Kind, YamlError> {
+    pub(super) fn scan_directive(&mut self) -> Result<TokenKind, YamlError> {
         self.reader.skip();
         let name = self.word();
         if name.is_empty() {
@@ -160,7 +160,7 @@ impl Scanner<'_> {
         Ok(kind)
     }
 
-    fn version(&mut self) -> Result<Kind, YamlError> {
+    fn version(&mut self) -> Result<TokenKind, YamlError> {
         self.reader.skip_blanks();
         let major = self.version_number()?;
         if self.reader.byte(0) != b'.' {
@@ -168,7 +168,7 @@ impl Scanner<'_> {
         }
         self.reader.skip();
         let minor = self.version_number()?;
-        Ok(Kind::Version { major, minor })
+        Ok(TokenKind::Version { major, minor })
     }
 
     fn version_number(&mut self) -> Result<u8, YamlError> {
@@ -187,7 +187,7 @@ impl Scanner<'_> {
         Ok(number)
     }
 
-    fn tag_directive(&mut self) -> Result<Kind, YamlError> {
+    fn tag_directive(&mut self) -> Result<TokenKind, YamlError> {
         self.reader.skip_blanks();
         let handle = self.tag_handle(true)?;
         if !self.reader.is_blank(0) {
@@ -198,6 +198,6 @@ impl Scanner<'_> {
         if !self.reader.is_space_or_end(0) {
             return Err(self.error(ScanProblem::MissingSpaceOrLineBreak));
         }
-        Ok(Kind::TagDirective { handle, prefix })
+        Ok(TokenKind::TagDirective { handle, prefix })
     }
 }

@@ -3,7 +3,7 @@
 use super::error::{ScanProblem, YamlError};
 use super::reader::Reader;
 use super::scanner::Scanner;
-use super::token::Kind;
+use super::token::TokenKind;
 
 /// Spaces and line breaks between the parts of a scalar: one break becomes a space, several lose the first.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl Gap {
 
 /// Plain scalars.
 impl Scanner<'_> {
-    pub(super) fn scan_plain(&mut self) -> Result<Kind, YamlError> {
+    pub(super) fn scan_plain(&mut self) -> Result<TokenKind, YamlError> {
         let indent = self.indent + 1;
         let (mut text, mut gap) = (String::new(), Gap::default());
         loop {
@@ -81,7 +81,7 @@ impl Scanner<'_> {
             }
         }
         self.key_allowed |= gap.has_break;
-        Ok(Kind::Scalar { text, plain: true })
+        Ok(TokenKind::Scalar { text, plain: true })
     }
 
     /// The characters up to a space or an indicator that ends a plain scalar.
@@ -121,7 +121,7 @@ impl Scanner<'_> {
 
 /// Quoted scalars.
 impl Scanner<'_> {
-    pub(super) fn scan_quoted(&mut self) -> Result<Kind, YamlError> {
+    pub(super) fn scan_quoted(&mut self) -> Result<TokenKind, YamlError> {
         let quote = self.reader.byte(0);
         self.reader.skip();
         let (mut text, mut gap) = (String::new(), Gap::default());
@@ -149,7 +149,7 @@ impl Scanner<'_> {
             gap.write(&mut text);
         }
         self.reader.skip();
-        Ok(Kind::Scalar { text, plain: false })
+        Ok(TokenKind::Scalar { text, plain: false })
     }
 
     /// The characters up to a space, the closing quote, or an escaped line break.
@@ -228,7 +228,7 @@ enum Chomping {
 
 /// Blocks of lines.
 impl Scanner<'_> {
-    pub(super) fn scan_block(&mut self) -> Result<Kind, YamlError> {
+    pub(super) fn scan_block(&mut self) -> Result<TokenKind, YamlError> {
         let folds = self.reader.byte(0) == b'>';
         self.reader.skip();
         let (chomping, increment) = self.block_header()?;
@@ -267,7 +267,7 @@ impl Scanner<'_> {
         if chomping == Chomping::Keep {
             text.push_str(&more_breaks);
         }
-        Ok(Kind::Scalar { text, plain: false })
+        Ok(TokenKind::Scalar { text, plain: false })
     }
 
     /// `+`, `-` and a digit behind the indicator, in any order.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::error::{ScanProblem, YamlError, YamlProblem};
 use super::reader::{Mark, Reader};
-use super::token::{Kind, Token};
+use super::token::{Token, TokenKind};
 
 /// A token that turns out to be a key if a `:` follows it.
 #[derive(Clone, Copy, Default)]
@@ -90,12 +90,12 @@ impl<'a> Scanner<'a> {
         isize::try_from(self.reader.mark.column).unwrap_or(isize::MAX)
     }
 
-    fn push(&mut self, kind: Kind, line: usize) {
+    fn push(&mut self, kind: TokenKind, line: usize) {
         self.queue.push_back(Token { kind, line });
     }
 
     /// Puts a token in front of the one with this number; behind all others if that one has been handed out.
-    fn insert(&mut self, number: usize, kind: Kind, line: usize) {
+    fn insert(&mut self, number: usize, kind: TokenKind, line: usize) {
         match number.checked_sub(self.taken) {
             Some(place) if place <= self.queue.len() => self.queue.insert(place, Token { kind, line }),
             _ => self.push(kind, line),
@@ -120,10 +120,10 @@ impl<'a> Scanner<'a> {
         let line = self.reader.mark.line;
         let in_flow = self.in_flow();
         match self.reader.byte(0) {
-            b'[' => self.fetch_opening(Kind::FlowSequenceStart),
-            b'{' => self.fetch_opening(Kind::FlowMappingStart),
-            b']' => self.fetch_closing(Kind::FlowSequenceEnd),
-            b'}' => self.fetch_closing(Kind::FlowMappingEnd),
+            b'[' => self.fetch_opening(TokenKind::FlowSequenceStart),
+            b'{' => self.fetch_opening(TokenKind::FlowMappingStart),
+            b']' => self.fetch_closing(TokenKind::FlowSequenceEnd),
+            b'}' => self.fetch_closing(TokenKind::FlowMappingEnd),
             b',' => self.fetch_flow_entry(),
             b'-' if self.reader.is_space_or_end(1) => self.fetch_block_entry(),
             b'?' if in_flow || self.reader.is_space_or_end(1) => self.fetch_key(),
@@ -227,7 +227,7 @@ impl Scanner<'_> {
 /// Indentation.
 impl Scanner<'_> {
     /// Opens a block collection at a column, in front of the token with this number if there is one.
-    fn roll(&mut self, mark: Mark, before: Option<usize>, kind: Kind) -> Result<(), YamlError> {
+    fn roll(&mut self, mark: Mark, before: Option<usize>, kind: TokenKind) -> Result<(), YamlError> {
         let column = isize::try_from(mark.column).unwrap_or(isize::MAX);
         if self.in_flow() || self.indent >= column {
             return Ok(());
@@ -247,7 +247,7 @@ impl Scanner<'_> {
     /// Closes the block collections that stand to the right of a column.
     fn unroll(&mut self, column: isize) {
         while !self.in_flow() && self.indent > column {
-            self.push(Kind::BlockEnd, self.reader.mark.line);
+            self.push(TokenKind::BlockEnd, self.reader.mark.line);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
@@ -263,7 +263,7 @@ impl Scanner<'_> {
         self.unroll(-1);
         self.forget_key()?;
         self.key_allowed = false;
-        self.push(Kind::StreamEnd, self.reader.mark.line);
+        self.push(TokenKind::StreamEnd, self.reader.mark.line);
         Ok(())
     }
 
@@ -281,19 +281,19 @@ impl Scanner<'_> {
         self.unroll(-1);
         self.forget_key()?;
         self.key_allowed = false;
-        let kind = if self.reader.byte(0) == b'-' { Kind::DocumentStart } else { Kind::DocumentEnd };
+        let kind = if self.reader.byte(0) == b'-' { TokenKind::DocumentStart } else { TokenKind::DocumentEnd };
         self.push(kind, self.reader.mark.line);
         self.reader.skip_many(3);
         Ok(())
     }
 
     /// Appends an indicator of one character.
-    fn push_indicator(&mut self, kind: Kind) {
+    fn push_indicator(&mut self, kind: TokenKind) {
         self.push(kind, self.reader.mark.line);
         self.reader.skip();
     }
 
-    fn fetch_opening(&mut self, kind: Kind) -> Result<(), YamlError> {
+    fn fetch_opening(&mut self, kind: TokenKind) -> Result<(), YamlError> {
         self.save_key()?;
         let token = self.taken + self.queue.len();
         self.keys.push(SimpleKey { token, mark: self.reader.mark, ..SimpleKey::default() });
@@ -305,7 +305,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn fetch_closing(&mut self, kind: Kind) -> Result<(), YamlError> {
+    fn fetch_closing(&mut self, kind: TokenKind) -> Result<(), YamlError> {
         self.forget_key()?;
         if self.in_flow()
             && let Some(key) = self.keys.pop()
@@ -322,7 +322,7 @@ impl Scanner<'_> {
     fn fetch_flow_entry(&mut self) -> Result<(), YamlError> {
         self.forget_key()?;
         self.key_allowed = true;
-        self.push_indicator(Kind::FlowEntry);
+        self.push_indicator(TokenKind::FlowEntry);
         Ok(())
     }
 
@@ -331,11 +331,11 @@ impl Scanner<'_> {
             if !self.key_allowed {
                 return Err(self.error(ScanProblem::BlockEntryNotAllowed));
             }
-            self.roll(self.reader.mark, None, Kind::BlockSequenceStart)?;
+            self.roll(self.reader.mark, None, TokenKind::BlockSequenceStart)?;
         }
         self.forget_key()?;
         self.key_allowed = true;
-        self.push_indicator(Kind::BlockEntry);
+        self.push_indicator(TokenKind::BlockEntry);
         Ok(())
     }
 
@@ -344,11 +344,11 @@ impl Scanner<'_> {
             if !self.key_allowed {
                 return Err(self.error(ScanProblem::KeyNotAllowed));
             }
-            self.roll(self.reader.mark, None, Kind::BlockMappingStart)?;
+            self.roll(self.reader.mark, None, TokenKind::BlockMappingStart)?;
         }
         self.forget_key()?;
         self.key_allowed = !self.in_flow();
-        self.push_indicator(Kind::Key);
+        self.push_indicator(TokenKind::Key);
         Ok(())
     }
 
@@ -356,8 +356,8 @@ impl Scanner<'_> {
         let place = self.keys.len() - 1;
         if self.is_key_valid(place)? {
             let key = self.keys[place];
-            self.insert(key.token, Kind::Key, key.mark.line);
-            self.roll(key.mark, Some(key.token), Kind::BlockMappingStart)?;
+            self.insert(key.token, TokenKind::Key, key.mark.line);
+            self.roll(key.mark, Some(key.token), TokenKind::BlockMappingStart)?;
             self.keys[place].possible = false;
             self.key_of_token.remove(&key.token);
             self.key_allowed = false;
@@ -366,16 +366,20 @@ impl Scanner<'_> {
                 if !self.key_allowed {
                     return Err(self.error(ScanProblem::ValueNotAllowed));
                 }
-                self.roll(self.reader.mark, None, Kind::BlockMappingStart)?;
+                self.roll(self.reader.mark, None, TokenKind::BlockMappingStart)?;
             }
             self.key_allowed = !self.in_flow();
         }
-        self.push_indicator(Kind::Value);
+        self.push_indicator(TokenKind::Value);
         Ok(())
     }
 
     /// What may be a key, and is followed by none.
-    fn fetch_content(&mut self, line: usize, scan: fn(&mut Self) -> Result<Kind, YamlError>) -> Result<(), YamlError> {
+    fn fetch_content(
+        &mut self,
+        line: usize,
+        scan: fn(&mut Self) -> Result<TokenKind, YamlError>,
+    ) -> Result<(), YamlError> {
         self.save_key()?;
         self.key_allowed = false;
         let kind = scan(self)?;

@@ -2,7 +2,7 @@
 
 /// The kind of a token, with its content.
 #[derive(Debug, PartialEq)]
-pub enum Kind {
+pub enum TokenKind {
     StreamEnd,
     Version { major: u8, minor: u8 },
     TagDirective { handle: String, prefix: String },
@@ -28,6 +28,6 @@ pub enum Kind {
 /// A token and the line where it starts, counted from 0.
 #[derive(Debug)]
 pub struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub line: usize,
 }

@@ -243,8 +243,10 @@ mod tests {
             ),
         ];
         for (object, want) in cases {
-            let found: Vec<String> =
-                validate(&object, None).iter().map(|e| format!("{}: {}", e.field, e.message())).collect();
+            let found: Vec<String> = validate(&object, None, Release::NEWEST)
+                .iter()
+                .map(|e| format!("{}: {}", e.field, e.message()))
+                .collect();
             assert_eq!(found.join(", "), want);
         }
     }

@@ -187,7 +187,8 @@ mod tests {
             ),
         ];
         for (old, new, want) in cases {
-            let found: Vec<String> = validate_status(&new, &old).into_iter().map(|error| error.detail).collect();
+            let found: Vec<String> =
+                validate_status(&new, &old, Release::NEWEST).into_iter().map(|error| error.detail).collect();
             assert_eq!(found, want, "{new}");
         }
     }
@@ -196,7 +197,7 @@ mod tests {
     fn validates_the_resource_and_rejects_its_change() {
         let of = |group: &str, plural: &str| json!({"spec": {"resource": {"group": group, "resource": plural}}});
         let found = |new: &Value, old: Option<&Value>| -> Vec<String> {
-            validate(new, old).iter().map(|error| error.field.clone()).collect()
+            validate(new, old, Release::NEWEST).iter().map(|error| error.field.clone()).collect()
         };
         assert!(
             found(&of("", "configmaps"), None).is_empty() && found(&of("a.b", "cs"), Some(&of("a.b", "cs"))).is_empty()

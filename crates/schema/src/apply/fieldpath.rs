@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Write as _};
 #[derive(Clone, Debug)]
 pub enum PathElement {
     /// `f:` a member of an object.
-    Field(Text),
+    TypeField(Text),
     /// `k:` an item of a list, by the values of its keys (sorted by name).
     Key(Box<[(Text, Value)]>),
     /// `v:` an item of a set, by value.
@@ -61,12 +61,12 @@ pub fn equal_values(a: &Value, b: &Value) -> bool {
 
 impl PathElement {
     pub fn field(name: &str) -> PathElement {
-        PathElement::Field(name.into())
+        PathElement::TypeField(name.into())
     }
 
     fn rank(&self) -> u8 {
         match self {
-            Self::Field(_) => 0,
+            Self::TypeField(_) => 0,
             Self::Key(_) => 1,
             Self::Value(_) => 2,
             Self::Index(_) => 3,
@@ -77,7 +77,7 @@ impl PathElement {
 impl Ord for PathElement {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Field(a), Self::Field(b)) => a.as_str().cmp(b.as_str()),
+            (Self::TypeField(a), Self::TypeField(b)) => a.as_str().cmp(b.as_str()),
             (Self::Key(a), Self::Key(b)) => {
                 let mut pairs = a.iter().zip(b.iter());
                 let first = pairs.find_map(|((ka, va), (kb, vb))| {
@@ -136,7 +136,7 @@ impl Display for PathElement {
     /// As in messages: `.name`, `[key="a",k2=1]`, `[="value"]`, `[0]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Field(name) => write!(f, ".{name}"),
+            Self::TypeField(name) => write!(f, ".{name}"),
             Self::Key(fields) => {
                 f.write_char('[')?;
                 for (i, (name, value)) in fields.iter().enumerate() {
@@ -160,17 +160,17 @@ impl Display for PathElement {
 
 /// One entry of a set: whether the path itself is a member, and which paths below it are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct SetNode {
     pub member: bool,
     pub children: FieldSet,
 }
 
-impl Node {
+impl SetNode {
     pub fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }
 
-    fn merged(mut self, other: Node) -> Node {
+    fn merged(mut self, other: SetNode) -> SetNode {
         self.member |= other.member;
         self.children = std::mem::take(&mut self.children).union(other.children);
         self
@@ -180,7 +180,7 @@ impl Node {
 /// A set of paths. Entries are sorted; none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    entries: Vec<(PathElement, Node)>,
+    entries: Vec<(PathElement, SetNode)>,
 }
 
 impl FieldSet {
@@ -192,11 +192,11 @@ impl FieldSet {
     pub fn of_fields(paths: &[&[&str]]) -> FieldSet {
         let mut set = FieldSet::new();
         for path in paths {
-            let mut node = Node { member: true, children: FieldSet::new() };
+            let mut node = SetNode { member: true, children: FieldSet::new() };
             let Some((first, rest)) = path.split_first() else { continue };
             for name in rest.iter().rev() {
                 let children = FieldSet { entries: vec![(PathElement::field(name), node)] };
-                node = Node { member: false, children };
+                node = SetNode { member: false, children };
             }
             set.insert(PathElement::field(first), node);
         }
@@ -207,19 +207,19 @@ impl FieldSet {
         self.entries.is_empty()
     }
 
-    pub fn iter(&self) -> std::slice::Iter<'_, (PathElement, Node)> {
+    pub fn iter(&self) -> std::slice::Iter<'_, (PathElement, SetNode)> {
         self.entries.iter()
     }
 
-    pub fn get(&self, element: &PathElement) -> Option<&Node> {
+    pub fn get(&self, element: &PathElement) -> Option<&SetNode> {
         let found = self.entries.binary_search_by(|(e, _)| e.cmp(element)).ok()?;
         self.entries.get(found).map(|(_, node)| node)
     }
 
     /// The entry of a field, found without making a path element.
-    pub fn get_field(&self, name: &str) -> Option<&Node> {
+    pub fn get_field(&self, name: &str) -> Option<&SetNode> {
         let order = |e: &PathElement| match e {
-            PathElement::Field(f) => f.as_str().cmp(name),
+            PathElement::TypeField(f) => f.as_str().cmp(name),
             _ => Ordering::Greater,
         };
         let found = self.entries.binary_search_by(|(e, _)| order(e)).ok()?;
@@ -227,7 +227,7 @@ impl FieldSet {
     }
 
     /// Adds what `node` holds below `element`; an empty node adds nothing.
-    pub fn insert(&mut self, element: PathElement, node: Node) {
+    pub fn insert(&mut self, element: PathElement, node: SetNode) {
         if node.is_empty() {
             return;
         }
@@ -245,7 +245,7 @@ impl FieldSet {
     }
 
     /// Keeps what `keep` makes of each entry.
-    fn filter_map(&self, mut keep: impl FnMut(&PathElement, &Node) -> Node) -> FieldSet {
+    fn filter_map(&self, mut keep: impl FnMut(&PathElement, &SetNode) -> SetNode) -> FieldSet {
         let kept = self.entries.iter().filter_map(|(element, node)| {
             let node = keep(element, node);
             (!node.is_empty()).then(|| (element.clone(), node))
@@ -287,9 +287,9 @@ impl FieldSet {
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         self.filter_map(|element, node| match other.get(element) {
             Some(theirs) => {
-                Node { member: node.member && theirs.member, children: node.children.intersection(&theirs.children) }
+                SetNode { member: node.member && theirs.member, children: node.children.intersection(&theirs.children) }
             }
-            None => Node::default(),
+            None => SetNode::default(),
         })
     }
 
@@ -309,7 +309,7 @@ impl FieldSet {
         }
         self.filter_map(|element, node| match other.get(element) {
             Some(theirs) => {
-                Node { member: node.member && !theirs.member, children: node.children.difference(&theirs.children) }
+                SetNode { member: node.member && !theirs.member, children: node.children.difference(&theirs.children) }
             }
             None => node.clone(),
         })
@@ -384,8 +384,8 @@ impl FieldSet {
     }
 }
 
-impl FromIterator<(PathElement, Node)> for FieldSet {
-    fn from_iter<I: IntoIterator<Item = (PathElement, Node)>>(iter: I) -> FieldSet {
+impl FromIterator<(PathElement, SetNode)> for FieldSet {
+    fn from_iter<I: IntoIterator<Item = (PathElement, SetNode)>>(iter: I) -> FieldSet {
         let mut set = FieldSet::new();
         for (element, node) in iter {
             set.insert(element, node);

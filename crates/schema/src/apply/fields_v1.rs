@@ -1,7 +1,7 @@
 //! The `fieldsV1` form of a [`FieldSet`]: a JSON object of path elements, `.` for the node itself.
 
 use super::error::ManagedFieldsError;
-use super::fieldpath::{FieldSet, Node, PathElement};
+use super::fieldpath::{FieldSet, PathElement, SetNode};
 use machinery::value::{decode, write_json, write_json_string};
 use machinery::{Map, Text, Value};
 
@@ -11,7 +11,7 @@ const EXACT_INTEGER_MAX: u64 = 1 << 53;
 fn key_text(element: &PathElement) -> Text {
     let mut out = Vec::with_capacity(48);
     match element {
-        PathElement::Field(name) => {
+        PathElement::TypeField(name) => {
             let mut text = String::with_capacity(name.len() + 2);
             text.push_str("f:");
             text.push_str(name);
@@ -73,7 +73,7 @@ fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
     }
     let rest = key.get(2..).unwrap_or_default();
     match bytes.first() {
-        Some(b'f') => Ok(Some(PathElement::Field(rest.into()))),
+        Some(b'f') => Ok(Some(PathElement::TypeField(rest.into()))),
         Some(b'v') => Ok(Some(PathElement::Value(Box::new(rounded(decode(rest.as_bytes())?))))),
         Some(b'k') => match decode(rest.as_bytes())? {
             Value::Object(map) => Ok(Some(PathElement::Key(map.into_iter().map(|(k, v)| (k, rounded(v))).collect()))),
@@ -96,14 +96,14 @@ pub fn parse(value: &Value) -> Result<FieldSet, ManagedFieldsError> {
     parse_node(value).map(|node| node.children)
 }
 
-fn parse_node(value: &Value) -> Result<Node, ManagedFieldsError> {
+fn parse_node(value: &Value) -> Result<SetNode, ManagedFieldsError> {
     let Value::Object(map) = value else {
         return match value {
-            Value::Null => Ok(Node { member: true, children: FieldSet::new() }),
+            Value::Null => Ok(SetNode { member: true, children: FieldSet::new() }),
             _ => Err(ManagedFieldsError::FieldsNotAnObject),
         };
     };
-    let mut node = Node::default();
+    let mut node = SetNode::default();
     for (key, below) in map.iter() {
         if key == "." {
             node.member = true;

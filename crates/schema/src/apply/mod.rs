@@ -22,7 +22,7 @@ mod versions;
 
 pub use configuration::merge_configuration;
 pub use error::{ApplyError, ManagedFieldsError};
-pub use fieldpath::{FieldSet, Node, PathElement};
+pub use fieldpath::{FieldSet, PathElement, SetNode};
 pub use fields_v1::{encode as encode_fields_v1, parse as parse_fields_v1};
 pub use owners::UPDATE_ENTRIES_MAX;
 pub use scale::ScalePath;
@@ -200,7 +200,7 @@ pub enum Force {
 
 /// What comes of an apply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ApplyOutcome {
     /// With its managedFields.
     pub object: Value,
     /// Whether the apply changed nothing but who owns what: the object is the live one then, and gets no defaults.
@@ -216,7 +216,7 @@ pub fn apply(
     configuration: &Value,
     force: Force,
     request: &Request<'_>,
-) -> Result<Outcome, ApplyError> {
+) -> Result<ApplyOutcome, ApplyError> {
     let (api_version, kind) = (configuration.str_at(&["apiVersion"]), configuration.str_at(&["kind"]));
     if api_version != request.api_version || kind != request.kind {
         let status = Status::bad_request(format!("invalid object type: {}", kind_text(api_version, kind)));
@@ -241,7 +241,7 @@ pub fn apply(
         set_list(&mut object, applied.owners);
     }
     last_applied::renew(&mut object, configuration, request);
-    Ok(Outcome { object, is_live })
+    Ok(ApplyOutcome { object, is_live })
 }
 
 /// One attempt to apply.

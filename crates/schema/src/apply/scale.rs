@@ -22,8 +22,9 @@ fn set_of(path: &[Text]) -> FieldSet {
 
 fn has(set: &FieldSet, path: &[Text]) -> bool {
     let Some((last, parents)) = path.split_last() else { return false };
-    let below =
-        parents.iter().try_fold(set, |set, name| set.get(&PathElement::Field(name.clone())).map(|node| &node.children));
+    let below = parents
+        .iter()
+        .try_fold(set, |set, name| set.get(&PathElement::TypeField(name.clone())).map(|node| &node.children));
     below.and_then(|set| set.get_field(last)).is_some_and(|node| node.member)
 }
 

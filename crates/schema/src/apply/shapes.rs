@@ -1,6 +1,8 @@
 //! The types of built-in kinds, compiled from their shapes. A shape may hold itself, as a schema does.
 
-use super::types::{Atom, Compiler, DEDUCED, Field, ListKind, ListType, Object, Scalar, TypeId, TypeSchema, plain_map};
+use super::types::{
+    Atom, Compiler, DEDUCED, ListRelation, ListType, Object, Scalar, TypeField, TypeId, TypeSchema, plain_map,
+};
 use crate::shape::{self, Merge, Print, Shape, Struct, has_one_owner};
 use machinery::Value;
 
@@ -28,12 +30,12 @@ impl Shapes {
             Shape::Time | Shape::MicroTime | Shape::Quantity => self.compiler.scalar(Scalar::Untyped),
             Shape::List(_, item) => {
                 let kind = match merge {
-                    Merge::Plain | Merge::Atomic => ListKind::Atomic,
-                    Merge::Set => ListKind::Set,
+                    Merge::Plain | Merge::Atomic => ListRelation::Atomic,
+                    Merge::Set => ListRelation::Set,
                     Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => {
-                        ListKind::Map(vec![key.into()])
+                        ListRelation::Map(vec![key.into()])
                     }
-                    Merge::PatchedByAll(keys) => ListKind::Map(keys.iter().copied().map(Into::into).collect()),
+                    Merge::PatchedByAll(keys) => ListRelation::Map(keys.iter().copied().map(Into::into).collect()),
                 };
                 let whole = matches!(merge, Merge::PatchedWhole(_));
                 let element = self.node(item, if whole { Merge::Atomic } else { Merge::Plain });
@@ -62,9 +64,9 @@ impl Shapes {
             None => vec![],
         };
         for field in shape.fields {
-            if fields.iter().all(|known: &Field| known.name != field.name) {
+            if fields.iter().all(|known: &TypeField| known.name != field.name) {
                 let node = self.node(&field.shape, field.merge);
-                fields.push(Field { name: field.name.into(), node, default: zero(field) });
+                fields.push(TypeField { name: field.name.into(), node, default: zero(field) });
             }
         }
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));

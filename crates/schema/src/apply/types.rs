@@ -19,7 +19,7 @@ pub(crate) enum Scalar {
 pub(crate) type TypeId = u32;
 
 #[derive(Debug)]
-pub(crate) struct Field {
+pub(crate) struct TypeField {
     pub name: Text,
     pub node: TypeId,
     pub default: Option<Value>,
@@ -28,7 +28,7 @@ pub(crate) struct Field {
 #[derive(Debug)]
 pub(crate) struct MapType {
     /// Declared members, sorted by name.
-    pub fields: Vec<Field>,
+    pub fields: Vec<TypeField>,
     /// The type of all other members; without it they may not exist.
     pub element: Option<TypeId>,
     pub atomic: bool,
@@ -39,7 +39,7 @@ pub(crate) struct MapType {
 }
 
 impl MapType {
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&TypeField> {
         let found = self.fields.binary_search_by(|f| f.name.as_str().cmp(name)).ok()?;
         self.fields.get(found)
     }
@@ -60,7 +60,7 @@ impl MapType {
 }
 
 #[derive(Debug)]
-pub(crate) enum ListKind {
+pub(crate) enum ListRelation {
     Atomic,
     Set,
     Map(Vec<Text>),
@@ -69,12 +69,12 @@ pub(crate) enum ListKind {
 #[derive(Debug)]
 pub(crate) struct ListType {
     pub element: TypeId,
-    pub kind: ListKind,
+    pub kind: ListRelation,
 }
 
 impl ListType {
     pub fn is_atomic(&self) -> bool {
-        matches!(self.kind, ListKind::Atomic)
+        matches!(self.kind, ListRelation::Atomic)
     }
 }
 
@@ -162,7 +162,7 @@ impl TypeSchema {
     /// have their built-in types, whatever the schema says of them.
     pub fn compile(schema: &Value) -> TypeSchema {
         let mut compiler = Compiler::new();
-        let root = compiler.node(schema, Context { preserve: false, object: Some(Object::Root), depth: 0 });
+        let root = compiler.node(schema, TypeContext { preserve: false, object: Some(Object::Root), depth: 0 });
         compiler.finish(root)
     }
 
@@ -187,7 +187,7 @@ impl TypeSchema {
 
 impl Atom {
     fn any(element: TypeId) -> Atom {
-        Atom { scalar: Some(Scalar::Untyped), list: Some(ListType { element, kind: ListKind::Atomic }), map: None }
+        Atom { scalar: Some(Scalar::Untyped), list: Some(ListType { element, kind: ListRelation::Atomic }), map: None }
     }
 }
 
@@ -198,7 +198,7 @@ pub(super) enum Object {
 }
 
 #[derive(Clone, Copy)]
-struct Context {
+struct TypeContext {
     /// An object on the way preserves unknown fields: those below do so too.
     preserve: bool,
     object: Option<Object>,
@@ -211,7 +211,7 @@ pub(super) struct Compiler {
     embedded_metadata: Option<TypeId>,
 }
 
-pub(super) fn plain_map(fields: Vec<Field>, element: Option<TypeId>, atomic: bool) -> MapType {
+pub(super) fn plain_map(fields: Vec<TypeField>, element: Option<TypeId>, atomic: bool) -> MapType {
     MapType { fields, element, atomic, is_object_metadata: false, metadata: None }
 }
 
@@ -243,7 +243,7 @@ impl Compiler {
         TypeSchema { atoms: self.atoms, root }
     }
 
-    fn node(&mut self, schema: &Value, mut context: Context) -> TypeId {
+    fn node(&mut self, schema: &Value, mut context: TypeContext) -> TypeId {
         if context.depth > TYPE_DEPTH_MAX {
             return UNTYPED;
         }
@@ -275,8 +275,8 @@ impl Compiler {
         self.add(atom)
     }
 
-    fn map(&mut self, schema: &Value, context: Context) -> MapType {
-        let below = Context { object: None, ..context };
+    fn map(&mut self, schema: &Value, context: TypeContext) -> MapType {
+        let below = TypeContext { object: None, ..context };
         let none = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
         let mut fields = Vec::with_capacity(properties.len() + 3);
@@ -285,7 +285,7 @@ impl Compiler {
                 continue;
             }
             let default = property.get("default").filter(|d| !d.is_null()).cloned();
-            fields.push(Field { name: name.clone(), node: self.node(property, below), default });
+            fields.push(TypeField { name: name.clone(), node: self.node(property, below), default });
         }
         if let Some(object) = context.object {
             fields.extend(self.type_and_metadata(object));
@@ -300,8 +300,8 @@ impl Compiler {
         plain_map(fields, element, atomic)
     }
 
-    fn list(&mut self, schema: &Value, context: Context) -> ListType {
-        let below = Context { object: None, ..context };
+    fn list(&mut self, schema: &Value, context: TypeContext) -> ListType {
+        let below = TypeContext { object: None, ..context };
         let element = schema.get("items").filter(|i| !i.is_null()).map_or(UNTYPED, |items| self.node(items, below));
         let text = |name: &str| schema.get(name).and_then(Value::as_str);
         let keys = |value: Option<&Value>| -> Vec<Text> {
@@ -309,26 +309,26 @@ impl Compiler {
             items.iter().filter_map(|k| k.as_str().map(Text::from)).collect()
         };
         let kind = match (text("x-kubernetes-list-type"), text("x-kubernetes-patch-strategy")) {
-            (Some("set"), _) => ListKind::Set,
+            (Some("set"), _) => ListRelation::Set,
             (Some("map"), _) => match keys(schema.get("x-kubernetes-list-map-keys")) {
-                keys if keys.is_empty() => ListKind::Set,
-                keys => ListKind::Map(keys),
+                keys if keys.is_empty() => ListRelation::Set,
+                keys => ListRelation::Map(keys),
             },
             (None, Some("merge" | "merge,retainKeys")) => match text("x-kubernetes-patch-merge-key") {
-                Some(key) => ListKind::Map(vec![key.into()]),
-                None => ListKind::Set,
+                Some(key) => ListRelation::Map(vec![key.into()]),
+                None => ListRelation::Set,
             },
-            _ => ListKind::Atomic,
+            _ => ListRelation::Atomic,
         };
         ListType { element, kind }
     }
 
     /// The members that every object has.
-    pub(super) fn type_and_metadata(&mut self, object: Object) -> Vec<Field> {
+    pub(super) fn type_and_metadata(&mut self, object: Object) -> Vec<TypeField> {
         let text = self.scalar(Scalar::String);
         let metadata = self.metadata(object);
         let members = [("apiVersion", text), ("kind", text), ("metadata", metadata)];
-        members.map(|(name, node)| Field { name: name.into(), node, default: None }).into()
+        members.map(|(name, node)| TypeField { name: name.into(), node, default: None }).into()
     }
 
     pub(super) fn scalar(&mut self, scalar: Scalar) -> TypeId {
@@ -336,8 +336,8 @@ impl Compiler {
     }
 
     fn object(&mut self, members: &[(&str, TypeId)], atomic: bool) -> TypeId {
-        let mut fields: Vec<Field> =
-            members.iter().map(|(name, node)| Field { name: (*name).into(), node: *node, default: None }).collect();
+        let mut fields: Vec<TypeField> =
+            members.iter().map(|(name, node)| TypeField { name: (*name).into(), node: *node, default: None }).collect();
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         self.add(Atom { map: Some(plain_map(fields, None, atomic)), ..Atom::default() })
     }
@@ -365,16 +365,16 @@ impl Compiler {
         let boolean = self.scalar(Scalar::Boolean);
         let texts = self.add(Atom { map: Some(plain_map(vec![], Some(text), false)), ..Atom::default() });
         let list = |element, kind| Atom { list: Some(ListType { element, kind }), ..Atom::default() };
-        let finalizers = self.add(list(text, ListKind::Set));
+        let finalizers = self.add(list(text, ListRelation::Set));
         let names = ["apiVersion", "kind", "name", "uid"].map(|n| (n, text));
         let owner =
             self.object(&[&names[..], &[("blockOwnerDeletion", boolean), ("controller", boolean)]].concat(), true);
         self.default_key(owner, "uid");
-        let owners = self.add(list(owner, ListKind::Map(vec!["uid".into()])));
+        let owners = self.add(list(owner, ListRelation::Map(vec!["uid".into()])));
         let names = ["apiVersion", "fieldsType", "manager", "operation", "subresource"].map(|n| (n, text));
         let any = self.add(Atom { map: Some(plain_map(vec![], Some(DEDUCED), false)), ..Atom::default() });
         let entry = self.object(&[&names[..], &[("fieldsV1", any), ("time", time)]].concat(), false);
-        let entries = self.add(list(entry, ListKind::Atomic));
+        let entries = self.add(list(entry, ListRelation::Atomic));
         let names = ["generateName", "name", "namespace", "resourceVersion", "selfLink", "uid"].map(|n| (n, text));
         let others = [
             ("annotations", texts),

@@ -19,7 +19,7 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> V
     let mut root = node(schema, dialect(options.release));
     root.embedded = true;
     root.below.embedded = true;
-    let mut walk = Walk { options, errors: vec![], budget: rules::DEFAULTS_BUDGET };
+    let mut walk = DefaultsWalk { options, errors: vec![], budget: rules::DEFAULTS_BUDGET };
     walk.node(schema, &root, &root, &mut vec![], false, path);
     walk.errors
 }
@@ -78,7 +78,7 @@ fn unpruned(node: &Node) -> bool {
     fields.chain(node.additional.node()).chain(node.items.as_deref()).any(unpruned)
 }
 
-struct Walk<'o> {
+struct DefaultsWalk<'o> {
     options: &'o Options,
     errors: Vec<FieldError>,
     /// What rules may still cost.
@@ -92,7 +92,7 @@ enum Step {
     Item,
 }
 
-impl Walk<'_> {
+impl DefaultsWalk<'_> {
     fn node<'n>(
         &mut self,
         schema: &Value,

@@ -17,7 +17,7 @@ pub(super) fn resolve<'a>(
     schema: &'a Value,
     notation: Notation,
 ) -> Result<(FieldPath, Option<&'a Value>), String> {
-    let mut walk = Walk { path: FieldPath::root(), schema: Some(schema) };
+    let mut walk = PathWalk { path: FieldPath::root(), schema: Some(schema) };
     let mut tokens = Tokens { rest: path };
     const END: &str = "unexpected end of JSON path";
     while let Some(token) = tokens.next() {
@@ -40,12 +40,12 @@ pub(super) fn resolve<'a>(
     Ok((walk.path, walk.schema))
 }
 
-struct Walk<'a> {
+struct PathWalk<'a> {
     path: FieldPath,
     schema: Option<&'a Value>,
 }
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     fn step(&mut self, name: &str) -> Result<(), String> {
         let nowhere = || "does not refer to a valid field".to_owned();
         let schema = self.schema.ok_or_else(nowhere)?;

@@ -12,7 +12,7 @@ const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "str
 const REASONS: &[&str] = &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// What one validation of a definition has to look at.
-pub(super) struct Context<'a> {
+pub(super) struct ValidationContext<'a> {
     pub(super) options: &'a Options,
     /// Schemas must be structural.
     pub(super) structural: bool,
@@ -27,7 +27,7 @@ pub(super) fn validate_version(
     validation: &Value,
     status: bool,
     name: &str,
-    context: &Context<'_>,
+    context: &ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
@@ -53,14 +53,14 @@ pub(super) fn validate_version(
             errors.append(&mut violations);
         }
     }
-    let mut walk = Walk { options: context.options, errors: vec![] };
+    let mut walk = SchemaWalk { options: context.options, errors: vec![] };
     let defaults = match context.options.allow_defaults {
         true => Ok(()),
         false => Err("(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use \
                       apiextensions.k8s.io/v1)"
             .to_owned()),
     };
-    walk.node(schema, Scope { root: true, defaults, inside_meta: false }, &place);
+    walk.node(schema, NodeScope { root: true, defaults, inside_meta: false }, &place);
     let broken: Vec<String> = walk.errors.iter().map(|e| e.field.clone()).collect();
     errors.append(&mut walk.errors);
     if errors.len() == before
@@ -100,25 +100,25 @@ fn shown(path: &FieldPath, value: String, detail: &str) -> FieldError {
 
 /// What holds at a node because of those above it.
 #[derive(Clone)]
-struct Scope {
+struct NodeScope {
     root: bool,
     /// Whether defaults may stand here, or why not.
     defaults: Result<(), String>,
     inside_meta: bool,
 }
 
-impl Scope {
-    fn inner(&self) -> Scope {
-        Scope { root: false, ..self.clone() }
+impl NodeScope {
+    fn inner(&self) -> NodeScope {
+        NodeScope { root: false, ..self.clone() }
     }
 }
 
-struct Walk<'a> {
+struct SchemaWalk<'a> {
     options: &'a Options,
     errors: Vec<FieldError>,
 }
 
-impl Walk<'_> {
+impl SchemaWalk<'_> {
     fn forbid(&mut self, path: FieldPath, detail: impl Into<String>) {
         self.errors.push(FieldError::forbidden(&path, detail));
     }
@@ -131,7 +131,7 @@ impl Walk<'_> {
         self.errors.push(FieldError::invalid(&path, value, detail));
     }
 
-    fn node(&mut self, schema: &Value, scope: Scope, path: &FieldPath) {
+    fn node(&mut self, schema: &Value, scope: NodeScope, path: &FieldPath) {
         if schema.as_object().is_none() {
             return;
         }
@@ -156,7 +156,7 @@ impl Walk<'_> {
         }
     }
 
-    fn keywords(&mut self, schema: &Value, scope: &Scope, path: &FieldPath) {
+    fn keywords(&mut self, schema: &Value, scope: &NodeScope, path: &FieldPath) {
         let kind = text(schema, "type");
         if self.options.require_valid_types && !kind.is_empty() && !TYPES.contains(&kind) {
             self.errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), TYPES));
@@ -194,7 +194,7 @@ impl Walk<'_> {
         }
     }
 
-    fn children(&mut self, schema: &Value, scope: &Scope, path: &FieldPath) {
+    fn children(&mut self, schema: &Value, scope: &NodeScope, path: &FieldPath) {
         if let Some(any) = schema.get("additionalProperties") {
             if has_properties(schema) && any != &Value::Bool(true) {
                 let detail = "additionalProperties and properties are mutual exclusive";

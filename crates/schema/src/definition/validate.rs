@@ -137,7 +137,7 @@ fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldEr
         errors.push(FieldError::invalid(&path.child("preserveUnknownFields"), &Value::Bool(true), detail));
     }
     let force = !preserving || has_defaults || spec.schemas().any(|s| schema_has(s, &has_extensions));
-    let context = schema::Context { options, structural: options.require_structural || force };
+    let context = schema::ValidationContext { options, structural: options.require_structural || force };
     versions::validate(spec, &context, &path.child("versions"), errors);
     names::validate_required(spec.spec, &path.child("names"), errors);
     names::validate(spec.spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
@@ -169,7 +169,12 @@ fn schema_presence(
 }
 
 /// What stands at the top of the internal view.
-fn top_level(spec: &Hoisted<'_>, context: &schema::Context<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn top_level(
+    spec: &Hoisted<'_>,
+    context: &schema::ValidationContext<'_>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
     let first = spec.versions.first().map(|v| v.str_at(&["name"])).unwrap_or_default();
     if let Some(validation) = spec.top("schema") {
         let status = spec.versions.iter().any(|v| v.at(&["subresources", "status"]).is_some());
@@ -193,7 +198,7 @@ fn top_level(spec: &Hoisted<'_>, context: &schema::Context<'_>, path: &FieldPath
         }
         Some(schema) => {
             let broken = path.child("schema.openAPIV3Schema");
-            versions::selectable(fields, schema, &place, &broken, (context.options, ""), errors);
+            versions::selectable(fields, schema, &place, &broken, context.options, "", errors);
         }
     }
 }

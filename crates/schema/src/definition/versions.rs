@@ -13,7 +13,7 @@ use super::{internal, names, schema, structural, subresources};
 
 pub(super) fn validate(
     spec: &Hoisted<'_>,
-    context: &schema::Context<'_>,
+    context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
@@ -26,7 +26,7 @@ pub(super) fn validate(
         let name = version.get("name").cloned().unwrap_or_else(|| Value::from(""));
         names::validate_label(&name, &path.index(i).child("name"), errors);
         let has_status = with_status.get(text(version, "name")).is_some_and(|status| *status);
-        validate_version(spec, (version, has_status), context, &path.index(i), errors);
+        validate_version(spec, version, has_status, context, &path.index(i), errors);
     }
     let beta = context.options.beta.as_ref();
     errors.extend(beta.map(|beta| beta.errors.clone()).unwrap_or_default());
@@ -64,8 +64,9 @@ fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
 
 fn validate_version(
     spec: &Hoisted<'_>,
-    (version, has_status): (&Value, bool),
-    context: &schema::Context<'_>,
+    version: &Value,
+    has_status: bool,
+    context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
@@ -94,7 +95,7 @@ fn validate_version(
         }
         Some(schema) => {
             let broken = path.child("schema.openAPIV3Schema");
-            selectable(fields, schema, &place, &broken, (context.options, name), errors);
+            selectable(fields, schema, &place, &broken, context.options, name, errors);
         }
     }
 }
@@ -131,7 +132,8 @@ pub(super) fn selectable(
     schema: &Value,
     path: &FieldPath,
     broken: &FieldPath,
-    (options, version): (&Options, &str),
+    options: &Options,
+    version: &str,
     errors: &mut Vec<FieldError>,
 ) {
     if let Some(problem) = structural::unsupported(schema) {

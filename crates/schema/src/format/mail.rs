@@ -2,11 +2,11 @@
 
 /// Whether the text is exactly one address, with or without a display name.
 pub(super) fn is_address(text: &str) -> bool {
-    let mut parser = Parser { rest: text };
+    let mut parser = MailParser { rest: text };
     parser.single().is_some()
 }
 
-struct Parser<'a> {
+struct MailParser<'a> {
     rest: &'a str,
 }
 
@@ -18,7 +18,7 @@ fn is_atom(c: char, dot: bool) -> bool {
     }
 }
 
-impl<'a> Parser<'a> {
+impl<'a> MailParser<'a> {
     fn space(&mut self) {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }

@@ -5,13 +5,13 @@ use machinery::time::{civil_from_days, days_from_civil};
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-struct Parser<'a> {
+struct TimeParser<'a> {
     layout: &'static str,
     whole: &'a str,
     rest: &'a str,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> TimeParser<'a> {
     fn fail<T>(&self, at: &str, element: &str) -> Result<T, String> {
         let quote = machinery::value::quote;
         Err(format!(
@@ -112,7 +112,7 @@ pub fn normal_micro_time(text: &str) -> Result<Option<String>, String> {
 
 /// The date and time of day in UTC, `None` for the first second of year 1; and microseconds.
 fn parse(text: &str, layout: &'static str) -> Result<(Option<String>, i64), String> {
-    let mut p = Parser { layout, whole: text, rest: text };
+    let mut p = TimeParser { layout, whole: text, rest: text };
     let year = p.digits(4, "2006")?;
     p.literal('-')?;
     let month = p.digits(2, "01")?;

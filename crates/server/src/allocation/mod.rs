@@ -12,7 +12,7 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
-use machinery::{FieldError, Status, Value};
+use machinery::{FieldError, Release, Status, Value};
 use std::sync::Arc;
 
 use objects::Objects;
@@ -65,13 +65,14 @@ impl Allocation {
         service: &mut Value,
         old: Option<&Value>,
         dry_run: bool,
+        release: Release,
     ) -> Result<Reservation, Status> {
         let old_spec = old.and_then(|old| old.get("spec"));
         if service.get("spec").is_none() {
             service.set_at(&["spec"], Value::object());
         }
         let completed = match service.get_mut("spec") {
-            Some(spec) => services::addresses::complete(spec, old_spec, self.ranges.families()),
+            Some(spec) => services::addresses::complete(spec, old_spec, self.ranges.families(), release),
             None => Ok(()),
         };
         completed.map_err(|errors| invalid(service, &errors))?;

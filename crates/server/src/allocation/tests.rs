@@ -91,7 +91,11 @@ async fn a_start_repairs_what_is_reserved() {
         let service = create(&context, "a", node_port(30_001)).await.unwrap();
         // as if it had ended between a reservation and the Service, and between a deletion and the release
         let mut other = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
-        let _ = context.allocation.begin(&context.objects, &mut other, None, false).await.unwrap();
+        let _ = context
+            .allocation
+            .begin(&context.objects, &mut other, None, false, machinery::Release::NEWEST)
+            .await
+            .unwrap();
         context.allocation.release_all(&context.objects, &service).await;
         service.str_at(&["spec", "clusterIP"]).to_owned()
     };
@@ -106,7 +110,11 @@ async fn a_start_repairs_what_is_reserved() {
 async fn what_another_server_may_be_writing_is_released_the_second_time() {
     let context = server(Arc::new(store::Embedded::in_memory())).await;
     let mut service = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
-    let _ = context.allocation.begin(&context.objects, &mut service, None, false).await.unwrap();
+    let _ = context
+        .allocation
+        .begin(&context.objects, &mut service, None, false, machinery::Release::NEWEST)
+        .await
+        .unwrap();
     let mut suspects = Suspects::default();
     for left in [1, 0] {
         context.allocation.repair(&context.objects, &mut suspects, false).await.unwrap();

@@ -17,11 +17,11 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// Wakes with every change of a ClusterRole.
 #[derive(Default)]
-pub struct Aggregation {
+pub struct RoleAggregation {
     changed: Notify,
 }
 
-impl Aggregation {
+impl RoleAggregation {
     /// Hears of every change of an object.
     pub fn observe(&self, key: &Key) {
         if key.group == GROUP && key.plural == "clusterroles" {

@@ -52,7 +52,7 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
 /// Looks at one and writes down what is found. Whether all is well.
 async fn look(context: &Context, remote: Arc<Remote>) -> bool {
     let found = context.aggregation.check(&remote).await;
-    if let Err(status) = tell(context, &remote.name(), &found).await {
+    if let Err(status) = report(context, &remote.name(), &found).await {
         tracing::warn!(error = %status, "the status of an APIService cannot be written yet");
         return false;
     }
@@ -64,7 +64,7 @@ async fn look(context: &Context, remote: Arc<Remote>) -> bool {
 }
 
 /// Writes the condition of an APIService, if it says something else.
-pub(super) async fn tell(context: &Context, name: &Text, found: &Condition) -> Result<(), Status> {
+pub(super) async fn report(context: &Context, name: &Text, found: &Condition) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let Some(stored) = resource.collection.get(name) else { return Ok(()) };
     let now = clock::now_rfc3339();

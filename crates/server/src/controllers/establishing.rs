@@ -18,7 +18,7 @@ use crate::verbs::{self, Context};
 
 /// What is known of a definition that has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum DefinitionChange {
     /// It was read or created: it needs nothing if it is served by the names of its spec.
     Added,
     /// Any part of it may have changed.
@@ -30,7 +30,7 @@ enum Change {
 /// Definitions that have changed, by group and plural; the plural is empty where only the names of a group are free.
 #[derive(Default)]
 pub struct Establishing {
-    pending: Mutex<BTreeMap<(Text, Text), Change>>,
+    pending: Mutex<BTreeMap<(Text, Text), DefinitionChange>>,
     changed: Notify,
 }
 
@@ -39,16 +39,16 @@ impl Establishing {
     pub fn observe(&self, key: &Key, event: &Event) {
         let Some((group, plural)) = defined_by(key) else { return };
         let (plural, change) = match event.kind {
-            _ if key.group != DEFINITION_GROUP => (Text::new_static(""), Change::Deleted),
-            EventKind::Added => (plural, Change::Added),
-            EventKind::Modified => (plural, Change::Modified),
-            EventKind::Deleted => (plural, Change::Deleted),
+            _ if key.group != DEFINITION_GROUP => (Text::new_static(""), DefinitionChange::Deleted),
+            EventKind::Added => (plural, DefinitionChange::Added),
+            EventKind::Modified => (plural, DefinitionChange::Modified),
+            EventKind::Deleted => (plural, DefinitionChange::Deleted),
         };
         self.pending().insert((group, plural), change);
         self.changed.notify_one();
     }
 
-    fn pending(&self) -> MutexGuard<'_, BTreeMap<(Text, Text), Change>> {
+    fn pending(&self) -> MutexGuard<'_, BTreeMap<(Text, Text), DefinitionChange>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,15 +75,15 @@ impl Establishing {
     }
 }
 
-async fn settle(context: &Context, group: &str, plural: &str, change: Change) -> Result<(), Status> {
+async fn settle(context: &Context, group: &str, plural: &str, change: DefinitionChange) -> Result<(), Status> {
     let is_settled = || context.registry.get(group, plural).is_some_and(|served| served.settled);
     match change {
-        Change::Added if is_settled() => Ok(()),
-        Change::Added | Change::Modified => {
+        DefinitionChange::Added if is_settled() => Ok(()),
+        DefinitionChange::Added | DefinitionChange::Modified => {
             let name = format!("{plural}.{group}");
             verbs::settle(context, &name).await?;
             verbs::settle_peers(context, group, &name).await
         }
-        Change::Deleted => verbs::settle_peers(context, group, "").await,
+        DefinitionChange::Deleted => verbs::settle_peers(context, group, "").await,
     }
 }

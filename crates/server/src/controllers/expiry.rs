@@ -18,13 +18,13 @@ use crate::verbs::{self, Context, Document};
 const USER: &str = "kube-apiserver";
 
 #[derive(Default)]
-struct State {
+struct Expiring {
     /// Seconds since the epoch, and the event.
     by_time: BTreeSet<(i64, Text)>,
     times: HashMap<Text, i64>,
 }
 
-impl State {
+impl Expiring {
     fn set(&mut self, path: &Text, due: Option<i64>) {
         if let Some(before) = self.times.remove(path) {
             self.by_time.remove(&(before, path.clone()));
@@ -43,9 +43,9 @@ impl State {
 }
 
 /// Which event expires when.
-pub struct Expiry {
+pub struct EventExpiry {
     seconds: i64,
-    state: Mutex<State>,
+    state: Mutex<Expiring>,
     changed: Notify,
 }
 
@@ -57,13 +57,13 @@ fn written(event: &Value) -> Option<i64> {
     times.filter_map(|time| machinery::time::parse_rfc3339(time).map(|(seconds, _)| seconds)).max()
 }
 
-impl Expiry {
-    pub fn new(after: Duration) -> Expiry {
+impl EventExpiry {
+    pub fn new(after: Duration) -> EventExpiry {
         let seconds = i64::try_from(after.as_secs()).unwrap_or(i64::MAX);
-        Expiry { seconds, state: Mutex::default(), changed: Notify::new() }
+        EventExpiry { seconds, state: Mutex::default(), changed: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Expiring> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +111,7 @@ impl Expiry {
             tracing::debug!(event = %path, error = %status, "an event cannot be deleted yet");
             self.lock().set(path, Some(now + 1));
         } else if stored.meta.finalizers {
-            // whoever holds it lets it go
+            // the last reader drops it
             self.lock().set(path, None);
         }
     }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_write_puts_the_end_off() {
-        let mut state = State::default();
+        let mut state = Expiring::default();
         state.set(&"n/a".into(), Some(10));
         state.set(&"n/b".into(), Some(12));
         assert_eq!(state.expired(9, 8), (vec![], Some(10)));

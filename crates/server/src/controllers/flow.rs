@@ -36,7 +36,7 @@ impl FlowKeeper {
         loop {
             let kept = async {
                 verbs::create_mandatory_flows(&context).await?;
-                tell_dangling(&context).await
+                report_dangling(&context).await
             };
             if let Err(status) = kept.await {
                 tracing::warn!(error = %status, "flow control cannot be kept in order");
@@ -50,7 +50,7 @@ impl FlowKeeper {
 }
 
 /// Sets the condition of every FlowSchema that does not say yet how it is.
-async fn tell_dangling(context: &Context) -> Result<(), Status> {
+async fn report_dangling(context: &Context) -> Result<(), Status> {
     let (schemas, levels) = ("flowschemas", "prioritylevelconfigurations");
     let (Some(schemas), Some(levels)) =
         (context.registry.get(FLOW_GROUP, schemas), context.registry.get(FLOW_GROUP, levels))
@@ -65,13 +65,13 @@ async fn tell_dangling(context: &Context) -> Result<(), Status> {
         if says(&schema, &wanted) {
             continue;
         }
-        tell(context, &schemas, &stored.meta.name, wanted).await?;
+        report(context, &schemas, &stored.meta.name, wanted).await?;
     }
     Ok(())
 }
 
 /// Applies a condition to the status of a schema.
-async fn tell(context: &Context, schemas: &Arc<Resource>, name: &str, mut condition: Value) -> Result<(), Status> {
+async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut condition: Value) -> Result<(), Status> {
     condition.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
     let applied = json!({
         "apiVersion": (schemas.api_version(schemas.storage_version())), "kind": (schemas.kind.clone()),
@@ -81,7 +81,7 @@ async fn tell(context: &Context, schemas: &Arc<Resource>, name: &str, mut condit
     let request = verbs::server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
     let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        // nobody else creates a schema by its status
+        // only this write could create a schema through its status
         Err(status) if status.reason == Reason::NotFound => Ok(()),
         result => result.map(drop),
     }

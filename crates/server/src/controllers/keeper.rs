@@ -25,7 +25,7 @@ pub struct Keeper {
     user: &'static str,
     queue: Queue,
     plural: &'static str,
-    /// The object; what it has in `data` is restored when somebody changes it.
+    /// The object; what it has in `data` is restored when it is changed.
     object: Value,
     /// Namespaces to be looked at, and since when.
     pending: Mutex<BTreeMap<Text, Instant>>,
@@ -149,7 +149,7 @@ impl Keeper {
             }
         };
         match result {
-            // somebody was faster, or the namespace is going
+            // another server was faster, or the namespace is being deleted
             Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::NotFound | Reason::Forbidden) => {
                 Ok(())
             }

@@ -96,7 +96,7 @@ impl Candidate {
         let _ = tokio::time::timeout(limits::LEASE_RETRY, changed).await;
     }
 
-    /// Whether nobody holds the lease who still may.
+    /// Whether the lease is free or has expired.
     fn is_free(&mut self) -> bool {
         let Some((lease, version)) = self.lease() else { return true };
         if self.seen.0 != version {
@@ -108,7 +108,7 @@ impl Candidate {
         holder.is_empty() || holder == self.identity || self.seen.1.elapsed() > lasts
     }
 
-    /// Renews the lease until that fails for too long or somebody else has it.
+    /// Renews the lease until that fails for too long or another server holds it.
     async fn hold(&mut self) {
         let mut renewed = clock::instant();
         while renewed.elapsed() < limits::LEASE_RENEW {

@@ -168,7 +168,7 @@ async fn take(
             let Some(target) = target(context, migration) else { return Ok(()) };
             let outcome = rewrite_all(context, target, until, stop).await;
             match outcome {
-                // whoever runs the controllers next goes on
+                // the next leader continues
                 _ if *stop.borrow() => return Ok(()),
                 Ok(()) => with_condition(migration, "Succeeded", "", &now),
                 Err(status) if can_be_retried(&status) => return Err(status),
@@ -176,7 +176,7 @@ async fn take(
             }
         }
     };
-    tell(context, resource, migration, status).await
+    report(context, resource, migration, status).await
 }
 
 /// The status with a condition that becomes true; with the last one, it no longer runs.
@@ -200,9 +200,9 @@ fn with_condition(migration: &Value, kind: &str, message: &str, now: &str) -> Va
 }
 
 /// Writes the status of a migration if that is still as it was; else the change wakes us again.
-async fn tell(context: &Context, resource: &Arc<Resource>, migration: &Value, status: Value) -> Result<(), Status> {
+async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, status: Value) -> Result<(), Status> {
     let part = |key: &str| migration.str_at(&["metadata", key]);
-    // what fails before it begins has no version yet, without which no status is valid: upstream never gets to tell it
+    // what fails before it begins has no version yet, without which no status is valid: upstream never reports it
     let mut status = status;
     if status.get("resourceVersion").is_none() && migration.str_at(&["status", "resourceVersion"]).is_empty() {
         status.set_at(&["resourceVersion"], Value::from(part("resourceVersion")));
@@ -237,7 +237,7 @@ async fn rewrite_all(
     let (target, next) = (Arc::new(target), Arc::new(AtomicUsize::new(0)));
     let all: Arc<[Arc<Stored>]> = all.into();
     let writer = |_| {
-        let share = Share { all: all.clone(), next: next.clone(), stop: stop.clone() };
+        let share = WriterShare { all: all.clone(), next: next.clone(), stop: stop.clone() };
         base::task::spawn("storage version writer", share.rewrite(context.clone(), target.clone()))
     };
     let writers: Vec<_> = (0..limits::MIGRATION_WRITERS).map(writer).collect();
@@ -250,14 +250,14 @@ async fn rewrite_all(
 }
 
 /// What one of several writers does of the whole.
-struct Share {
+struct WriterShare {
     all: Arc<[Arc<Stored>]>,
-    /// The first that nobody has taken.
+    /// The first object that no writer has taken.
     next: Arc<AtomicUsize>,
     stop: watch::Receiver<bool>,
 }
 
-impl Share {
+impl WriterShare {
     async fn rewrite(self, context: Arc<Context>, target: Arc<Target>) -> Result<(), Status> {
         while !*self.stop.borrow()
             && let Some(stored) = self.all.get(self.next.fetch_add(1, Ordering::Relaxed))

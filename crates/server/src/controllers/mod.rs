@@ -43,8 +43,8 @@ pub struct Derived {
     establishing: Arc<establishing::Establishing>,
     cleanup: Arc<cleanup::Cleanup>,
     owners: Option<Arc<garbage::Graph>>,
-    expiry: Option<Arc<expiry::Expiry>>,
-    aggregation: Option<Arc<aggregation::Aggregation>>,
+    expiry: Option<Arc<expiry::EventExpiry>>,
+    aggregation: Option<Arc<aggregation::RoleAggregation>>,
     quotas: Option<Arc<quotas::Quotas>>,
     migrator: Option<Arc<migrator::Migrator>>,
     flow: Option<Arc<flow::FlowKeeper>>,
@@ -68,7 +68,7 @@ impl Derived {
             establishing: Default::default(),
             cleanup: Arc::new(cleanup::Cleanup::new(controllers.run(switch::NAMESPACE))),
             owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
-            expiry: expires.then(|| Arc::new(expiry::Expiry::new(controllers.event_ttl))),
+            expiry: expires.then(|| Arc::new(expiry::EventExpiry::new(controllers.event_ttl))),
             aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
             quotas: controllers.run(switch::QUOTAS).then(Default::default),
             migrator: controllers.run(switch::MIGRATOR).then(Default::default),
@@ -104,8 +104,8 @@ impl Derived {
     }
 }
 
-/// Starts the controllers that are on, or the contest for them with other servers; they end when `stop` becomes true. The
-/// task that is answered has then let others take over.
+/// Starts the controllers that are on, or leader election for them; they end when `stop` becomes true. The
+/// returned task has then released the lease.
 pub fn start(
     context: &Arc<Context>,
     derived: &Arc<Derived>,
@@ -113,7 +113,7 @@ pub fn start(
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
     base::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
-    // of each server, whoever runs the others
+    // runs on each server, whichever of them is the leader
     base::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
     base::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
     let shared = context.objects.store().is_shared();

@@ -73,8 +73,8 @@ async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
     }
     let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(()) };
     let now = clock::now_rfc3339();
-    let tell = |object: &mut Value| remaining.tell(object, &now);
-    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Status, tell).await?;
+    let report = |object: &mut Value| remaining.report(object, &now);
+    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Status, report).await?;
     if !remaining.objects.is_empty() {
         return Ok(());
     }
@@ -97,7 +97,7 @@ fn finalizers_of(object: &Value) -> Vec<String> {
 
 impl Remaining {
     /// Writes the conditions that kubectl prints while it waits.
-    fn tell(&self, namespace: &mut Value, now: &str) {
+    fn report(&self, namespace: &mut Value, now: &str) {
         let counted = |counts: &BTreeMap<String, usize>, what: &str| -> String {
             counts.iter().map(|(key, n)| format!("{key} {what} {n} resource instances")).collect::<Vec<_>>().join(", ")
         };

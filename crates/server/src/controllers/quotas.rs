@@ -24,7 +24,7 @@ const QUEUE: Queue = Queue("resourcequota_primary");
 #[derive(Default)]
 pub struct Quotas {
     pending: Mutex<BTreeMap<Text, Instant>>,
-    /// Namespaces with quotas: deletions elsewhere are nobody's business.
+    /// Namespaces with quotas: deletions elsewhere change no quota.
     limited: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
     changed: Notify,
 }
@@ -109,7 +109,7 @@ async fn settle(context: &Context, namespace: &Text) -> Result<(), Status> {
         let path = format!("{}/status", verbs::path_of(&quotas, namespace, &stored.meta.name));
         let request = verbs::controller_request(USER, &quotas, &http::Method::PATCH, &path);
         let request = request.through(Subresource::Status);
-        // the version says that this is about what was read; who comes late is told by the next event
+        // the version says that this is about what was read; a later change causes another event
         let version = Value::from(stored.revision.to_string());
         let patch: Value =
             [("metadata", [("resourceVersion", version)].into()), ("status", replacing(&quota, status))].into();

@@ -1,5 +1,5 @@
 //! APIServices: those of definitions come and go with what is served, and each says whether it is
-//! available: of what other servers serve, `availability` tells that.
+//! available: of what other servers serve, `availability` reports that.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Registrations {
     }
 }
 
-/// Makes what is missing, restores what has changed since a revision, and lets go of what is served no more. Answers the
+/// Makes what is missing, restores what has changed since a revision, and lets go of what is served no more. Returns the
 /// revision up to which everything has been looked at.
 async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
@@ -74,7 +74,7 @@ async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
                 verbs::restore_registration(context, &resource, &object, &wanted).await?;
             }
             if object.at(&["spec", "service"]).is_none() {
-                availability::tell(context, &stored.meta.name, &Condition::served_here()).await?;
+                availability::report(context, &stored.meta.name, &Condition::served_here()).await?;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which controllers run: `--controllers` of kube-controller-manager, with its names.
 
 /// A controller that can be switched.
-struct Known {
+struct SwitchedController {
     name: &'static str,
     /// The name of older releases.
     alias: &'static str,
@@ -19,18 +19,18 @@ pub const TOKEN_SECRETS: &str = "serviceaccount-token-controller";
 pub const POLICY_STATUS: &str = "validatingadmissionpolicy-status-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
-/// Those that put objects into every namespace are off: without pods nobody needs them, and a namespace is as empty as
-/// kube-apiserver alone leaves it. So is the one that only tells what a policy gets wrong, since it writes to every policy.
-static KNOWN: [Known; 9] = [
-    Known { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
-    Known { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
-    Known { name: NAMESPACE, alias: "namespace", by_default: true },
-    Known { name: POLICY_STATUS, alias: "validatingadmissionpolicy-status", by_default: false },
-    Known { name: QUOTAS, alias: "resourcequota", by_default: true },
-    Known { name: ROOT_AUTHORITY, alias: "root-ca-cert-publisher", by_default: false },
-    Known { name: SERVICE_ACCOUNT, alias: "serviceaccount", by_default: false },
-    Known { name: MIGRATOR, alias: "svm", by_default: true },
-    Known { name: TOKEN_SECRETS, alias: "serviceaccount-token", by_default: true },
+/// Those that put objects into every namespace are off: without pods nothing needs them, and a namespace is as empty as
+/// kube-apiserver alone leaves it. So is the one that only reports type errors of policies, since it writes to every policy.
+static KNOWN: [SwitchedController; 9] = [
+    SwitchedController { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
+    SwitchedController { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
+    SwitchedController { name: NAMESPACE, alias: "namespace", by_default: true },
+    SwitchedController { name: POLICY_STATUS, alias: "validatingadmissionpolicy-status", by_default: false },
+    SwitchedController { name: QUOTAS, alias: "resourcequota", by_default: true },
+    SwitchedController { name: ROOT_AUTHORITY, alias: "root-ca-cert-publisher", by_default: false },
+    SwitchedController { name: SERVICE_ACCOUNT, alias: "serviceaccount", by_default: false },
+    SwitchedController { name: MIGRATOR, alias: "svm", by_default: true },
+    SwitchedController { name: TOKEN_SECRETS, alias: "serviceaccount-token", by_default: true },
 ];
 
 /// The choice of controllers, and what they go by.

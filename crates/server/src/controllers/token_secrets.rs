@@ -23,7 +23,7 @@ const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/servic
 
 /// Looks after Secrets of tokens.
 pub struct TokenSecrets {
-    /// The authority of the server's certificate, PEM; empty if it is not to be told.
+    /// The CA bundle of the server, PEM; empty if it is not published.
     authority: String,
     /// Secrets to be looked at, and namespaces (with a slash behind) of which all are.
     pending: Mutex<BTreeSet<Text>>,

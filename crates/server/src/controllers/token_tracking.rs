@@ -1,4 +1,4 @@
-//! When tokens that lie in Secrets were used (KEP-2799): the day is told on the Secret, and a ConfigMap tells since when
+//! When tokens in Secrets were used (KEP-2799): the day is written to the Secret, and a ConfigMap says since when
 //! that is done. Each server does it for what it sees, as kube-apiserver does.
 
 use std::sync::Arc;
@@ -35,15 +35,15 @@ impl TokenTracking {
         let uses = context.authentication.accounts.uses();
         loop {
             for path in uses.take() {
-                if let Err(error) = tell_use(&context, &path).await {
+                if let Err(error) = record_use(&context, &path).await {
                     tracing::warn!(%path, %error, "a Secret does not say that its token was used");
                 }
             }
             let may_make = made.map(|made| made + limits::TOKEN_TRACKING_PAUSE);
             let next = match keep(&context, may_make.is_none_or(|at| at <= clock::instant())).await {
-                Ok(Kept::Missing) => may_make,
-                Ok(Kept::There) => None,
-                Ok(Kept::Made) => {
+                Ok(TrackingState::Missing) => may_make,
+                Ok(TrackingState::There) => None,
+                Ok(TrackingState::Made) => {
                     made = Some(clock::instant());
                     None
                 }
@@ -69,7 +69,7 @@ impl TokenTracking {
 }
 
 /// Sets the label of a Secret, unless another server has.
-async fn tell_use(context: &Context, path: &Text) -> Result<(), Status> {
+async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
     let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
     let Some(secret) = secrets.collection.get(path) else { return Ok(()) };
     let today = time::date(clock::now_seconds());
@@ -88,32 +88,32 @@ async fn tell_use(context: &Context, path: &Text) -> Result<(), Status> {
 }
 
 /// How the ConfigMap was found, or left.
-enum Kept {
+enum TrackingState {
     There,
     Missing,
     Made,
 }
 
 /// Creates the ConfigMap if it is missing and may be made, and sets its day if that is none.
-async fn keep(context: &Context, may_make: bool) -> Result<Kept, Status> {
-    let Some(maps) = context.registry.get("", "configmaps") else { return Ok(Kept::There) };
+async fn keep(context: &Context, may_make: bool) -> Result<TrackingState, Status> {
+    let Some(maps) = context.registry.get("", "configmaps") else { return Ok(TrackingState::There) };
     let wanted = verbs::token_tracking();
     let (namespace, name) = verbs::TOKEN_TRACKING;
     match maps.collection.get(&maps.key(namespace, name).path) {
-        None if !may_make => Ok(Kept::Missing),
-        None => verbs::create_missing(context, &maps, [wanted]).await.map(|()| Kept::Made),
+        None if !may_make => Ok(TrackingState::Missing),
+        None => verbs::create_missing(context, &maps, [wanted]).await.map(|()| TrackingState::Made),
         Some(found) => {
             let value = found.body.to_value(0);
             let since = value.str_at(&["data", "since"]);
             if since.len() == 10 && time::parse_rfc3339(&format!("{since}T00:00:00Z")).is_some() {
-                return Ok(Kept::There);
+                return Ok(TrackingState::There);
             }
             let path = verbs::path_of(&maps, &found.meta.namespace, &found.meta.name);
             let request = verbs::server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
             let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
             match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
                 Err(status) if status.reason != Reason::NotFound => Err(status),
-                _ => Ok(Kept::There),
+                _ => Ok(TrackingState::There),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What ValidatingAdmissionPolicies get wrong about the types that they are for, told in their status
+//! Type errors of ValidatingAdmissionPolicies, reported in their status
 //! (`validatingadmissionpolicy-status-controller` of kube-controller-manager).
 
 use std::collections::BTreeSet;
@@ -108,11 +108,11 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// A kind by group, version and name, in whose order kinds are told.
-type Kind = (Text, Text, Text);
+/// A kind by group, version and name, in whose order kinds are reported.
+type KindName = (Text, Text, Text);
 
 /// The kinds that a policy is for. Rules for any group or any version are for too many to be checked.
-fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<Kind> {
+fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<KindName> {
     let mut out = BTreeSet::new();
     let served = context.registry.snapshot();
     for rule in spec.get("matchConstraints").into_iter().flat_map(|it| list(it, "resourceRules")) {
@@ -125,7 +125,7 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<Kind> {
         let resources: Vec<&str> = resources.collect();
         for (group, version) in groups.iter().flat_map(|group| versions.iter().map(move |version| (group, version))) {
             let named = |resource: &&Arc<Resource>| {
-                // no group is any group, to whom looks for a kind
+                // a lookup without a group finds kinds of any group
                 (group.is_empty() || resource.group == *group) && resources.contains(&resource.plural.as_str())
             };
             for resource in served.values().filter(named).filter(|resource| resource.served(version).is_some()) {
@@ -139,21 +139,21 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<Kind> {
 }
 
 /// A kind, its objects, and the types that the variables have for them.
-struct Known {
-    kind: Kind,
+struct CheckedKind {
+    kind: KindName,
     object: Arc<Decl>,
     variables: Vec<(Text, Type)>,
 }
 
 /// What the expressions of a policy are checked against: its kinds, and that of its parameters.
 struct Checks {
-    kinds: Vec<Known>,
+    kinds: Vec<CheckedKind>,
     params: Option<Arc<Decl>>,
 }
 
 impl Checks {
     fn of(context: &Context, spec: &Value) -> Checks {
-        let declared_kind = |(group, version, kind): &Kind| {
+        let declared_kind = |(group, version, kind): &KindName| {
             let resource = context.registry.of_kind(group, version, kind)?;
             Some(declared(resource.served(version)?))
         };
@@ -166,7 +166,7 @@ impl Checks {
         for kind in kinds_of(context, spec) {
             if let Some(object) = declared_kind(&kind) {
                 let variables = checks.variables(spec, &object);
-                checks.kinds.push(Known { kind, object, variables });
+                checks.kinds.push(CheckedKind { kind, object, variables });
             }
         }
         checks
@@ -174,7 +174,7 @@ impl Checks {
 
     /// The type errors of an expression, by kind.
     fn warnings(&self, text: &str) -> Vec<String> {
-        let wrong = |Known { kind: (group, version, kind), object, variables }: &Known| {
+        let wrong = |CheckedKind { kind: (group, version, kind), object, variables }: &CheckedKind| {
             let error = self.checked(text, object, variables).err()?;
             Some(format!("{group}/{version}, Kind={kind}: {error}\n"))
         };

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::connections::Active;
-use super::window::{Held, Window};
+use super::window::{UnsentBytes, Window};
 
 /// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body
 /// does.
@@ -30,12 +30,12 @@ impl std::error::Error for Broken {}
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The next piece of a stream and the source of the pieces after it; `None` at the end of the stream.
-pub type Piece = Result<Option<(Bytes, Box<dyn Pieces>)>, Broken>;
+pub type Piece = Result<Option<(Bytes, Box<dyn PieceSource>)>, Broken>;
 pub type NextPiece = Pin<Box<dyn Future<Output = Piece> + Send>>;
 
 /// A source of pieces. It is polled only while the connection has room for another piece, so that nothing queues up for
 /// a slow reader.
-pub trait Pieces: Send {
+pub trait PieceSource: Send {
     fn next(self: Box<Self>) -> NextPiece;
 }
 
@@ -46,7 +46,7 @@ pub enum Body {
     /// A list that was encoded before it is sent.
     Parts {
         parts: VecDeque<Bytes>,
-        _held: Held,
+        _held: UnsentBytes,
     },
     /// A watch, which has no size to report.
     Stream(NextPiece),
@@ -65,16 +65,16 @@ pub struct Size {
 }
 
 impl Body {
-    pub fn stream(pieces: Box<dyn Pieces>) -> Body {
+    pub fn stream(pieces: Box<dyn PieceSource>) -> Body {
         Body::Stream(pieces.next())
     }
 
-    pub fn document(pieces: Box<dyn Pieces>) -> Body {
+    pub fn document(pieces: Box<dyn PieceSource>) -> Body {
         Body::Document(pieces.next(), Size::default())
     }
 
     pub fn parts(parts: VecDeque<Bytes>) -> Body {
-        Body::Parts { _held: Held::new(parts.iter().map(Bytes::len).sum()), parts }
+        Body::Parts { _held: UnsentBytes::new(parts.iter().map(Bytes::len).sum()), parts }
     }
 
     /// Whether the body waits for room in its connection.
@@ -147,20 +147,20 @@ impl http_body::Body for Body {
 
 /// A response body on its connection. The request counts as active until the body has been sent, and a stream is polled
 /// only while its [`Window`] has room.
-pub struct Tracked {
+pub struct TrackedBody {
     body: Body,
     window: Option<Arc<Window>>,
     _active: Active,
 }
 
-impl Tracked {
-    pub fn new(body: Body, active: Active) -> Tracked {
+impl TrackedBody {
+    pub fn new(body: Body, active: Active) -> TrackedBody {
         let window = if body.is_streamed() { Window::current() } else { None };
-        Tracked { body, window, _active: active }
+        TrackedBody { body, window, _active: active }
     }
 }
 
-impl http_body::Body for Tracked {
+impl http_body::Body for TrackedBody {
     type Data = Bytes;
     type Error = Error;
 

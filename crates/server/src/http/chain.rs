@@ -20,7 +20,7 @@ use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
 use super::measure::Measured;
 use super::negotiate::{self, Media};
-use super::open::Open;
+use super::open::OpenCount;
 use super::respond::{self, Reply, set};
 use super::warnings::prepend_warnings;
 use super::websocket;
@@ -42,7 +42,7 @@ pub struct Edge {
     pub served: &'static [Media],
     pub inflight: InFlight,
     /// Open connections and WebSockets, which a shutdown waits for.
-    pub open: Arc<Open>,
+    pub open: Arc<OpenCount>,
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
     pub impersonation: Impersonation,
@@ -53,7 +53,8 @@ pub type HttpResponse = Response<Body>;
 impl Edge {
     pub fn new(
         context: Arc<Context>,
-        (health, open): (Arc<Health>, Arc<Open>),
+        health: Arc<Health>,
+        open: Arc<OpenCount>,
         stop: tokio::sync::watch::Receiver<bool>,
         request_timeout: std::time::Duration,
         inflight_max: InFlightMax,
@@ -112,15 +113,15 @@ impl Edge {
         let mut reply = reply(self.served, &info, &parts.headers);
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
-        let mut response = match self.authorize_request(client, info, &parts, (audit_id, received), &mut reply).await {
+        let mut response = match self.authorize_request(client, info, &parts, audit_id, received, &mut reply).await {
             Err(refusal) => refusal,
             Ok(entry) => {
                 let until = (!watching).then_some(entry.until);
                 match self.context.aggregation.find(&entry.authorized.info.path) {
                     // its response is streamed unchanged
                     Some(remote) => {
-                        let origin = (client.address, audit_id);
-                        let relayed = Box::pin(self.relay(&remote, &entry.authorized, &parts, origin, body));
+                        let (address, authorized) = (client.address, &entry.authorized);
+                        let relayed = Box::pin(self.relay(&remote, authorized, &parts, address, audit_id, body));
                         in_time(until, relayed, &reply).await
                     }
                     None => {

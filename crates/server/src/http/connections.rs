@@ -24,7 +24,7 @@ pub struct Usage {
 
 /// The state of a connection when [`Usage::deadline`] has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
+pub enum ConnectionExpiry {
     /// The connection is in use, or has been used since the deadline was computed.
     NotYet,
     /// No first request has arrived within [`limits::FIRST_REQUEST`].
@@ -68,14 +68,14 @@ impl Usage {
         }
     }
 
-    pub fn expiry(&self, now: Instant) -> Expiry {
+    pub fn expiry(&self, now: Instant) -> ConnectionExpiry {
         let is_served = self.served.load(Ordering::Relaxed);
         if now < self.deadline(now) {
-            Expiry::NotYet
+            ConnectionExpiry::NotYet
         } else if is_served {
-            Expiry::Idle
+            ConnectionExpiry::Idle
         } else {
-            Expiry::Silent
+            ConnectionExpiry::Silent
         }
     }
 
@@ -112,11 +112,11 @@ impl Drop for Active {
 /// All open connections.
 pub struct Connections {
     max: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnection>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnection {
     next: u64,
     by_id: HashMap<u64, Arc<Usage>>,
 }
@@ -134,7 +134,7 @@ impl Connections {
         Connections { max: max.max(1), open: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnection> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -167,7 +167,7 @@ impl Connections {
     }
 }
 
-impl Open {
+impl OpenConnection {
     /// Evicts up to `count` connections without requests in flight, starting with those that have been idle for
     /// longest.
     fn evict(&mut self, count: usize) -> usize {
@@ -218,14 +218,18 @@ mod tests {
         let connection = connections.enter(0).unwrap();
         let usage = &connection.usage;
         let start = clock::instant();
-        assert_eq!(usage.expiry(start), Expiry::NotYet);
-        assert_eq!(usage.expiry(start + limits::FIRST_REQUEST), Expiry::Silent);
+        assert_eq!(usage.expiry(start), ConnectionExpiry::NotYet);
+        assert_eq!(usage.expiry(start + limits::FIRST_REQUEST), ConnectionExpiry::Silent);
         let active = usage.begin();
-        assert_eq!(usage.expiry(start + limits::IDLE_CONNECTION * 2), Expiry::NotYet, "a request is in flight");
+        assert_eq!(
+            usage.expiry(start + limits::IDLE_CONNECTION * 2),
+            ConnectionExpiry::NotYet,
+            "a request is in flight"
+        );
         drop(active);
         let end = clock::instant();
-        assert_eq!(usage.expiry(end), Expiry::NotYet);
-        assert_eq!(usage.expiry(end + limits::IDLE_CONNECTION), Expiry::Idle);
+        assert_eq!(usage.expiry(end), ConnectionExpiry::NotYet);
+        assert_eq!(usage.expiry(end + limits::IDLE_CONNECTION), ConnectionExpiry::Idle);
     }
 
     #[test]

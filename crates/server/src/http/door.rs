@@ -12,20 +12,20 @@ use super::body::Body;
 use super::chain::Edge;
 use super::client::Client;
 use super::health::Health;
-use super::open::Open;
+use super::open::OpenCount;
 use super::respond;
 
 /// The handler of all connections, which serves health checks only until [`Door::serve_all`] is called.
 pub struct Door {
     health: Arc<Health>,
     /// Open connections and WebSockets, which a shutdown waits for.
-    pub open: Arc<Open>,
+    pub open: Arc<OpenCount>,
     edge: OnceLock<Arc<Edge>>,
 }
 
 impl Door {
     pub fn new(health: Arc<Health>) -> Door {
-        Door { health, open: Arc::new(Open::new()), edge: OnceLock::new() }
+        Door { health, open: Arc::new(OpenCount::new()), edge: OnceLock::new() }
     }
 
     /// Serves all requests from now on, and reports the server as loaded.

@@ -16,7 +16,7 @@ use machinery::status::{Details, Reason};
 
 use super::chain::{Edge, HttpResponse, out_of_time};
 use super::client::Client;
-use super::inflight::{Permit, Running};
+use super::inflight::{CountedRequest, Permit};
 use super::respond::{self, Reply, set};
 use super::{measure, websocket};
 use crate::limits;
@@ -25,14 +25,14 @@ use crate::limits;
 pub(super) struct Entry<'a> {
     pub authorized: Authorized,
     pub until: tokio::time::Instant,
-    _slot: Slot<'a>,
+    _slot: RequestSlot<'a>,
 }
 
 /// The seat or the in-flight permit that is released when a request has completed.
 #[expect(dead_code, reason = "held for its Drop")]
-enum Slot<'a> {
+enum RequestSlot<'a> {
     Counted(Permit<'a>),
-    Seated(Seat, Running),
+    Seated(Seat, CountedRequest),
 }
 
 impl Edge {
@@ -43,7 +43,8 @@ impl Edge {
         client: &Client,
         info: RequestInfo,
         parts: &http::request::Parts,
-        (audit_id, received): (&str, i64),
+        audit_id: &str,
+        received: i64,
         reply: &mut Reply,
     ) -> Result<Entry<'a>, HttpResponse> {
         if *self.stop.borrow() && info.verb != Verb::Watch {
@@ -61,7 +62,7 @@ impl Edge {
         let identified = identified.map_err(|_| out_of_time(reply))?;
         let authenticated = began.elapsed();
         if self.audit.is_on() {
-            reply.audit_context = self.record(client, &info, parts, identified.as_ref().ok(), (audit_id, received));
+            reply.audit_context = self.record(client, &info, parts, identified.as_ref().ok(), audit_id, received);
         }
         reply.warnings = remarks.warnings;
         if let Some(audit_context) = &reply.audit_context {
@@ -126,10 +127,11 @@ impl Edge {
         info: &RequestInfo,
         parts: &http::request::Parts,
         user: Option<&User>,
-        (id, received): (&str, i64),
+        id: &str,
+        received: i64,
     ) -> Option<Arc<AuditContext>> {
         let unknown = User::default();
-        let subject = audit::Subject {
+        let subject = audit::AuditedRequest {
             id,
             uri: parts.uri.path_and_query().map_or("/", |uri| uri.as_str()),
             info,
@@ -147,14 +149,14 @@ impl Edge {
         info: &RequestInfo,
         timeout: std::time::Duration,
         reply: &mut Reply,
-    ) -> Result<Slot<'a>, HttpResponse> {
+    ) -> Result<RequestSlot<'a>, HttpResponse> {
         let Some(flow) = &self.context.flow else {
-            return self.inflight.admit(info, user).map(Slot::Counted).ok_or_else(too_many);
+            return self.inflight.admit(info, user).map(RequestSlot::Counted).ok_or_else(too_many);
         };
-        let running = Running::begin(info);
+        let running = CountedRequest::begin(info);
         let (sorted, seat) = flow.admit(user, info, limits::FLOW_WAIT_MAX.min(timeout / 4)).await;
         reply.sorted = sorted;
-        seat.map(|seat| Slot::Seated(seat, running)).map_err(|_| too_many())
+        seat.map(|seat| RequestSlot::Seated(seat, running)).map_err(|_| too_many())
     }
 
     /// The duration of `?timeout=`, at most the request timeout of the server.

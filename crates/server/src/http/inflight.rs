@@ -53,18 +53,18 @@ impl InFlight {
 }
 
 /// A request in flight that is counted but not limited, as API priority and fairness has admitted it.
-pub struct Running(Gauge);
+pub struct CountedRequest(Gauge);
 
-impl Running {
-    pub fn begin(info: &RequestInfo) -> Running {
+impl CountedRequest {
+    pub fn begin(info: &RequestInfo) -> CountedRequest {
         let request_kind = if reads(info) { "readOnly" } else { "mutating" };
         let gauge = METRICS.current_inflight_requests.get_or_create_owned(&RequestKind { request_kind });
         gauge.inc();
-        Running(gauge)
+        CountedRequest(gauge)
     }
 }
 
-impl Drop for Running {
+impl Drop for CountedRequest {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -1,4 +1,4 @@
-//! Encoding of lists: in pieces that are encoded and compressed as the connection pulls them.
+//! ListEncoding of lists: in pieces that are encoded and compressed as the connection pulls them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use machinery::{Status, Value, cbor, protobuf, yaml};
 use objects::{ProtobufForm, Sink as _};
 
-use super::body::{Broken, NextPiece, Pieces};
+use super::body::{Broken, NextPiece, PieceSource};
 use super::chunks::Chunks;
 use super::gzip::Gzip;
 use super::negotiate::{Accepted, Media, Shape};
@@ -24,7 +24,7 @@ type Tree = Box<dyn Fn(&Shown) -> Value + Send>;
 type Item = Box<dyn Fn(&Shown, &mut Chunks) + Send>;
 
 /// The encoding of a list: the bytes before, between and after its items, and the encoder of an item.
-pub struct Encoding {
+pub struct ListEncoding {
     pub head: Vec<u8>,
     pub separator: &'static [u8],
     pub tail: Vec<u8>,
@@ -34,15 +34,15 @@ pub struct Encoding {
 /// Placeholder of the items in a list that is encoded to find its head and tail.
 const PLACEHOLDER: &str = "pintle:items";
 
-impl Encoding {
+impl ListEncoding {
     /// Compact JSON of whole objects. Items of `typed` lists, those of built-in kinds, have no `apiVersion` and `kind`.
-    pub fn json(list: &Value, typed: bool) -> Option<Encoding> {
+    pub fn json(list: &Value, typed: bool) -> Option<ListEncoding> {
         let (head, tail) = around(&line(list), &Value::from(PLACEHOLDER).to_json())?;
         let item: Item = match typed {
             true => Box::new(|shown, out| shown.write_untyped(out)),
             false => Box::new(|shown, out| shown.write(out)),
         };
-        Some(Encoding { head, separator: b",", tail, item })
+        Some(ListEncoding { head, separator: b",", tail, item })
     }
 
     /// YAML, or JSON that is pretty or of another shape. `list` has the placeholder as its only item; `tree` converts
@@ -52,11 +52,11 @@ impl Encoding {
         accepted: &Accepted,
         pretty: bool,
         tree: impl Fn(&Shown) -> Value + Send + 'static,
-    ) -> Option<Encoding> {
+    ) -> Option<ListEncoding> {
         if accepted.media == Media::Yaml {
             let (head, tail) = around(yaml::encode(list).as_bytes(), &format!("- {PLACEHOLDER}\n"))?;
             let encode = move |shown: &Shown| yaml::encode(&Value::Array(vec![tree(shown)])).into_bytes();
-            return Some(Encoding { head, separator: b"", tail, item: appended(encode) });
+            return Some(ListEncoding { head, separator: b"", tail, item: appended(encode) });
         }
         let placeholder = Value::from(PLACEHOLDER).to_json();
         if pretty {
@@ -66,15 +66,15 @@ impl Encoding {
                 indent(&tree(shown), ITEM_DEPTH, &mut text);
                 text.into_bytes()
             };
-            return Some(Encoding { head, separator: b",\n    ", tail, item: appended(encode) });
+            return Some(ListEncoding { head, separator: b",\n    ", tail, item: appended(encode) });
         }
         let (head, tail) = around(&line(list), &placeholder)?;
         let encode = move |shown: &Shown| tree(shown).to_json().into_bytes();
-        Some(Encoding { head, separator: b",", tail, item: appended(encode) })
+        Some(ListEncoding { head, separator: b",", tail, item: appended(encode) })
     }
 
     /// CBOR, whose head contains the number of items, `count`.
-    pub fn cbor(list: &Value, count: usize, tree: impl Fn(&Shown) -> Value + Send + 'static) -> Option<Encoding> {
+    pub fn cbor(list: &Value, count: usize, tree: impl Fn(&Shown) -> Value + Send + 'static) -> Option<ListEncoding> {
         let tag = cbor::SELF_DESCRIBED.len();
         let placeholder = cbor::encode(&Value::from(PLACEHOLDER));
         let (mut head, tail) = around_bytes(&cbor::encode(list), &placeholder[tag..])?;
@@ -83,14 +83,14 @@ impl Encoding {
         let of_many = cbor::encode(&Value::Array(vec![Value::Null; count]));
         head.extend_from_slice(&of_many[tag..of_many.len() - count]);
         let encode = move |shown: &Shown| cbor::encode(&tree(shown)).split_off(tag);
-        Some(Encoding { head, separator: b"", tail, item: appended(encode) })
+        Some(ListEncoding { head, separator: b"", tail, item: appended(encode) })
     }
 
     /// Protobuf, whose envelope contains the encoded length of all items, `items_bytes`; `None` for kinds without a
     /// message.
-    pub fn protobuf(version: &str, kind: &str, metadata: &Value, items_bytes: u64) -> Option<Encoding> {
+    pub fn protobuf(version: &str, kind: &str, metadata: &Value, items_bytes: u64) -> Option<ListEncoding> {
         let (head, tail) = protobuf::encode_list_frame(version, kind, metadata, items_bytes)?;
-        Some(Encoding { head, separator: b"", tail, item: protobuf_item(version, kind) })
+        Some(ListEncoding { head, separator: b"", tail, item: protobuf_item(version, kind) })
     }
 }
 
@@ -172,7 +172,7 @@ pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
 pub struct ListBody {
     request: Arc<Request>,
     items: Items,
-    encoding: Encoding,
+    encoding: ListEncoding,
     /// Items that were read and are still to be encoded.
     pending: VecDeque<Shown>,
     chunks: Chunks,
@@ -182,7 +182,7 @@ pub struct ListBody {
 }
 
 impl ListBody {
-    pub fn new(request: Arc<Request>, items: Items, encoding: Encoding) -> ListBody {
+    pub fn new(request: Arc<Request>, items: Items, encoding: ListEncoding) -> ListBody {
         let mut chunks = Chunks::default();
         chunks.copy(&encoding.head);
         let pending = VecDeque::new();
@@ -257,11 +257,11 @@ impl ListBody {
     }
 }
 
-impl Pieces for ListBody {
+impl PieceSource for ListBody {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
             let piece = self.next_piece().await.map_err(|status| Broken(status.message.clone()))?;
-            Ok(piece.map(|piece| (piece, self as Box<dyn Pieces>)))
+            Ok(piece.map(|piece| (piece, self as Box<dyn PieceSource>)))
         })
     }
 }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     /// The bytes that are sent for a list of these items.
-    fn sent(encoding: &Encoding, items: &[Value]) -> Vec<u8> {
+    fn sent(encoding: &ListEncoding, items: &[Value]) -> Vec<u8> {
         let mut chunks = Chunks::default();
         chunks.copy(&encoding.head);
         for (i, item) in items.iter().enumerate() {
@@ -308,16 +308,16 @@ mod tests {
         for count in 1..=all.len() {
             let items = &all[..count];
             let (whole, empty) = (frame(Value::Array(items.to_vec())), frame(placeholder()));
-            let text = |media, pretty| Encoding::text(&empty, &accepted(media), pretty, Shown::to_value).unwrap();
-            assert_eq!(sent(&Encoding::json(&empty, false).unwrap(), items), line(&whole));
+            let text = |media, pretty| ListEncoding::text(&empty, &accepted(media), pretty, Shown::to_value).unwrap();
+            assert_eq!(sent(&ListEncoding::json(&empty, false).unwrap(), items), line(&whole));
             assert_eq!(sent(&text(Media::Json, false), items), line(&whole));
             assert_eq!(sent(&text(Media::Json, true), items), super::super::pretty::pretty(&whole).into_bytes());
             assert_eq!(sent(&text(Media::Yaml, false), items), yaml::encode(&whole).into_bytes());
-            let cbor = Encoding::cbor(&empty, count, Shown::to_value).unwrap();
+            let cbor = ListEncoding::cbor(&empty, count, Shown::to_value).unwrap();
             assert_eq!(sent(&cbor, items), cbor::encode(&whole));
         }
         let many: Vec<Value> = (0..300).map(Value::Int).collect();
-        let cbor = Encoding::cbor(&frame(placeholder()), many.len(), Shown::to_value).unwrap();
+        let cbor = ListEncoding::cbor(&frame(placeholder()), many.len(), Shown::to_value).unwrap();
         assert_eq!(sent(&cbor, &many), cbor::encode(&frame(Value::Array(many))));
     }
 
@@ -333,7 +333,7 @@ mod tests {
                 chunks.len()
             })
             .sum();
-        let encoding = Encoding::protobuf("v1", "ConfigMapList", &metadata, bytes as u64).unwrap();
+        let encoding = ListEncoding::protobuf("v1", "ConfigMapList", &metadata, bytes as u64).unwrap();
         let list: Value = [
             ("apiVersion", Value::from("v1")),
             ("kind", Value::from("ConfigMapList")),

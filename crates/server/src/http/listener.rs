@@ -15,9 +15,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
-use super::body::Tracked;
+use super::body::TrackedBody;
 use super::client::Client;
-use super::connections::{Active, Connections, Expiry, Usage};
+use super::connections::{Active, ConnectionExpiry, Connections, Usage};
 use super::door::Door;
 use super::tls::{Acceptor, Acceptors, Tls};
 use super::window::{Streams, Window};
@@ -155,12 +155,12 @@ fn tracked(
     is_http2: bool,
     usage: &Usage,
     active: Active,
-) -> http::Response<Tracked> {
+) -> http::Response<TrackedBody> {
     let mut response = response;
     if is_http2 && response.headers_mut().remove(CONNECTION).is_some_and(|value| value == "close") {
         usage.drain();
     }
-    response.map(|body| Tracked::new(body, active))
+    response.map(|body| TrackedBody::new(body, active))
 }
 
 fn http1_builder() -> http1::Builder {
@@ -191,7 +191,7 @@ type Io = TokioIo<TlsStream<TcpStream>>;
 
 impl<S> Graceful for http2::Connection<Io, S, Streams>
 where
-    S: Service<http::Request<hyper::body::Incoming>, Response = http::Response<Tracked>> + Unpin,
+    S: Service<http::Request<hyper::body::Incoming>, Response = http::Response<TrackedBody>> + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     S::Future: Send + 'static,
 {
@@ -202,7 +202,7 @@ where
 
 impl<S> Graceful for http1::UpgradeableConnection<Io, S>
 where
-    S: Service<http::Request<hyper::body::Incoming>, Response = http::Response<Tracked>> + Unpin,
+    S: Service<http::Request<hyper::body::Incoming>, Response = http::Response<TrackedBody>> + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     S::Future: Send,
 {
@@ -225,19 +225,19 @@ async fn supervise(mut serving: Pin<&mut impl Graceful>, usage: &Usage, mut stop
                 return;
             }
             () = usage.evicted() => return,
-            _ = stop.wait_for(|stop| *stop), if !draining => Expiry::Idle,
-            () = usage.drained(), if !draining => Expiry::Idle,
+            _ = stop.wait_for(|stop| *stop), if !draining => ConnectionExpiry::Idle,
+            () = usage.drained(), if !draining => ConnectionExpiry::Idle,
             () = tokio::time::sleep_until(deadline) => usage.expiry(clock::instant()),
         };
         match expiry {
             // the client has not closed the connection after the graceful shutdown
             _ if draining && usage.is_idle() => return,
-            Expiry::Silent => return,
-            Expiry::Idle if !draining => {
+            ConnectionExpiry::Silent => return,
+            ConnectionExpiry::Idle if !draining => {
                 draining = true;
                 serving.as_mut().shut_down();
             }
-            Expiry::Idle | Expiry::NotYet => {}
+            ConnectionExpiry::Idle | ConnectionExpiry::NotYet => {}
         }
     }
 }

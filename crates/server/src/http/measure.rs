@@ -149,7 +149,7 @@ fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// A running watch, counted until it is dropped.
-pub struct Running {
+pub struct RunningWatch {
     began: Instant,
     series: Series,
     events: Counter,
@@ -157,8 +157,8 @@ pub struct Running {
     sizes: Histogram,
 }
 
-impl Running {
-    pub fn begin(request: &Request) -> Running {
+impl RunningWatch {
+    pub fn begin(request: &Request) -> RunningWatch {
         let info = &request.authorized.info;
         let (group, version) = (Label::from(&request.resource.group), Label::from(&request.version.name));
         let resource = Label::from(&request.resource.plural);
@@ -169,7 +169,7 @@ impl Running {
         METRICS.longrunning_requests.get_or_create(&of).inc();
         let reads = &METRICS.reads;
         let both = GroupResource { group: counted.group.clone(), resource: counted.resource.clone() };
-        Running {
+        RunningWatch {
             began: clock::instant(),
             series: of,
             events: reads.watch_events.get_or_create_owned(&counted),
@@ -193,7 +193,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningWatch {
     fn drop(&mut self) {
         METRICS.longrunning_requests.get_or_create(&self.series).dec();
     }

@@ -3,14 +3,14 @@
 use tokio::sync::watch;
 
 /// The number of open connections and WebSockets.
-pub struct Open(watch::Sender<usize>);
+pub struct OpenCount(watch::Sender<usize>);
 
 /// Counts one open connection or WebSocket until it is dropped.
 pub struct OpenGuard(watch::Sender<usize>);
 
-impl Open {
-    pub fn new() -> Open {
-        Open(watch::Sender::new(0))
+impl OpenCount {
+    pub fn new() -> OpenCount {
+        OpenCount(watch::Sender::new(0))
     }
 
     /// Counts one more until the returned guard is dropped.

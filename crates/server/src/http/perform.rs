@@ -10,12 +10,12 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use machinery::Status;
 use machinery::status::Reason;
+use machinery::{Release, Status};
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
-use super::measure::Running;
+use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{Reply, set};
 use super::route::{check_accept, verb_of};
@@ -41,8 +41,9 @@ impl Edge {
             return Err(Status::bad_request("name must be provided"));
         }
         if let Err(refusal) = check_accept(&request, verb, reply) {
-            // routes check Accept before the options
-            if !request.resource.serving.routes && matches!(verb, Verb::List | Verb::Watch) {
+            // routes, and releases since 1.36, check Accept before the options
+            let options_first = !request.resource.serving.routes && request.resource.release < Release::V1_36;
+            if options_first && matches!(verb, Verb::List | Verb::Watch) {
                 verbs::check_options(&request)?;
             }
             return Err(refusal);
@@ -103,7 +104,7 @@ impl Edge {
             .find(encodable)
             .copied()
             .ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
-        let running = Running::begin(&request);
+        let running = RunningWatch::begin(&request);
         let audit_context = request.audit_context.clone();
         let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {

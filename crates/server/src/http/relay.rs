@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
-use super::body::{Body, NextPiece, Pieces};
+use super::body::{Body, NextPiece, PieceSource};
 use super::chain::{Edge, HttpResponse};
 use super::respond;
 use crate::aggregation::{HOP_BY_HOP, Remote, introduce};
@@ -23,7 +23,8 @@ impl Edge {
         remote: &Remote,
         authorized: &Authorized,
         parts: &request::Parts,
-        (address, audit_id): (IpAddr, &str),
+        address: IpAddr,
+        audit_id: &str,
         body: Incoming,
     ) -> HttpResponse {
         let mut request = Request::new(body);
@@ -92,14 +93,14 @@ struct Watched {
     stop: watch::Receiver<bool>,
 }
 
-impl Pieces for Watched {
+impl PieceSource for Watched {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
             let piece = tokio::select! {
                 piece = next_data(&mut self.body) => piece,
                 _ = self.stop.wait_for(|stop| *stop) => None,
             };
-            Ok(piece.map(|piece| (piece, self as Box<dyn Pieces>)))
+            Ok(piece.map(|piece| (piece, self as Box<dyn PieceSource>)))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Encoding of responses: shapes, media types, pretty printing, compression.
+//! ListEncoding of responses: shapes, media types, pretty printing, compression.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use machinery::{Status, Text, Value, cbor, yaml};
 use objects::ProtobufForm;
 
 use super::body::Body;
-use super::list::{self, Encoding, ListBody};
+use super::list::{self, ListBody, ListEncoding};
 use super::negotiate::{Accepted, Media, Shape};
 use super::pretty::pretty;
 use super::table;
@@ -213,10 +213,10 @@ impl Reply {
                 _ => (request.api_version(), request.resource.list_kind.to_string(), ProtobufForm::Whole),
             };
             let meta = list_meta(&list, false);
-            if Encoding::protobuf(&version, &kind, &meta, 0).is_some() {
+            if ListEncoding::protobuf(&version, &kind, &meta, 0).is_some() {
                 let bytes = list::protobuf_bytes((&version, &kind), form, request, list.items.clone()).await?;
-                let encoding = Encoding::protobuf(&version, &kind, &meta, bytes);
-                return self.listed(request, list, (Media::Protobuf, accepted), encoding).await;
+                let encoding = ListEncoding::protobuf(&version, &kind, &meta, bytes);
+                return self.listed(request, list, Media::Protobuf, accepted, encoding).await;
             }
         }
         let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
@@ -228,11 +228,13 @@ impl Reply {
         let tree = list::tree_of(request, accepted)?;
         let encoding = match (accepted.media, accepted.shape) {
             _ if list.items.len() == 0 => None,
-            (Media::Json, Shape::Whole) if !pretty => Encoding::json(&frame, !request.resource.serving.unstructured),
-            (Media::Cbor, _) => Encoding::cbor(&frame, list.items.len(), tree),
-            _ => Encoding::text(&frame, &accepted, pretty, tree),
+            (Media::Json, Shape::Whole) if !pretty => {
+                ListEncoding::json(&frame, !request.resource.serving.unstructured)
+            }
+            (Media::Cbor, _) => ListEncoding::cbor(&frame, list.items.len(), tree),
+            _ => ListEncoding::text(&frame, &accepted, pretty, tree),
         };
-        self.listed(request, list, (accepted.media, accepted), encoding).await
+        self.listed(request, list, accepted.media, accepted, encoding).await
     }
 
     /// Responds with a list in an encoding; `None` for a list without items. A small list is sent at once, a larger one
@@ -241,8 +243,9 @@ impl Reply {
         &self,
         request: &Arc<Request>,
         list: ListOutcome,
-        (media, accepted): (Media, Accepted),
-        encoding: Option<Encoding>,
+        media: Media,
+        accepted: Accepted,
+        encoding: Option<ListEncoding>,
     ) -> Result<Response<Body>, Status> {
         if self.audit_context.as_ref().is_some_and(|audit_context| audit_context.keeps_response()) {
             let all = all_of(request, list.items.clone()).await?;
@@ -276,7 +279,7 @@ impl Reply {
         set(headers, CONTENT_TYPE.as_str(), content_type);
         if is_compressed {
             set(headers, "content-encoding", "gzip");
-            set(headers, "vary", "Accept-Encoding");
+            set(headers, "vary", "Accept-ListEncoding");
         }
     }
 }

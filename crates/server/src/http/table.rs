@@ -33,10 +33,10 @@ struct Cells {
     format: String,
     description: String,
     priority: i64,
-    source: Source,
+    source: CellSource,
 }
 
-enum Source {
+enum CellSource {
     Path(JsonPath),
     Function(fn(&Value, i64) -> Value),
 }
@@ -53,7 +53,7 @@ impl Cells {
             format: column.format.to_string(),
             description,
             priority: column.priority,
-            source: Source::Path(JsonPath::parse(&column.json_path).ok()?),
+            source: CellSource::Path(JsonPath::parse(&column.json_path).ok()?),
         })
     }
 
@@ -64,7 +64,7 @@ impl Cells {
             format: String::new(),
             description: description.to_owned(),
             priority: 0,
-            source: Source::Function(cell),
+            source: CellSource::Function(cell),
         }
     }
 
@@ -81,8 +81,8 @@ impl Cells {
 
     fn cell(&self, object: &Value, now: i64) -> Value {
         match &self.source {
-            Source::Path(path) => jsonpath::columns::cell(&self.kind, path, object, now),
-            Source::Function(cell) => cell(object, now),
+            CellSource::Path(path) => jsonpath::columns::cell(&self.kind, path, object, now),
+            CellSource::Function(cell) => cell(object, now),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use machinery::{Value, cbor, protobuf};
 use objects::Sink as _;
 
-use super::body::{NextPiece, Pieces};
+use super::body::{NextPiece, PieceSource};
 use super::chunks::Chunks;
-use super::measure::Running;
+use super::measure::RunningWatch;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table;
 use super::window::chunk_bytes;
@@ -19,19 +19,19 @@ pub struct Stream {
     pub accepted: Accepted,
     /// Whether no table has been sent yet.
     pub first: bool,
-    pub running: Running,
+    pub running: RunningWatch,
     /// Events that are still to be encoded.
     pending: VecDeque<WatchEvent>,
     /// Encoded events that are still to be sent.
     chunks: Chunks,
 }
 
-impl Pieces for Stream {
+impl PieceSource for Stream {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
             loop {
                 if let Some(piece) = self.chunks.pop() {
-                    return Ok(Some((piece, self as Box<dyn Pieces>)));
+                    return Ok(Some((piece, self as Box<dyn PieceSource>)));
                 }
                 if self.pending.is_empty() {
                     match self.watch.next().await {
@@ -46,7 +46,7 @@ impl Pieces for Stream {
 }
 
 impl Stream {
-    pub fn new(watch: Watch, accepted: Accepted, running: Running) -> Stream {
+    pub fn new(watch: Watch, accepted: Accepted, running: RunningWatch) -> Stream {
         Stream { watch, accepted, first: true, running, pending: VecDeque::new(), chunks: Chunks::default() }
     }
 

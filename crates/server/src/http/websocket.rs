@@ -151,7 +151,7 @@ fn next_message(unsent: &mut BytesMut, form: Form) -> Option<Message> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::open::Open;
+    use super::super::open::OpenCount;
     use super::*;
 
     /// The status code and the subprotocol of the response to a handshake with these headers in addition to the usual
@@ -167,7 +167,8 @@ mod tests {
             set(&mut headers, name, value);
         }
         let watch = Response::new(Body::Stream(Box::pin(async { Ok(None) })));
-        let response = upgrade(watch, &headers, Some(hyper::upgrade::on(http::Request::new(()))), Open::new().enter());
+        let response =
+            upgrade(watch, &headers, Some(hyper::upgrade::on(http::Request::new(()))), OpenCount::new().enter());
         (response.status().as_u16(), response.headers().get("sec-websocket-protocol").cloned())
     }
 

@@ -14,12 +14,12 @@ use crate::limits;
 /// The response bytes of an HTTP/2 stream, or of an HTTP/1.1 connection, that were handed over to hyper and are not
 /// sent yet.
 pub struct Window {
-    state: Mutex<State>,
+    state: Mutex<WindowState>,
     /// Notified when bytes are handed over while no others are unsent.
     begun: Notify,
 }
 
-struct State {
+struct WindowState {
     /// Bytes.
     unsent: usize,
     /// When bytes were last sent, or handed over while no others were unsent.
@@ -47,16 +47,16 @@ pub fn whole_bytes() -> usize {
 }
 
 /// Bytes of a response that are made and not handed over. They count as unsent until this is dropped.
-pub struct Held(usize);
+pub struct UnsentBytes(usize);
 
-impl Held {
-    pub fn new(bytes: usize) -> Held {
+impl UnsentBytes {
+    pub fn new(bytes: usize) -> UnsentBytes {
         UNSENT.fetch_add(bytes, Ordering::Relaxed);
-        Held(bytes)
+        UnsentBytes(bytes)
     }
 }
 
-impl Drop for Held {
+impl Drop for UnsentBytes {
     fn drop(&mut self) {
         UNSENT.fetch_sub(self.0, Ordering::Relaxed);
     }
@@ -68,7 +68,7 @@ tokio::task_local! {
 
 impl Window {
     pub fn new() -> Arc<Window> {
-        let state = State { unsent: 0, progress: clock::instant(), waiting: None };
+        let state = WindowState { unsent: 0, progress: clock::instant(), waiting: None };
         Arc::new(Window { state: Mutex::new(state), begun: Notify::new() })
     }
 
@@ -87,7 +87,7 @@ impl Window {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WindowState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

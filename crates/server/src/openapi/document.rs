@@ -7,13 +7,13 @@ use machinery::{Release, Value, json};
 
 use super::index::Group;
 use super::pieces::Pieces;
-use super::{Dialect, Encoding, paths, proto, schema, standard};
+use super::{Dialect, DocumentEncoding, paths, proto, schema, standard};
 
 /// `info.version` of documents with built-in kinds.
 const KUBERNETES: &str = "v1.37.2";
 
 /// Encodes the v3 document of a group version.
-pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
+pub fn group(group: &Group, encoding: DocumentEncoding) -> Vec<u8> {
     let info = match group.members.iter().any(|member| member.resource.built_in().is_some()) {
         true => json!({"title": "Kubernetes", "version": KUBERNETES}),
         false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
@@ -25,7 +25,7 @@ pub fn group(group: &Group, encoding: Encoding) -> Vec<u8> {
 }
 
 /// Encodes the v2 document of all groups.
-pub fn merged(groups: &[&Group], encoding: Encoding, release: Release) -> Vec<u8> {
+pub fn merged(groups: &[&Group], encoding: DocumentEncoding, release: Release) -> Vec<u8> {
     let mut writer = Writer::new(Dialect::V2, encoding, release);
     groups.iter().for_each(|group| writer.group(group));
     writer.finish(&json!({"title": "Kubernetes", "version": KUBERNETES}))
@@ -34,7 +34,7 @@ pub fn merged(groups: &[&Group], encoding: Encoding, release: Release) -> Vec<u8
 struct Writer {
     release: Release,
     dialect: Dialect,
-    encoding: Encoding,
+    encoding: DocumentEncoding,
     paths: Pieces,
     schemas: Pieces,
     /// Names of the schemas written so far: a name is written once.
@@ -44,7 +44,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(dialect: Dialect, encoding: Encoding, release: Release) -> Writer {
+    fn new(dialect: Dialect, encoding: DocumentEncoding, release: Release) -> Writer {
         let (paths, schemas) = (Pieces::default(), Pieces::default());
         Writer { release, dialect, encoding, paths, schemas, names: HashSet::new(), scales: false }
     }
@@ -63,8 +63,8 @@ impl Writer {
 
     fn path(&mut self, path: &str, item: &Value) {
         match self.encoding {
-            Encoding::Json => json_field(path, item, &mut self.paths),
-            Encoding::Protobuf => self.paths.write(|out| proto::path(self.dialect, path, item, out)),
+            DocumentEncoding::Json => json_field(path, item, &mut self.paths),
+            DocumentEncoding::Protobuf => self.paths.write(|out| proto::path(self.dialect, path, item, out)),
         }
     }
 
@@ -73,8 +73,8 @@ impl Writer {
             return;
         }
         match self.encoding {
-            Encoding::Json => json_field(name, schema, &mut self.schemas),
-            Encoding::Protobuf => self.schemas.write(|out| proto::schema(self.dialect, name, schema, out)),
+            DocumentEncoding::Json => json_field(name, schema, &mut self.schemas),
+            DocumentEncoding::Protobuf => self.schemas.write(|out| proto::schema(self.dialect, name, schema, out)),
         }
     }
 
@@ -87,8 +87,8 @@ impl Writer {
             Dialect::V3 => json!({"openapi": "3.0.0", "info": (info.clone())}),
         };
         match self.encoding {
-            Encoding::Json => self.json(&rest),
-            Encoding::Protobuf => proto::document(self.dialect, &rest, self.paths, self.schemas),
+            DocumentEncoding::Json => self.json(&rest),
+            DocumentEncoding::Protobuf => proto::document(self.dialect, &rest, self.paths, self.schemas),
         }
     }
 

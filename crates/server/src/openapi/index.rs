@@ -9,7 +9,7 @@ use machinery::{Value, json};
 use resource::{Resource, Version};
 use sha2::{Digest as _, Sha256, Sha512};
 
-use super::Encoding;
+use super::DocumentEncoding;
 use crate::limits;
 
 type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
@@ -21,7 +21,7 @@ const RELEASE: &str = concat!("openapi 1 ", env!("CARGO_PKG_VERSION"));
 pub struct Group {
     pub members: Vec<Member>,
     pub hash: String,
-    pub kept: Kept,
+    pub kept: CachedDocuments,
 }
 
 /// A resource in one version.
@@ -33,17 +33,17 @@ pub struct Member {
 
 /// A document in the encodings that have been requested.
 #[derive(Default)]
-pub struct Kept {
+pub struct CachedDocuments {
     json: OnceLock<Bytes>,
     protobuf: OnceLock<Bytes>,
 }
 
-impl Kept {
+impl CachedDocuments {
     /// The document in an encoding, which is built on the first call.
-    pub fn get(&self, encoding: Encoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+    pub fn get(&self, encoding: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let slot = match encoding {
-            Encoding::Json => &self.json,
-            Encoding::Protobuf => &self.protobuf,
+            DocumentEncoding::Json => &self.json,
+            DocumentEncoding::Protobuf => &self.protobuf,
         };
         slot.get_or_init(|| Bytes::from(build())).clone()
     }
@@ -53,52 +53,52 @@ impl Kept {
 /// responses use it, which share it.
 #[derive(Default)]
 pub struct Merged {
-    json: Mutex<Slot>,
-    protobuf: Mutex<Slot>,
+    json: Mutex<DocumentSlot>,
+    protobuf: Mutex<DocumentSlot>,
 }
 
 #[derive(Default)]
-enum Slot {
+enum DocumentSlot {
     #[default]
     Empty,
-    Kept(Bytes),
+    CachedDocuments(Bytes),
     /// A large document, which the responses that use it own.
     Lent(Weak<Vec<u8>>),
 }
 
 /// A response's reference to a large document.
-struct Share(Arc<Vec<u8>>);
+struct SharedDocument(Arc<Vec<u8>>);
 
-impl AsRef<[u8]> for Share {
+impl AsRef<[u8]> for SharedDocument {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
 impl Merged {
-    pub fn get(&self, encoding: Encoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+    pub fn get(&self, encoding: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let slot = match encoding {
-            Encoding::Json => &self.json,
-            Encoding::Protobuf => &self.protobuf,
+            DocumentEncoding::Json => &self.json,
+            DocumentEncoding::Protobuf => &self.protobuf,
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Slot::Kept(bytes) = &*slot {
+        if let DocumentSlot::CachedDocuments(bytes) = &*slot {
             return bytes.clone();
         }
-        if let Slot::Lent(document) = &*slot
+        if let DocumentSlot::Lent(document) = &*slot
             && let Some(document) = document.upgrade()
         {
-            return Bytes::from_owner(Share(document));
+            return Bytes::from_owner(SharedDocument(document));
         }
         let built = build();
         if built.len() <= limits::OPENAPI_KEPT_BYTES_MAX {
             let bytes = Bytes::from(built);
-            *slot = Slot::Kept(bytes.clone());
+            *slot = DocumentSlot::CachedDocuments(bytes.clone());
             return bytes;
         }
         let document = Arc::new(built);
-        *slot = Slot::Lent(Arc::downgrade(&document));
-        Bytes::from_owner(Share(document))
+        *slot = DocumentSlot::Lent(Arc::downgrade(&document));
+        Bytes::from_owner(SharedDocument(document))
     }
 }
 
@@ -178,7 +178,7 @@ impl Index {
 
 impl Group {
     fn new(members: Vec<Member>, hash: String) -> Group {
-        Group { members, hash, kept: Kept::default() }
+        Group { members, hash, kept: CachedDocuments::default() }
     }
 }
 

@@ -54,7 +54,7 @@ enum Dialect {
 
 /// The encodings of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
+enum DocumentEncoding {
     Json,
     Protobuf,
 }
@@ -144,19 +144,19 @@ fn quoted(hash: &str) -> String {
     format!("\"{hash}\"")
 }
 
-fn content_type(dialect: Dialect, encoding: Encoding) -> &'static str {
+fn content_type(dialect: Dialect, encoding: DocumentEncoding) -> &'static str {
     match (encoding, dialect) {
-        (Encoding::Json, _) => "application/json",
-        (Encoding::Protobuf, Dialect::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-        (Encoding::Protobuf, Dialect::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        (DocumentEncoding::Json, _) => "application/json",
+        (DocumentEncoding::Protobuf, Dialect::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        (DocumentEncoding::Protobuf, Dialect::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
     }
 }
 
 /// The encoding that a client prefers: clauses are sorted by quality, then in the order of the header. An empty header
 /// accepts any; `None` is a 406.
-fn negotiate(accept: &str, version: &str) -> Option<Encoding> {
+fn negotiate(accept: &str, version: &str) -> Option<DocumentEncoding> {
     if accept.trim().is_empty() {
-        return Some(Encoding::Json);
+        return Some(DocumentEncoding::Json);
     }
     let quality = |clause: &str| {
         let q = clause.split(';').skip(1).find_map(|p| p.trim().strip_prefix("q=")?.trim().parse::<f64>().ok());
@@ -168,9 +168,9 @@ fn negotiate(accept: &str, version: &str) -> Option<Encoding> {
         let media = clause.split(';').next().unwrap_or_default().trim();
         let prefix = "application/com.github.proto-openapi.spec.";
         match media {
-            "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
+            "application/json" | "application/*" | "*/*" => Some(DocumentEncoding::Json),
             _ => match media.strip_prefix(prefix)?.strip_prefix(version)? {
-                ".v1.0+protobuf" | "@v1.0+protobuf" => Some(Encoding::Protobuf),
+                ".v1.0+protobuf" | "@v1.0+protobuf" => Some(DocumentEncoding::Protobuf),
                 _ => None,
             },
         }
@@ -192,7 +192,7 @@ fn http_date(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use machinery::{Value, json};
+    use machinery::{Release, Value, json};
 
     use super::*;
     use objects::Objects;
@@ -266,15 +266,15 @@ mod tests {
         let proto = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
         let old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
         let cases = [
-            ("", Some(Encoding::Json)),
-            ("*/*", Some(Encoding::Json)),
-            ("text/plain, application/*;q=0.1", Some(Encoding::Json)),
+            ("", Some(DocumentEncoding::Json)),
+            ("*/*", Some(DocumentEncoding::Json)),
+            ("text/plain, application/*;q=0.1", Some(DocumentEncoding::Json)),
             (
                 "application/json;q=0.5, application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
-                Some(Encoding::Protobuf),
+                Some(DocumentEncoding::Protobuf),
             ),
-            (proto, Some(Encoding::Protobuf)),
-            (old, Some(Encoding::Protobuf)),
+            (proto, Some(DocumentEncoding::Protobuf)),
+            (old, Some(DocumentEncoding::Protobuf)),
             ("application/com.github.proto-openapi.spec.v3.v1.0+protobuf", None),
             ("application/yaml", None),
             ("text/plain", None),

@@ -290,7 +290,10 @@ mod tests {
 
     #[test]
     fn scale_schemas_are_optional() {
-        assert_eq!(schemas(Dialect::V3, false).count() + 3, schemas(Dialect::V3, true).count());
+        assert_eq!(
+            schemas(Dialect::V3, Release::NEWEST, false).count() + 3,
+            schemas(Dialect::V3, Release::NEWEST, true).count()
+        );
         assert!(api_version_text().as_str().is_some_and(|text| text.starts_with("Group and version")));
     }
 
@@ -298,7 +301,7 @@ mod tests {
     fn parameters_exist_in_both_versions() {
         let v3 = parameter(Dialect::V3, "limit");
         assert_eq!(v3.get("schema").unwrap().to_json(), r#"{"type":"integer","uniqueItems":true}"#);
-        assert_eq!(parameters().str_at(&["limit-1NfNmdNH", "type"]), "integer");
+        assert_eq!(parameters(Release::NEWEST).str_at(&["limit-1NfNmdNH", "type"]), "integer");
         assert_eq!(parameter(Dialect::V2, "limit").str_at(&["$ref"]), "#/parameters/limit-1NfNmdNH");
         assert_eq!(parameter(Dialect::V2, "dryRun").str_at(&["name"]), "dryRun");
         assert_eq!(parameter_data().as_object().unwrap().len(), SHARED.len() + 2, "all but dryRun and fieldValidation");

@@ -18,7 +18,7 @@ pub const SERVER: &str = "kube-apiserver";
 /// The field manager of controllers, whatever their user: the program that they are part of upstream.
 pub const CONTROLLERS: &str = "kube-controller-manager";
 
-/// A request of the server itself, in the storage version, which nobody is asked about.
+/// A request of the server itself, in the storage version, which needs no authorization.
 pub fn server_request(
     resource: &Arc<Resource>,
     method: &http::Method,

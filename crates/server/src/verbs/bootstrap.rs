@@ -20,7 +20,7 @@ use crate::limits;
 
 /// The field manager of flow control's first objects.
 const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
-/// The namespace and name of the ConfigMap that tells since when uses of tokens are tracked.
+/// The namespace and name of the ConfigMap that says since when uses of tokens are tracked.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
 /// Namespaces that are there from the start.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -28,32 +28,33 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// Creates what a server has from the start, and adds what its roles and bindings have lost: all at once, so that one
 /// commit may carry many.
 pub async fn bootstrap(context: &Context) -> Result<(), Status> {
+    let release = context.registry.release();
     let named = |name| machinery::json!({"metadata": {"name": name}});
     let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
-        create_of(context, PLAIN, ("", "namespaces"), namespaces).await?;
+        create_of(context, PLAIN, "", "namespaces", namespaces).await?;
         tokio::try_join!(
-            create_of(context, ROLES, (GROUP, "roles"), defaults::roles(true)),
-            create_of(context, ROLES, (GROUP, "rolebindings"), defaults::bindings(true)),
-            create_of(context, PLAIN, ("", "configmaps"), [token_tracking()]),
+            create_of(context, ROLES, GROUP, "roles", defaults::roles(release, true)),
+            create_of(context, ROLES, GROUP, "rolebindings", defaults::bindings(release, true)),
+            create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
         )
     };
     tokio::try_join!(
-        create_of(context, FLOW, (FLOW_GROUP, "prioritylevelconfigurations"), of_flow(flow::defaults::levels)),
-        create_of(context, FLOW, (FLOW_GROUP, "flowschemas"), of_flow(flow::defaults::schemas)),
+        create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
+        create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         register(context),
-        create_of(context, ROLES, (GROUP, "clusterroles"), defaults::roles(false)),
-        create_of(context, ROLES, (GROUP, "clusterrolebindings"), defaults::bindings(false)),
+        create_of(context, ROLES, GROUP, "clusterroles", defaults::roles(release, false)),
+        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::bindings(release, false)),
         inside_namespaces,
     )?;
     Ok(())
 }
 
-/// The ConfigMap that tells servers beside us whom to believe.
+/// The ConfigMap from which aggregated API servers read the CA bundles to trust.
 const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 
-/// Publishes whom servers beside us are to believe. Authorities are added to those that other servers have published.
+/// Publishes the CA bundles that aggregated API servers trust. Certificates are added to those of other servers.
 pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<(), Status> {
     let resource = context.registry.get("", "configmaps").filter(|_| !data.is_empty());
     let Some(resource) = resource else { return Ok(()) };
@@ -108,11 +109,11 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
         objects.into_iter().filter(is).collect()
     };
     let levels = mandatory(flow::defaults::levels());
-    create_of(context, FLOW, (FLOW_GROUP, "prioritylevelconfigurations"), levels).await?;
-    create_of(context, FLOW, (FLOW_GROUP, "flowschemas"), mandatory(flow::defaults::schemas())).await
+    create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
+    create_of(context, FLOW, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
 }
 
-/// The ConfigMap that tells since when uses of tokens in Secrets are told (KEP-2799).
+/// The ConfigMap that says since when uses of tokens in Secrets are tracked (KEP-2799).
 pub fn token_tracking() -> Value {
     let (namespace, name) = TOKEN_TRACKING;
     machinery::json!({
@@ -122,7 +123,7 @@ pub fn token_tracking() -> Value {
 }
 
 /// Makes the APIServices of built-in kinds that are missing, and puts those in order that are to be looked after when a
-/// server starts; nobody does so later. What is not served here goes, unless another server may serve it.
+/// server starts; they are not created later. What is not served here goes, unless another server may serve it.
 async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let mut missing = resource::api_services(&context.registry, false);
@@ -133,7 +134,7 @@ async fn register(context: &Context) -> Result<(), Status> {
         let at_start = match stored.meta.label(MANAGED) {
             Some(MANAGED_AT_START) => true,
             Some(MANAGED_ALWAYS) if built_in.is_some() => false,
-            // somebody else's, or one that the controller looks after
+            // not one of the server's, or one that the controller maintains
             _ => continue,
         };
         let object = stored.body.to_value(stored.revision);
@@ -173,21 +174,22 @@ pub async fn restore_registration(
 
 /// How objects are kept that a server has from the start.
 #[derive(Clone, Copy)]
-struct Kept {
+struct Upkeep {
     /// The field manager.
     manager: &'static str,
     /// Objects that exist get back the rules and subjects that they have lost.
     reconciled: bool,
 }
 
-const PLAIN: Kept = Kept { manager: SERVER, reconciled: false };
-const FLOW: Kept = Kept { manager: FLOW_PRODUCER, reconciled: false };
-const ROLES: Kept = Kept { manager: SERVER, reconciled: true };
+const PLAIN: Upkeep = Upkeep { manager: SERVER, reconciled: false };
+const FLOW: Upkeep = Upkeep { manager: FLOW_PRODUCER, reconciled: false };
+const ROLES: Upkeep = Upkeep { manager: SERVER, reconciled: true };
 
 async fn create_of(
     context: &Context,
-    kept: Kept,
-    (group, plural): (&str, &str),
+    kept: Upkeep,
+    group: &str,
+    plural: &str,
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
@@ -206,7 +208,7 @@ pub async fn create_missing(
 /// Creates or repairs objects, some at once.
 async fn keep_all(
     context: &Context,
-    kept: Kept,
+    kept: Upkeep,
     resource: &Arc<Resource>,
     objects: impl IntoIterator<Item = Value>,
 ) -> Result<(), Status> {
@@ -233,7 +235,7 @@ async fn in_turn<F: Future<Output = Result<(), Status>>>(
 }
 
 /// Creates an object, or adds what the existing one has lost.
-async fn keep(context: &Context, kept: Kept, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
+async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
     let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
     let request = |method: http::Method, name: &str| {
         let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));

@@ -7,7 +7,7 @@ use base::request::{DeleteOptions, WriteOptions};
 use machinery::{Status, Value};
 use objects::Stored;
 use resource::{Outline, with_empty_schemas};
-use schema::apply::Outcome as Applied;
+use schema::apply::ApplyOutcome;
 
 use super::patch::{Patch, RepeatedKeys};
 use super::{Context, Request, meta};
@@ -169,7 +169,7 @@ impl Write<'_> {
         let request = self.request;
         let Change::Apply { configuration, force, repeated } = &self.change else { return Err(request.not_found()) };
         request.strategy.check_apply(configuration, live)?;
-        let Applied { mut object, is_live } =
+        let ApplyOutcome { mut object, is_live } =
             request.track_apply(Some(live), configuration, *force, &self.manager()).await?;
         request.strategy.check_applied(configuration, live, &object)?;
         repeated.report(request)?;

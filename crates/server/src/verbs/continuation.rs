@@ -70,7 +70,7 @@ impl Continue {
 /// Go's decoder names the byte where base64 ends.
 fn base64_error(token: &str) -> String {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    // one character alone says nothing: where it stands is told
+    // the character alone says little: its position is reported
     let end = if token.len() % 4 == 1 { token.len() - 1 } else { token.len() };
     let at = token.bytes().position(|b| !legal(b)).unwrap_or(end);
     format!("illegal base64 data at input byte {at}")

@@ -17,7 +17,7 @@ use super::{Context, Subresource, third_party};
 use crate::limits;
 
 /// Definitions that have waited for instances with finalizers, by uid, with the time from which they may go. They stay a
-/// moment, as upstream: who sees the last instance go is told that it is gone, and not that nothing of its kind is served.
+/// moment, as upstream: a client that sees the last instance go gets 404 for the object, not for its kind.
 #[derive(Default)]
 pub struct Outlived {
     from: BTreeMap<Text, Instant>,

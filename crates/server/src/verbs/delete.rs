@@ -10,7 +10,8 @@ use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
-use super::list::{Page, Selection};
+use super::list::Page;
+use super::selection::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server};
 use crate::limits;
 

@@ -27,9 +27,11 @@ pub async fn reserve(
 ) -> Result<Option<Reservation>, Status> {
     let Write { context, request, options, .. } = write;
     match (request.resource.hooks, request.subresource) {
-        (Hooks::Service, Subresource::None) => {
-            context.allocation.begin(&context.objects, object, old, options.dry_run).await.map(Some)
-        }
+        (Hooks::Service, Subresource::None) => context
+            .allocation
+            .begin(&context.objects, object, old, options.dry_run, context.registry.release())
+            .await
+            .map(Some),
         _ => Ok(None),
     }
 }

@@ -9,7 +9,7 @@ use machinery::{Status, Text};
 use objects::{Root, Scope, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::list::Selection;
+use super::selection::Selection;
 use super::{Request, Shown};
 use crate::limits;
 
@@ -110,7 +110,7 @@ impl Pace {
 }
 
 #[derive(Clone)]
-enum Source {
+enum ItemSource {
     /// They are few, or are not in a snapshot.
     Shown(VecDeque<Shown>),
     Snapshot {
@@ -122,25 +122,25 @@ enum Source {
 /// The objects of a list.
 #[derive(Clone)]
 pub struct Items {
-    source: Source,
+    source: ItemSource,
     left: usize,
 }
 
 impl Items {
     pub fn shown(items: Vec<Shown>) -> Items {
-        Items { left: items.len(), source: Source::Shown(items.into()) }
+        Items { left: items.len(), source: ItemSource::Shown(items.into()) }
     }
 
     /// The first `count` objects of a scan that are selected.
     pub fn selected(scan: Scan, selection: Selection, count: usize) -> Items {
-        Items { left: count, source: Source::Snapshot { scan, selection: Box::new(selection) } }
+        Items { left: count, source: ItemSource::Snapshot { scan, selection: Box::new(selection) } }
     }
 
     /// Bytes of the objects that are left, as JSON; `None` if they are many.
     pub fn bytes(&self) -> Option<usize> {
         match &self.source {
-            Source::Shown(items) => Some(items.iter().map(Shown::stored_bytes).sum()),
-            Source::Snapshot { .. } => None,
+            ItemSource::Shown(items) => Some(items.iter().map(Shown::stored_bytes).sum()),
+            ItemSource::Snapshot { .. } => None,
         }
     }
 
@@ -152,8 +152,8 @@ impl Items {
     /// The next objects, a few at a time; none at the end.
     pub async fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
         let found = match &mut self.source {
-            Source::Shown(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
-            Source::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request).await?,
+            ItemSource::Shown(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
+            ItemSource::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request).await?,
         };
         self.left = if found.is_empty() { 0 } else { self.left.saturating_sub(found.len()) };
         Ok(found)

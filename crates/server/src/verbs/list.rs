@@ -11,10 +11,11 @@ use store::Revision;
 
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
+use super::selection::Selection;
 use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 
-/// Answers one object.
+/// Returns one object.
 pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let query = request.query();
     if query.flag("export") {
@@ -92,50 +93,7 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
     })
 }
 
-/// What a list, a watch or a deletecollection selects.
-#[derive(Clone)]
-pub struct Selection {
-    pub options: ListOptions,
-    /// The object that a field selector on the name leaves, and its scope.
-    pub scope: Scope,
-    needs_content: bool,
-}
-
 impl Selection {
-    pub fn new(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
-        let mut needs_content = false;
-        for term in &options.field_selector.requirements {
-            let label = term.field.as_str();
-            if !request.resource.selectable(&request.version, label) {
-                return Err(request.resource.unsupported_label(label));
-            }
-            needs_content |= !matches!(label, "metadata.name" | "metadata.namespace");
-        }
-        let namespace = if request.resource.namespaced { request.namespace().clone() } else { Text::default() };
-        let scope = scope(request, options, &namespace);
-        Ok(Selection { options: options.clone(), scope, needs_content })
-    }
-
-    /// Whether an object is selected.
-    pub fn matches(&self, request: &Request, stored: &Stored) -> Result<bool, Status> {
-        if !self.options.label_selector.is_empty() && !self.options.label_selector.matches(|key| stored.meta.label(key))
-        {
-            return Ok(false);
-        }
-        if self.options.field_selector.is_empty() {
-            return Ok(true);
-        }
-        let object = match self.needs_content {
-            true => request.resource.read(stored, &request.version)?,
-            false => machinery::Value::Null,
-        };
-        Ok(self.options.field_selector.matches(|label| match label {
-            "metadata.name" => stored.meta.name.clone(),
-            "metadata.namespace" => stored.meta.namespace.clone(),
-            _ => request.resource.field_text(&object, label),
-        }))
-    }
-
     /// One page of the list.
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
@@ -307,17 +265,6 @@ impl Selection {
     }
 }
 
-fn scope(request: &Request, options: &ListOptions, namespace: &Text) -> Scope {
-    let name = options.field_selector.exact("metadata.name").filter(|name| !name.is_empty());
-    match name {
-        Some(name) if !request.resource.namespaced || !namespace.is_empty() => {
-            Scope::Path(request.resource.key(namespace, name).path)
-        }
-        _ if namespace.is_empty() => Scope::All,
-        _ => Scope::Namespace(namespace.clone()),
-    }
-}
-
 /// The namespace that a list is of, if it is of one.
 fn scope_of(request: &Request) -> &str {
     if request.resource.namespaced { request.namespace() } else { "" }
@@ -370,7 +317,7 @@ pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Statu
     wait_until(context, version).await
 }
 
-/// Answers a list.
+/// Returns a list.
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::parse(request.query(), false)?;
     let selection = Selection::new(request, &options)?;

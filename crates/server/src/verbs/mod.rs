@@ -1,6 +1,6 @@
 //! What can be done to resources: get, list, watch, create, update, patch, apply, delete, scale.
 //!
-//! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and answers an [`Outcome`] or a
+//! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and returns an [`Outcome`] or a
 //! [`Status`]. Every write goes through the one loop in `pipeline.rs`.
 
 mod admit;
@@ -23,6 +23,7 @@ mod quota;
 mod rbac;
 mod reconcile;
 mod review;
+mod selection;
 #[cfg(test)]
 mod tests;
 mod third_party;
@@ -73,7 +74,7 @@ pub struct Context {
     pub authorizer: Authorizer,
     /// Who runs when, unless requests are only counted.
     pub flow: Option<Arc<Flow>>,
-    /// Who serves beside us.
+    /// The aggregated API servers.
     pub aggregation: Arc<Aggregation>,
     /// The addresses and node ports of Services.
     pub allocation: Allocation,
@@ -121,7 +122,7 @@ impl Context {
     }
 }
 
-/// A request to a resource that exists, by somebody who may.
+/// An authorized request for a resource.
 pub struct Request {
     pub authorized: Authorized,
     pub resource: Arc<Resource>,
@@ -365,7 +366,7 @@ pub struct ListOutcome {
     pub remaining: Option<usize>,
 }
 
-/// What a verb answers.
+/// The outcome of a verb.
 pub enum Outcome {
     /// An object with 200, 201 or 202.
     Object(u16, Shown),

@@ -37,9 +37,9 @@ impl PatchKind {
 /// A decoded patch.
 pub enum Patch {
     /// With its body.
-    Json(json_patch::Patch, Bytes),
-    Merge(merge_patch::Patch),
-    Strategic(strategic_merge::Patch),
+    Json(json_patch::JsonPatch, Bytes),
+    Merge(merge_patch::MergePatch),
+    Strategic(strategic_merge::StrategicPatch),
 }
 
 /// The keys of a configuration that come twice, as lines.

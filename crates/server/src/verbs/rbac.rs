@@ -1,6 +1,6 @@
-//! Nobody gives away what they don't have: checks of writes of roles and bindings.
+//! Prevention of privilege escalation: the authors of roles and bindings have all permissions that they grant.
 
-use access::authorization::{Attributes, Rule, missing, quoted, require};
+use access::authorization::{AccessAttributes, PolicyRule, missing, quoted, require};
 use base::request::{User, Verb};
 use machinery::status::aggregate;
 use machinery::value::quote;
@@ -19,7 +19,7 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
     if info.verb == Verb::Create {
         return Ok(());
     }
-    require(&context.authorizer, &request.authorized.user, &Attributes::of_resource(info, "create", name))
+    require(&context.authorizer, &request.authorized.user, &AccessAttributes::of_resource(info, "create", name))
         .await
         .map(drop)
 }
@@ -42,16 +42,16 @@ pub async fn check_role(context: &Context, request: &Request, new: &Value, old: 
         return Ok(());
     }
     let info = &request.authorized.info;
-    let escalate = Attributes { subresource: "", ..Attributes::of_resource(info, "escalate", &info.name) };
+    let escalate = AccessAttributes { subresource: "", ..AccessAttributes::of_resource(info, "escalate", &info.name) };
     if context.authorizer.decide(&request.authorized.user, &escalate).await.allowed() {
         return Ok(());
     }
-    check_rules(context, request, new, &Rule::of_role(new))?;
+    check_rules(context, request, new, &PolicyRule::of_role(new))?;
     let selectors = |role: &Value| role.at(&["aggregationRule", "clusterRoleSelectors"])?.as_array().map(<[_]>::len);
     let aggregates = |role: &Value| selectors(role).is_some_and(|count| count > 0);
     if aggregates(new) || old.is_some_and(aggregates) {
         let (owned, _) = context.authorizer.rbac().rules_of(&request.authorized.user, "");
-        if !missing(&owned, &Rule::all()).is_empty() {
+        if !missing(&owned, &PolicyRule::all()).is_empty() {
             return Err(forbidden(request, new, "must have cluster-admin privileges to use the aggregationRule"));
         }
     }
@@ -75,14 +75,14 @@ pub async fn check_binding(
         "ClusterRole" => "clusterroles",
         _ => "",
     };
-    let bind = Attributes {
+    let bind = AccessAttributes {
         verb: "bind",
         is_resource: true,
         group: new.str_at(&["roleRef", "apiGroup"]),
         resource,
         namespace,
         name,
-        ..Attributes::default()
+        ..AccessAttributes::default()
     };
     if !resource.is_empty() && context.authorizer.decide(&request.authorized.user, &bind).await.allowed() {
         return Ok(());
@@ -105,7 +105,7 @@ fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status
     super::check_key((kind == "Role").then_some(namespace), name)
 }
 
-fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule]) -> Result<(), Status> {
+fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[PolicyRule]) -> Result<(), Status> {
     let user = &request.authorized.user;
     let (owned, unresolved) = context.authorizer.rbac().rules_of(user, request.namespace());
     let missing = missing(&owned, needed);
@@ -119,7 +119,7 @@ fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Rule
     let lines = lines.join("\n");
     let mut why =
         format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{lines}");
-    // a missing role is told as one of the kind that the request is for, which is how upstream's storage calls it
+    // a missing role is reported as one of the kind that the request is for, which is how upstream's storage calls it
     let errors: Vec<String> =
         unresolved.iter().map(|role| request.resource.not_found(&role.name).message.clone()).collect();
     if !errors.is_empty() {
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn references_fail_as_lookups_do() {
-        let told = |kind: &str, namespace: &str, name: &str| {
+        let refused = |kind: &str, namespace: &str, name: &str| {
             let status = check_reference(kind, namespace, name).unwrap_err();
             (status.code, status.message.clone())
         };
-        assert_eq!(told("", "n", "r"), (500, "unsupported role reference kind: \"\"".to_owned()));
-        assert_eq!(told("Role", "", "r"), (400, "Namespace parameter required.".to_owned()));
-        assert_eq!(told("Role", "n", ""), (400, "Name parameter required.".to_owned()));
-        assert_eq!(told("ClusterRole", "", "a/b").1, "Name parameter invalid: \"a/b\": may not contain '/'");
+        assert_eq!(refused("", "n", "r"), (500, "unsupported role reference kind: \"\"".to_owned()));
+        assert_eq!(refused("Role", "", "r"), (400, "Namespace parameter required.".to_owned()));
+        assert_eq!(refused("Role", "n", ""), (400, "Name parameter required.".to_owned()));
+        assert_eq!(refused("ClusterRole", "", "a/b").1, "Name parameter invalid: \"a/b\": may not contain '/'");
         assert!(check_reference("ClusterRole", "", "system:x").is_ok());
     }
 

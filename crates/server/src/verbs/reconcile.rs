@@ -1,7 +1,7 @@
-//! The roles and bindings of the server at each start: what they have lost is added, what they have gained stays
-//!. Whoever wants another one says so in its annotation `…/autoupdate: "false"`.
+//! The roles and bindings of the server at each start: rules and subjects that are missing are added, others stay.
+//! An object with the annotation `…/autoupdate: "false"` is left as it is.
 
-use access::authorization::{Rule, missing};
+use access::authorization::{PolicyRule, missing};
 use machinery::{Value, json};
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
@@ -47,8 +47,8 @@ pub fn change(existing: &Value, wanted: &Value) -> Repair {
     let selectors = ["aggregationRule", "clusterRoleSelectors"];
     let known = list(existing, &selectors);
     complete(&selectors, &|selector| known.contains(selector));
-    let rules = Rule::of_role(existing);
-    complete(&["rules"], &|rule| missing(&rules, &[Rule::parse(rule)]).is_empty());
+    let rules = PolicyRule::of_role(existing);
+    complete(&["rules"], &|rule| missing(&rules, &[PolicyRule::parse(rule)]).is_empty());
     let subjects = list(existing, &["subjects"]);
     let same =
         |a: &Value, b: &Value| ["kind", "namespace", "name"].iter().all(|key| a.str_at(&[key]) == b.str_at(&[key]));

@@ -13,7 +13,7 @@ const BOATS: &str = "/apis/harbor.example.com/v1";
 const SEEDS: u64 = 40;
 const STEPS: usize = 60;
 
-/// What somebody may list and watch: where, and which of them.
+/// What is listed and watched: where, and which objects.
 const VIEWS: [(&str, &str); 8] = [
     ("", ""),
     ("/namespaces/n", ""),
@@ -161,41 +161,41 @@ async fn objects(request: &Request, mut items: Items) -> Objects {
     objects
 }
 
-/// What one who watches believes.
-struct Believer {
+/// A watcher and the state that it has derived from its events.
+struct Watcher {
     view: (&'static str, &'static str),
-    told: String,
+    label: String,
     objects: Objects,
     watch: Watch,
-    /// The version up to which everything was told; none while the first objects come.
+    /// The version up to which all events were received; none while the first objects come.
     newest: Option<u64>,
 }
 
-impl Believer {
+impl Watcher {
     fn hear(&mut self, event: WatchEvent) {
-        let told = &self.told;
+        let label = &self.label;
         let (kind, shown) = match event {
             WatchEvent::Object(kind, shown) => (kind, shown),
             WatchEvent::Bookmark(revision, _) => {
                 self.newest = Some(revision);
                 return;
             }
-            WatchEvent::Error(status) => panic!("{told}: {}", status.message),
+            WatchEvent::Error(status) => panic!("{label}: {}", status.message),
         };
         let object = shown.to_value();
         let version: u64 = object.str_at(&["metadata", "resourceVersion"]).parse().unwrap();
         match &mut self.newest {
             Some(newest) => {
-                assert!(version > *newest, "{told}: {version} comes after {newest}");
+                assert!(version > *newest, "{label}: {version} comes after {newest}");
                 *newest = version;
             }
-            None => assert_eq!(kind, "ADDED", "{told}: {object}"),
+            None => assert_eq!(kind, "ADDED", "{label}: {object}"),
         }
         let before = match kind {
             "DELETED" => self.objects.remove(&key(&object)),
             _ => self.objects.insert(key(&object), object.clone()),
         };
-        assert_eq!(before.is_none(), kind == "ADDED", "{told}: {kind} {object}");
+        assert_eq!(before.is_none(), kind == "ADDED", "{label}: {kind} {object}");
     }
 }
 
@@ -203,11 +203,11 @@ impl Believer {
 async fn a_list_and_the_events_after_it_make_every_later_list() {
     for seed in 1..=SEEDS {
         let mut world = World::new(seed).await;
-        let mut believers = vec![];
+        let mut watchers = vec![];
         for step in 0..STEPS {
             if step % 5 == 0 {
                 let view = VIEWS[world.random.below(VIEWS.len())];
-                let told = format!("seed {seed}, step {step}, {view:?}");
+                let label = format!("seed {seed}, step {step}, {view:?}");
                 let initial = world.random.below(3) == 0;
                 let (objects, more, newest) = if initial {
                     let more = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -221,16 +221,16 @@ async fn a_list_and_the_events_after_it_make_every_later_list() {
                     world.step().await;
                 }
                 let watch = world.watch(view, &more).await;
-                believers.push(Believer { view, told, objects, watch, newest });
+                watchers.push(Watcher { view, label, objects, watch, newest });
             }
             world.step().await;
         }
         world.stop.send_replace(true);
-        for mut believer in believers {
-            while let Some(events) = believer.watch.next().await {
-                events.into_iter().for_each(|event| believer.hear(event));
+        for mut watcher in watchers {
+            while let Some(events) = watcher.watch.next().await {
+                events.into_iter().for_each(|event| watcher.hear(event));
             }
-            assert_eq!(believer.objects, world.list(believer.view, "").await.1, "{}", believer.told);
+            assert_eq!(watcher.objects, world.list(watcher.view, "").await.1, "{}", watcher.label);
         }
     }
 }
@@ -311,10 +311,10 @@ async fn an_update_that_loses_to_a_deletion_finds_nothing() {
     assert_eq!(codes, [404; 20]);
 }
 
-/// What needs a webhook in the middle of its work is done again when that has answered; no thread waits for it, and this
+/// What needs a webhook in the middle of its work is done again when the webhook has responded; no thread waits for it, and this
 /// runtime has but one.
 #[tokio::test]
-async fn the_field_manager_waits_for_nobody() {
+async fn the_field_manager_blocks_no_thread() {
     let world = World::new(1).await;
     let version = |name: &str| {
         json!({"name": name, "served": true, "storage": (name == "v1"),

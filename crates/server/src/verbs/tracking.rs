@@ -1,6 +1,6 @@
 //! managedFields: what the field manager needs to know of a resource, its versions and what an endpoint resets.
 //!
-//! The field manager computes and waits for nobody, but webhooks convert for it. It runs until it needs a conversion that
+//! The field manager computes without waiting, but webhooks convert for it. It runs until it needs a conversion that
 //! is not there yet; that is awaited, and it runs again from the start, which comes to the same questions.
 
 use std::sync::OnceLock;
@@ -14,17 +14,17 @@ use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema,
 use super::Request;
 
 /// The versions of one resource, seen through one endpoint.
-struct Tracked<'a> {
+struct TrackedVersions<'a> {
     request: &'a Request,
     resource: &'a Resource,
-    /// What webhooks have answered so far, in the order of the questions.
-    answers: &'a [Result<Value, Status>],
+    /// The responses of webhooks so far, in the order of the questions.
+    responses: &'a [Result<Value, Status>],
     asked: AtomicUsize,
-    /// The first question that has no answer yet: an object, and the version to bring it to.
+    /// The first question without a response: an object, and the version to bring it to.
     open: OnceLock<(Value, &'a Version)>,
 }
 
-impl Versions for Tracked<'_> {
+impl Versions for TrackedVersions<'_> {
     fn types(&self, api_version: &str) -> Option<&TypeSchema> {
         self.version(api_version).map(|version| &version.program().types)
     }
@@ -33,7 +33,7 @@ impl Versions for Tracked<'_> {
         let Some(to) = self.version(api_version) else { return Err(self.unknown(api_version)) };
         let converted = match self.resource.is_converted_outside(object, to) {
             false => self.resource.convert_only(object.clone(), to),
-            true => self.answer(object, to)?,
+            true => self.response(object, to)?,
         };
         converted.map_err(|status| ConvertError::Failed(status.message.clone()))
     }
@@ -43,7 +43,7 @@ impl Versions for Tracked<'_> {
     }
 }
 
-impl<'a> Tracked<'a> {
+impl<'a> TrackedVersions<'a> {
     fn version(&self, api_version: &str) -> Option<&'a Version> {
         let (group, name) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if group != self.resource.group {
@@ -58,9 +58,9 @@ impl<'a> Tracked<'a> {
         self.request.strategy.codec().unknown_version(api_version)
     }
 
-    /// What a webhook has answered. What comes of an error here counts for nothing.
-    fn answer(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
-        let known = self.answers.get(self.asked.fetch_add(1, Ordering::Relaxed));
+    /// The response of a webhook. The result of a computation with an error does not count.
+    fn response(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
+        let known = self.responses.get(self.asked.fetch_add(1, Ordering::Relaxed));
         known.cloned().ok_or_else(|| {
             let _ = self.open.set((object.clone(), to));
             ConvertError::Failed("not known yet".to_owned())
@@ -69,8 +69,8 @@ impl<'a> Tracked<'a> {
 }
 
 impl Request {
-    /// Lets the field manager do its work, as often as it takes until all conversions are known. `bare`: nobody owns
-    /// anything yet; a typed object is never without its structs, so that nobody brings them into being.
+    /// Lets the field manager do its work, as often as it takes until all conversions are known. `bare`: no manager owns
+    /// anything yet; a typed object is never without its structs, so that none is created.
     async fn tracked<T>(&self, manager: &str, bare: bool, mut work: impl FnMut(&FieldManager<'_>) -> T) -> T {
         let (strategy, time) = (&*self.strategy, clock::now_seconds());
         let (codec, api_version) = (strategy.codec(), strategy.codec().api_version());
@@ -80,14 +80,14 @@ impl Request {
         if let Some(versions) = strategy.own_types() {
             return work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero, release });
         }
-        let mut answers = vec![];
+        let mut responses = vec![];
         loop {
             let (resource, open) = (&*self.resource, OnceLock::new());
-            let tracked = Tracked { request: self, resource, answers: &answers, asked: 0.into(), open };
+            let tracked = TrackedVersions { request: self, resource, responses: &responses, asked: 0.into(), open };
             let versions = &tracked;
             let done = work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero, release });
             let Some((object, to)) = tracked.open.into_inner() else { return done };
-            answers.push(Box::pin(self.resource.convert_outside(object, to)).await);
+            responses.push(Box::pin(self.resource.convert_outside(object, to)).await);
         }
     }
 
@@ -110,7 +110,7 @@ impl Request {
         configuration: &Value,
         force: bool,
         manager: &str,
-    ) -> Result<schema::apply::Outcome, Status> {
+    ) -> Result<schema::apply::ApplyOutcome, Status> {
         let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
         let work = |request: &FieldManager<'_>| {

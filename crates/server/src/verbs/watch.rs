@@ -10,7 +10,8 @@ use objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
 use store::Revision;
 use tokio::time::Instant;
 
-use super::list::{Selection, catch_up, parse_version, too_large, wait_until};
+use super::list::{catch_up, parse_version, too_large, wait_until};
+use super::selection::Selection;
 use super::{Context, Items, Request, Shown};
 use crate::limits;
 
@@ -209,7 +210,7 @@ impl Watch {
         }
     }
 
-    /// The end of the resource: what has happened until now is still told.
+    /// The end of the resource: events until now are still sent.
     async fn drain(&mut self) -> Option<Vec<WatchEvent>> {
         self.ended = true;
         let events = self.cursor.take().unwrap_or_default();
@@ -225,8 +226,8 @@ impl Watch {
         let events = self.cursor.take().unwrap_or_default();
         let mut shown = self.select(&events).await;
         // of many events, only some are delivered at once
-        let told = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
-        self.sent = self.sent.max(told);
+        let delivered = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
+        self.sent = self.sent.max(delivered);
         shown.push(WatchEvent::Bookmark(self.sent, false));
         shown
     }

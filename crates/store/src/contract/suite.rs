@@ -54,14 +54,14 @@ async fn numbered(store: &dyn Store, prefix: &str) {
 }
 
 /// A follower and how far it is.
-struct Reader {
+struct SuiteReader {
     changes: Box<dyn Changes>,
     delivered: Revision,
 }
 
-impl Reader {
-    async fn new(store: &dyn Store, after: Revision) -> Reader {
-        Reader { changes: store.follow(after).await.unwrap(), delivered: after }
+impl SuiteReader {
+    async fn new(store: &dyn Store, after: Revision) -> SuiteReader {
+        SuiteReader { changes: store.follow(after).await.unwrap(), delivered: after }
     }
 
     /// Reads up to a revision, at least. Revisions rise, and none is delivered twice.
@@ -93,14 +93,14 @@ async fn followed(store: &dyn Store, prefix: &str) {
     let deletion = Write { key: key.clone(), expected: Expected::At(revision), value: None };
     wanted.push((commit(store, deletion).await, key, None));
     let (start, end) = (wanted[10].0, wanted[CHANGES].0);
-    let seen = Reader::new(store, start).await.read_up_to(end).await;
+    let seen = SuiteReader::new(store, start).await.read_up_to(end).await;
     let seen: Vec<_> = seen.into_iter().map(|change| (change.revision, change.key, change.value)).collect();
     assert!(seen == wanted[11..], "{} changes of {}", seen.len(), wanted.len() - 11);
 }
 
 async fn awaited(store: &dyn Store, prefix: &str) {
     let start = commit(store, put(prefix, "a", Expected::Absent, "1")).await;
-    let mut reader = Reader::new(store, start).await;
+    let mut reader = SuiteReader::new(store, start).await;
     let mut at = start;
     for value in ["2", "3", "4"] {
         let next = reader.delivered + 1;
@@ -115,7 +115,7 @@ async fn awaited(store: &dyn Store, prefix: &str) {
 
 async fn head_reached(store: &dyn Store, prefix: &str) {
     let written = commit(store, put(prefix, "a", Expected::Absent, "1")).await;
-    let mut reader = Reader::new(store, written).await;
+    let mut reader = SuiteReader::new(store, written).await;
     let later = commit(store, put(prefix, "b", Expected::Absent, "1")).await;
     let (head, seen) = tokio::join!(store.head(), reader.read_up_to(later));
     assert_eq!(seen.len(), 1);
@@ -154,7 +154,7 @@ async fn snapshots(store: &dyn Store, prefix: &str) {
     assert!(found.eq(wanted), "the snapshot is not what was written");
     // what comes after a snapshot is all that comes
     let next = commit(store, put(prefix, "new", Expected::Absent, "")).await;
-    let seen = Reader::new(store, latest.revision).await.read_up_to(next).await;
+    let seen = SuiteReader::new(store, latest.revision).await.read_up_to(next).await;
     assert_eq!(seen.iter().map(|change| change.revision).collect::<Vec<_>>(), [next]);
 }
 
@@ -173,7 +173,7 @@ async fn history(store: &dyn Store, prefix: &str) {
         assert!(old.revision >= still && old.revision <= latest.revision, "{} of {revisions}", old.revision);
         let mut state: BTreeMap<Bytes, (Revision, Bytes)> = BTreeMap::new();
         state.extend(old.entries.into_iter().map(|entry| (entry.key, (entry.revision, entry.value))));
-        for change in Reader::new(store, old.revision).await.read_up_to(latest.revision).await {
+        for change in SuiteReader::new(store, old.revision).await.read_up_to(latest.revision).await {
             match change.value {
                 Some(value) => drop(state.insert(change.key, (change.revision, value))),
                 None => assert!(state.remove(&change.key).is_some(), "what is deleted was there"),
@@ -202,6 +202,6 @@ async fn compacted(store: &dyn Store, prefix: &str) {
         Err(error) => Some(error),
     };
     assert_eq!(lost, Some(StoreError::Compacted(before)));
-    let seen = Reader::new(store, before).await.read_up_to(at).await;
+    let seen = SuiteReader::new(store, before).await.read_up_to(at).await;
     assert!(seen.iter().map(|change| change.revision).eq(revisions[11..].iter().copied()));
 }

@@ -5,6 +5,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Seconds since the Unix epoch.
+pub fn seconds() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
 use super::load::Samples;
 
 fn field(file: &str, key: &str) -> Option<String> {

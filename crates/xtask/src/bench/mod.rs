@@ -102,7 +102,7 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
         (None, Some(binary)) => {
             let upstream = if flags.upstream { Some(upstream::build(root)?) } else { None };
             let OnEtcd { pintle, theirs } =
-                measure_on_etcd(flags, (binary, upstream.as_deref()), launch, &measures, &sizes).await?;
+                measure_on_etcd(flags, binary, upstream.as_deref(), launch, &measures, &sizes).await?;
             let mut text = report::render(&ours, &pintle, Some("pintle on etcd"));
             if let Some(theirs) = theirs {
                 let named = Some("kube-apiserver on the same etcd");
@@ -175,7 +175,8 @@ struct OnEtcd {
 /// One member of etcd for both, one after the other; `binaries` are etcd's and kube-apiserver's.
 async fn measure_on_etcd(
     flags: &Flags,
-    (binary, upstream): (&Path, Option<&Path>),
+    binary: &Path,
+    upstream: Option<&Path>,
     launch: Launch,
     measures: &[Measure],
     sizes: &Sizes,

@@ -81,8 +81,9 @@ pub fn place(root: &Path) -> PathBuf {
 }
 
 fn today() -> String {
-    let now = time::OffsetDateTime::now_utc();
-    format!("{}-{:02}-{:02}", now.year(), u8::from(now.month()), now.day())
+    let mut now = machinery::time::rfc3339(machine::seconds());
+    now.truncate("2026-01-01".len());
+    now
 }
 
 /// The table with what one must know to compare it.

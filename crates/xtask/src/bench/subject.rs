@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::fixtures::{self, DEFINITIONS, Kind};
 use super::load::drive;
-use super::process;
+use super::{machine, process};
 use client::Access;
 use client::{Call, Client};
 
@@ -36,7 +36,7 @@ pub struct Subject {
 impl Subject {
     pub fn new(access: Access, id: Option<u32>, http2: bool) -> Result<Subject, String> {
         let client = Client::new(&access, options(http2))?;
-        let run = time::OffsetDateTime::now_utc().unix_timestamp();
+        let run = machine::seconds();
         Ok(Subject { client, id, group: format!("b{run}.bench.example.com"), made: Mutex::default() })
     }
 

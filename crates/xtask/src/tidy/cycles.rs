@@ -100,10 +100,11 @@ impl<'a> Modules<'a> {
                 (module, rest) = (below, &rest[1..]);
                 continue;
             }
-            if depth < DEPTH_MAX && module != *asking {
-                if let Some(import) = self.import(&module, name) {
-                    return self.resolve(&module, &[import, &rest[1..]].concat(), asking, depth + 1);
-                }
+            if depth < DEPTH_MAX
+                && module != *asking
+                && let Some(import) = self.import(&module, name)
+            {
+                return self.resolve(&module, &[import, &rest[1..]].concat(), asking, depth + 1);
             }
             break;
         }
@@ -163,7 +164,8 @@ mod tests {
     #[test]
     fn modules_of_a_folder_import_in_one_direction() {
         let a = "crates/x/src/a.rs:1: modules import each other: a.rs imports";
-        let cases: [(&[(&str, &str)], Option<String>); 8] = [
+        type Files = &'static [(&'static str, &'static str)];
+        let cases: [(Files, Option<String>); 8] = [
             (&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::b::B;"), ("b.rs", "struct B;")], None),
             (
                 &[("a.rs", "use crate::b::B;"), ("b.rs", "fn f() { crate::a::g() }")],
@@ -182,7 +184,12 @@ mod tests {
             (&[("a/mod.rs", "mod c; use c::C;"), ("a/c.rs", "use super::A;")], None),
             // a folder is one module
             (
-                &[("a/c.rs", "use crate::b::B;"), ("a/d.rs", "struct D;"), ("b.rs", "use crate::a::d::D;")],
+                &[
+                    ("lib.rs", "mod a; mod b;"),
+                    ("a/mod.rs", "mod c; mod d;"),
+                    ("a/c.rs", "use crate::b::B;"),
+                    ("a/d.rs", "struct D;"),
+                    ("b.rs", "use crate::a::d::D;")],
                 Some("crates/x/src/a/c.rs:1: modules import each other: a/c.rs imports crate::b::B, b.rs imports crate::a::d::D".to_owned()),
             ),
             (

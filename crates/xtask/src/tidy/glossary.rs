@@ -9,8 +9,7 @@ use super::{ARCHITECTURE, Problem, tables};
 const HEADER: [&str; 3] = ["term", "meaning", "not"];
 
 /// Directories whose prose has not been rewritten since the glossary was introduced. Entries are only ever removed.
-const UNCHECKED: [&str; 4] =
-    ["benches/results/", "crates/server/src/admission/", "crates/server/src/controllers/", "crates/server/src/verbs/"];
+const UNCHECKED: [&str; 1] = ["benches/results/"];
 
 /// A rejected word or phrase, and the term to use.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -192,15 +192,15 @@ mod tests {
         let cases = [
             ("http/mod.rs", "use crate::{clock, verbs::{self, list}};", None),
             ("http/mod.rs", "use super::verbs;", None),
-            ("verbs/mod.rs", "use crate::http::Edge;", Some("2: verbs imports http of layer 2")),
+            ("verbs/mod.rs", "use crate::http::Edge;", Some("2: verbs (layer 1) imports http of layer 2")),
             (
                 "verbs/mod.rs",
                 "fn f() {\n crate::controllers::x() }",
                 Some("3: verbs imports controllers of its own layer 1"),
             ),
-            ("verbs/mod.rs", "use super::{clock, http};", Some("2: verbs imports http of layer 2")),
+            ("verbs/mod.rs", "use super::{clock, http};", Some("2: verbs (layer 1) imports http of layer 2")),
             ("clock.rs", "use crate::short;", Some("2: clock imports short of lib.rs, which is above every room")),
-            ("verbs/list.rs", "use super::super::http;", Some("1: verbs imports http of layer 2")),
+            ("verbs/list.rs", "use super::super::http;", Some("1: verbs (layer 1) imports http of layer 2")),
             ("verbs/list.rs", "use super::http;", None),
             ("verbs/mod.rs", "#[cfg(test)]\nmod tests { use crate::http; }\n// crate::http", None),
             ("lib.rs", "use crate::http;", None),

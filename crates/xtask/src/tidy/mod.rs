@@ -1,12 +1,13 @@
-//! What the compiler can't check: layers, cycles, sizes, words, and where clocks, tasks and channels may be used.
+//! What the compiler can't check: layers, cycles, names, sizes, words, and where clocks, tasks and channels may be used.
 //!
 //! `source` reads a file and blanks everything but code; `paths` finds the paths in it; `tables` reads ARCHITECTURE.md;
-//! `layers`, `cycles`, `sizes`, `words`, `glossary` and `crates` each hold one kind of rule and return [`Problem`]s.
+//! `layers`, `cycles`, `names`, `sizes`, `words`, `glossary` and `crates` each hold one kind of rule and return [`Problem`]s.
 
 mod crates;
 mod cycles;
 mod glossary;
 mod layers;
+mod names;
 mod paths;
 mod sizes;
 mod source;
@@ -68,6 +69,7 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     };
     let (mut problems, rooms) = layers::check(&document, sources);
     problems.extend(cycles::check(sources));
+    problems.extend(names::check(sources));
     problems.extend(crates::check(&document, &crates::read(root)?));
     let glossary = glossary::read(&document).unwrap_or_else(|problem| {
         problems.push(problem);

@@ -8,8 +8,8 @@ const UNDONE: [&str; 3] = ["todo!(", "unimplemented!(", "#[ignore"];
 /// Notes of what is not done; joined here so that they don't stand in this file.
 const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 
-const CLOCK: &str = "crates/server/src/clock.rs";
-const TASK: &str = "crates/server/src/task.rs";
+const CLOCK: &str = "crates/base/src/clock.rs";
+const TASK: &str = "crates/base/src/task.rs";
 const SERVE: &str = "crates/cli/src/serve.rs";
 /// Knows how long what etcd has given lasts.
 const LEASE: &str = "crates/store-etcd/src/lease.rs";

@@ -5,11 +5,11 @@ use machinery::{Text, Value};
 
 use super::Denial;
 use super::program::{Programs, Validation};
-use crate::admission::expressions::{Budget, Failed, Subject, all_hold, value};
+use crate::admission::expressions::{Budget, Failed, WriteVariables, all_hold, value};
 
 /// The values of all variables; messages have no authorizer.
 pub fn activation<'p>(
-    subject: &'p Subject<'_>,
+    subject: &'p WriteVariables<'_>,
     programs: &'p Programs,
     params: Option<&'p Value>,
     authorizer: bool,
@@ -26,7 +26,7 @@ pub fn activation<'p>(
 /// What a policy has against a write, and what is to be recorded of it. What goes wrong is held against it too if the
 /// policy `fails`.
 pub fn run(
-    subject: &Subject<'_>,
+    subject: &WriteVariables<'_>,
     programs: &Programs,
     params: Option<&Value>,
     fails: bool,
@@ -49,7 +49,7 @@ fn gone_wrong(fails: bool, why: String) -> Vec<Denial> {
 }
 
 fn denials(
-    subject: &Subject<'_>,
+    subject: &WriteVariables<'_>,
     programs: &Programs,
     params: Option<&Value>,
     fails: bool,

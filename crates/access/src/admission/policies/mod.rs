@@ -18,7 +18,7 @@ use machinery::{Status, Text, Value};
 use objects::{Event, EventKind, Key};
 
 use super::attributes::in_order;
-use super::expressions::{Shown, Subject};
+use super::expressions::{Shown, WriteVariables};
 use super::matching::Matching;
 use super::reinvocation::{Reinvocation, Round};
 use super::{Attributes, World};
@@ -52,7 +52,7 @@ pub struct Binding {
 }
 
 #[derive(Default)]
-struct Snapshot {
+struct PolicySnapshot {
     policies: OrdMap<Text, Arc<Policy>>,
     bindings: OrdMap<Text, Arc<Binding>>,
     /// The policies that are bound, by name.
@@ -62,9 +62,9 @@ struct Snapshot {
 /// The policies there are: follows their objects.
 #[derive(Default)]
 pub struct Policies {
-    snapshot: ArcSwap<Snapshot>,
+    snapshot: ArcSwap<PolicySnapshot>,
     /// Those that change writes.
-    mutating: ArcSwap<Snapshot>,
+    mutating: ArcSwap<PolicySnapshot>,
 }
 
 /// A policy with what it is applied to.
@@ -73,14 +73,14 @@ struct BoundPolicy {
     bindings: Vec<Arc<Binding>>,
 }
 
-impl Snapshot {
-    fn new(policies: OrdMap<Text, Arc<Policy>>, bindings: OrdMap<Text, Arc<Binding>>) -> Snapshot {
+impl PolicySnapshot {
+    fn new(policies: OrdMap<Text, Arc<Policy>>, bindings: OrdMap<Text, Arc<Binding>>) -> PolicySnapshot {
         let bound = policies.values().map(|policy| {
             let of_policy = bindings.values().filter(|binding| binding.policy == policy.name);
             BoundPolicy { policy: policy.clone(), bindings: of_policy.cloned().collect() }
         });
         let bound = bound.filter(|bound| !bound.bindings.is_empty()).collect();
-        Snapshot { policies, bindings, bound }
+        PolicySnapshot { policies, bindings, bound }
     }
 }
 
@@ -200,7 +200,7 @@ impl Policies {
             (false, Some(object)) => drop(bindings.insert(name, Arc::new(Binding::parse(&object)))),
             (false, None) => drop(bindings.remove(&name)),
         }
-        all.store(Arc::new(Snapshot::new(policies, bindings)));
+        all.store(Arc::new(PolicySnapshot::new(policies, bindings)));
     }
 
     /// Whether no policy is bound that may refuse.
@@ -219,9 +219,10 @@ impl Policies {
         world: &World<'_>,
         attributes: &Attributes<'_>,
         object: Option<Value>,
-        turn: (&mut Round, &mut Reinvocation<PolicyKey>),
+        round: &mut Round,
+        state: &mut Reinvocation<PolicyKey>,
     ) -> Result<Option<Value>, Status> {
-        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, turn).await
+        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, round, state).await
     }
 
     /// Refuses a write, or warns about it.
@@ -269,7 +270,7 @@ async fn apply(
         }
     };
     let shown = Shown::new(attributes, version).await?;
-    let subject = Subject::new(world, attributes, version, &shown);
+    let subject = WriteVariables::new(world, attributes, version, &shown);
     for binding in bindings {
         if !binding.matching.is_meant(world, attributes) {
             continue;

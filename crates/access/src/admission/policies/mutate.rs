@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use cel::{Activation, Configuration, Val, misnamed, to_json};
-use machinery::patch::json_patch::{self, Operation, Patch};
+use machinery::patch::json_patch::{self, JsonPatch, Operation};
 use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
 use resource::Version;
@@ -11,7 +11,7 @@ use resource::Version;
 use super::evaluate::activation;
 use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, params};
-use crate::admission::expressions::{Budget, Failed, Shown, Subject, all_hold};
+use crate::admission::expressions::{Budget, Failed, Shown, WriteVariables, all_hold};
 use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::{Attributes, World};
@@ -71,7 +71,8 @@ pub async fn apply(
     world: &World<'_>,
     attributes: &Attributes<'_>,
     given: Option<Value>,
-    (round, state): (&mut Round, &mut Reinvocation<PolicyKey>),
+    round: &mut Round,
+    state: &mut Reinvocation<PolicyKey>,
 ) -> Result<Option<Value>, Status> {
     let mut faults = Faults::default();
     let first = Attributes { object: given.as_ref(), ..*attributes };
@@ -159,7 +160,7 @@ impl Invocation<'_> {
         if programs.conditions.is_empty() {
             return true;
         }
-        let subject = Subject::new(world, attributes, self.version, shown);
+        let subject = WriteVariables::new(world, attributes, self.version, shown);
         let values = || activation(&subject, programs, self.params.as_ref(), true);
         let held = subject.settle(|| all_hold(&programs.conditions, &mut values())).await;
         held.unwrap_or_else(|why| {
@@ -188,9 +189,9 @@ impl Invocation<'_> {
         let (mut current, mut written) = (shown.clone(), false);
         for mutation in &programs.mutations {
             let after = {
-                let subject = Subject::new(world, attributes, self.version, &current);
+                let subject = WriteVariables::new(world, attributes, self.version, &current);
                 let values = || activation(&subject, programs, self.params.as_ref(), true);
-                let run = || mutated(mutation, &mut values(), (attributes, self.version), &current.object);
+                let run = || mutated(mutation, &mut values(), attributes, self.version, &current.object);
                 subject.settle(run).await
             };
             match after {
@@ -221,7 +222,8 @@ enum Fault {
 fn mutated<'p>(
     mutation: &'p Mutation,
     variables: &mut Activation<'p>,
-    (attributes, version): (&Attributes<'_>, &Version),
+    attributes: &Attributes<'_>,
+    version: &Version,
     object: &Value,
 ) -> Result<Value, Fault> {
     let found = mutation.expression.evaluate(variables, &mut Budget(cel::rules::OBJECT_COST_MAX));
@@ -263,12 +265,12 @@ fn json_patched(
 }
 
 /// The operations that an expression lists.
-fn patch_of(found: &Val<'_>) -> Result<Patch, String> {
+fn patch_of(found: &Val<'_>) -> Result<JsonPatch, String> {
     let Val::List(list) = found else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
     };
     let operations: Result<Vec<Operation>, String> = list.iter().flatten().map(|item| operation_of(&item)).collect();
-    Ok(Patch { operations: operations?, strict_errors: vec![] })
+    Ok(JsonPatch { operations: operations?, strict_errors: vec![] })
 }
 
 fn operation_of(item: &Val<'_>) -> Result<Operation, String> {
@@ -283,8 +285,8 @@ fn operation_of(item: &Val<'_>) -> Result<Operation, String> {
         if let Some(why) = misnamed(&value) {
             return Err(format!("type mismatch: {why}"));
         }
-        let untold = "JSONPath valueExpression evaluated to a type that could not marshal to JSON";
-        to_json(&value).map_err(|why| format!("{untold}: {why}"))
+        let unmarshalled = "JSONPath valueExpression evaluated to a type that could not marshal to JSON";
+        to_json(&value).map_err(|why| format!("{unmarshalled}: {why}"))
     });
     let from = Some(text("from")).filter(|from| !from.is_empty());
     Ok(Operation { op: Some(text("op")), path: Some(text("path")), from, value: value.transpose()? })

@@ -21,7 +21,7 @@ use resource::Version;
 use resource::builtin::Scope;
 
 use super::attributes::in_order;
-use super::expressions::{Expression, Shown, Subject, all_hold, compile};
+use super::expressions::{Expression, Shown, WriteVariables, all_hold, compile};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
 use super::{Attributes, World};
@@ -64,12 +64,12 @@ pub struct Webhooks {
     client: Arc<Client>,
 }
 
-/// Why a call let nothing pass.
+/// Why a call does not let a write pass.
 enum Failure {
-    /// The webhook could not be asked, or did not answer what it should: `failurePolicy` decides.
+    /// The call failed, or its response is not valid: `failurePolicy` decides.
     Calling(CallError),
     Refused(Status),
-    /// It may not be asked this, or what it answers cannot be done.
+    /// The webhook may not be called for this write, or its patch cannot be applied.
     Failed(Status),
 }
 
@@ -113,7 +113,7 @@ impl Hook {
             return Ok(Some((version, shown)));
         }
         let held = {
-            let subject = Subject::new(world, attributes, version, &shown);
+            let subject = WriteVariables::new(world, attributes, version, &shown);
             let Conditions { variables, expressions } = self.conditions();
             subject.settle(|| all_hold(expressions, &mut subject.activation(variables, true))).await
         };
@@ -127,16 +127,17 @@ impl Hook {
         }
     }
 
-    /// Asks the webhook, and counts that; answers the patched object, if it changes it.
+    /// Calls the webhook and measures the call. Returns the patched object if the webhook changes it.
     async fn call(
         &self,
         client: &Client,
         attributes: &Attributes<'_>,
-        (version, shown): (&Version, &Shown<'_>),
-        place: (usize, usize),
+        version: &Version,
+        shown: &Shown<'_>,
+        place: Place,
     ) -> Result<Option<Value>, Failure> {
         let began = clock::instant();
-        let result = self.ask(client, attributes, (version, shown), place).await;
+        let result = self.ask(client, attributes, version, shown, place).await;
         let took = began.elapsed();
         measure::called(self, attributes.operation, took, result.as_ref().err());
         if let Some(audit_context) = attributes.audit_context {
@@ -149,8 +150,9 @@ impl Hook {
         &self,
         client: &Client,
         attributes: &Attributes<'_>,
-        (version, shown): (&Version, &Shown<'_>),
-        place: (usize, usize),
+        version: &Version,
+        shown: &Shown<'_>,
+        place: Place,
     ) -> Result<Option<Value>, Failure> {
         if attributes.dry_run && !self.dry_run {
             let why = format!("admission webhook \"{}\" does not support dry run", self.name);
@@ -173,15 +175,15 @@ impl Hook {
             ])
         };
         let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
-        let answer = trace::span(name, Kind::Client, of_span, call).await;
-        let answer = answer.and_then(|answer| match review::check_type(&answer) {
-            Ok(()) => Ok(answer),
+        let reviewed = trace::span(name, Kind::Client, of_span, call).await;
+        let reviewed = reviewed.and_then(|reviewed| match review::check_type(&reviewed) {
+            Ok(()) => Ok(reviewed),
             Err(why) => Err(CallError { why, code: 503 }),
         });
         let failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
-        let answer = answer.map_err(failed)?;
+        let reviewed = reviewed.map_err(failed)?;
         let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
-        let response = review::verified(&answer, review_version, &uid, self.mutating).map_err(invalid)?;
+        let response = review::verified(&reviewed, review_version, &uid, self.mutating).map_err(invalid)?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));
         response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
         if let Some(refusal) = response.refusal(&self.name) {
@@ -192,19 +194,19 @@ impl Hook {
         let decoded = decoded.map_err(|why| Failure::Failed(Status::internal(why)))?;
         attributes.annotate_request(&annotation("patch.webhook", place), || {
             let patch = response.patch();
-            self.told([("patch", patch), ("patchType", Value::from("JSONPatch"))])
+            self.annotated([("patch", patch), ("patchType", Value::from("JSONPatch"))])
         });
         Ok(Some(decoded))
     }
 
-    /// What an annotation tells of a call.
-    fn told<const N: usize>(&self, more: [(&str, Value); N]) -> String {
+    /// The text of an annotation about a call.
+    fn annotated<const N: usize>(&self, more: [(&str, Value); N]) -> String {
         let who = [("configuration", self.configuration.clone().into()), ("webhook", self.name.clone().into())];
         in_order(who.into_iter().chain(more))
     }
 
     /// What a failure means for the write; `place` is where the call stands, for the record.
-    fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: (usize, usize)) -> Result<(), Status> {
+    fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
         match failure {
             Failure::Refused(status) | Failure::Failed(status) => Err(status),
             Failure::Calling(CallError { why, .. }) if self.fails => {
@@ -220,8 +222,15 @@ impl Hook {
     }
 }
 
-/// The key of an annotation about the call of a webhook, by round and place in it.
-fn annotation(kind: &str, (round, index): (usize, usize)) -> String {
+/// The place of a webhook among those of a write: the round of the chain, and the index in it.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub round: usize,
+    pub index: usize,
+}
+
+/// The key of an annotation about the call of a webhook.
+fn annotation(kind: &str, Place { round, index }: Place) -> String {
     format!("{kind}.admission.k8s.io/round_{round}_index_{index}")
 }
 
@@ -273,13 +282,13 @@ impl Webhooks {
         world: &World<'_>,
         hook: &Hook,
         attributes: &Attributes<'_>,
-        place: (usize, usize),
+        place: Place,
     ) -> Result<Option<Value>, Status> {
         let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
-        let patched = hook.call(&self.client, attributes, (version, &shown), place).await;
+        let patched = hook.call(&self.client, attributes, version, &shown, place).await;
         let changed = patched.map(|patched| patched.filter(|object| *object != *shown.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {
-            hook.told([("mutated", matches!(changed, Ok(Some(_))).into())])
+            hook.annotated([("mutated", matches!(changed, Ok(Some(_))).into())])
         });
         let Some(object) = changed.or_else(|failure| hook.judge(failure, attributes, place).map(|()| None))? else {
             return Ok(None);
@@ -297,11 +306,12 @@ impl Webhooks {
             return Ok(());
         }
         let mut calls = vec![];
-        for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
+        for (index, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
             if let Some((version, shown)) = hook.wants(world, attributes).await? {
+                let place = Place { round: 0, index };
                 calls.push(async move {
-                    let answered = hook.call(&self.client, attributes, (version, &shown), (0, i)).await;
-                    answered.map_or_else(|failure| hook.judge(failure, attributes, (0, i)), |_| Ok(()))
+                    let called = hook.call(&self.client, attributes, version, &shown, place).await;
+                    called.map_or_else(|failure| hook.judge(failure, attributes, place), |_| Ok(()))
                 });
             }
         }

@@ -1,4 +1,4 @@
-//! AdmissionReview: what a webhook is asked, and what it may answer.
+//! AdmissionReview: the request to a webhook, and the responses that it may return.
 
 use base::webhook::CallError;
 use base::{clock, wording};
@@ -90,24 +90,24 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Refuses what cannot be read as a review of a known version, as the reference's client does.
-pub fn check_type(answer: &Value) -> Result<(), String> {
-    let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+pub fn check_type(review: &Value) -> Result<(), String> {
+    let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
     let known = api_version.is_empty() || matches!(api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1");
     if !known || !matches!(kind, "" | "AdmissionReview") {
         let place = "in scheme \"pkg/runtime/scheme.go:111\"";
         return Err(format!("no kind {kind:?} is registered for version {api_version:?} {place}"));
     }
-    schema::shape::read(answer, &REVIEW).error.map_or(Ok(()), Err)
+    schema::shape::read(review, &REVIEW).error.map_or(Ok(()), Err)
 }
 
 /// Reads the `response` of a review. The error says why it is invalid.
 pub fn verified<'a>(
-    answer: &'a Value,
+    review: &'a Value,
     version: ReviewVersion,
     uid: &str,
     mutating: bool,
 ) -> Result<Response<'a>, String> {
-    let response = answer.get("response").filter(|response| !response.is_null());
+    let response = review.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("webhook response was absent")?;
     let patch = decoded(response.str_at(&["patch"])).unwrap_or_default();
     let patch_type = response.str_at(&["patchType"]);
@@ -115,11 +115,11 @@ pub fn verified<'a>(
         let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
         return Ok(Response { response, patch, patch_type });
     }
-    let told = response.str_at(&["uid"]);
-    if told != uid {
-        return Err(format!("expected response.uid={uid:?}, got {told:?}"));
+    let given = response.str_at(&["uid"]);
+    if given != uid {
+        return Err(format!("expected response.uid={uid:?}, got {given:?}"));
     }
-    let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+    let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
     if api_version != version.api_version() || kind != "AdmissionReview" {
         let (wanted, shown) = (version.api_version(), if api_version.is_empty() { "/" } else { api_version });
         return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {shown}, Kind={kind}"));
@@ -200,42 +200,42 @@ mod tests {
     use super::*;
     use machinery::json;
 
-    fn answer(response: Value) -> Value {
+    fn review(response: Value) -> Value {
         json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": (response)})
     }
 
     #[test]
-    fn answers_are_what_they_should_be() {
+    fn responses_are_verified() {
         let patch = "W10="; // an empty list
         let cases = [
-            (answer(json!({"uid": "u", "allowed": true})), true, ""),
+            (review(json!({"uid": "u", "allowed": true})), true, ""),
             (json!({"kind": "AdmissionReview"}), true, "webhook response was absent"),
-            (answer(json!({"uid": "v"})), true, "expected response.uid=\"u\", got \"v\""),
+            (review(json!({"uid": "v"})), true, "expected response.uid=\"u\", got \"v\""),
             (
                 json!({"response": {"uid": "u"}}),
                 true,
                 "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
             ),
             (
-                answer(json!({"uid": "u", "patch": (patch)})),
+                review(json!({"uid": "u", "patch": (patch)})),
                 true,
                 "webhook returned response.patch but not response.patchType",
             ),
             (
-                answer(json!({"uid": "u", "patchType": "JSONPatch"})),
+                review(json!({"uid": "u", "patchType": "JSONPatch"})),
                 true,
                 "webhook returned response.patchType but not response.patch",
             ),
-            (answer(json!({"uid": "u", "patch": (patch)})), false, "validating webhook may not return response.patch"),
+            (review(json!({"uid": "u", "patch": (patch)})), false, "validating webhook may not return response.patch"),
             (
-                answer(json!({"uid": "u", "patchType": "JSONPatch"})),
+                review(json!({"uid": "u", "patchType": "JSONPatch"})),
                 false,
                 "validating webhook may not return response.patchType",
             ),
         ];
-        for (answer, mutating, want) in cases {
-            let found = verified(&answer, ReviewVersion::V1, "u", mutating).err().unwrap_or_default();
-            assert_eq!(found, want, "{}", answer.to_json());
+        for (review, mutating, want) in cases {
+            let found = verified(&review, ReviewVersion::V1, "u", mutating).err().unwrap_or_default();
+            assert_eq!(found, want, "{}", review.to_json());
         }
     }
 

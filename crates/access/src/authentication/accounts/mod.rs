@@ -211,7 +211,7 @@ impl Accounts {
             }
             let now = clock::now_seconds();
             if claims.str_at(&["iss"]) == SECRET_ISSUER {
-                let user = secrets::account(objects, &claims, token, (&self.inner.uses, now), &mut remarks)?;
+                let user = secrets::account(objects, &claims, token, &self.inner.uses, now, &mut remarks)?;
                 return Ok(Identity { user, audiences, remarks });
             }
             check_times(&claims, now)?;

@@ -56,7 +56,8 @@ pub fn account(
     objects: &Objects,
     claims: &Value,
     token: &str,
-    (uses, now): (&Uses, i64),
+    uses: &Uses,
+    now: i64,
     remarks: &mut Remarks,
 ) -> Result<User, String> {
     let own = |claim: &str| claims.str_at(&[&format!("{SECRET_CLAIM}{claim}")]);

@@ -15,18 +15,18 @@ pub enum Mapping {
         name: Text,
         prefix: Text,
     },
-    Expression(Expression),
+    ClaimExpression(ClaimExpression),
 }
 
 /// A compiled expression over `claims`, or over `user`.
-pub struct Expression {
+pub struct ClaimExpression {
     pub text: Text,
     /// The name of the variable that the expression is about.
     variable: &'static str,
     program: Program,
 }
 
-impl std::fmt::Debug for Expression {
+impl std::fmt::Debug for ClaimExpression {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
@@ -34,14 +34,14 @@ impl std::fmt::Debug for Expression {
 
 /// What must hold of claims or of a user.
 #[derive(Debug)]
-pub enum Rule {
+pub enum ClaimRule {
     /// A claim has a value.
     Required {
         claim: Text,
         value: Text,
     },
-    Expression {
-        expression: Expression,
+    ClaimExpression {
+        expression: ClaimExpression,
         message: Text,
     },
 }
@@ -52,25 +52,25 @@ pub struct Claims {
     pub username: Mapping,
     pub groups: Option<Mapping>,
     pub uid: Option<Mapping>,
-    pub extra: Vec<(Text, Expression)>,
-    pub claim_rules: Vec<Rule>,
-    pub user_rules: Vec<Rule>,
+    pub extra: Vec<(Text, ClaimExpression)>,
+    pub claim_rules: Vec<ClaimRule>,
+    pub user_rules: Vec<ClaimRule>,
 }
 
 /// What expressions see.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum ClaimScope {
     Claims,
     User,
 }
 
-impl Expression {
+impl ClaimExpression {
     /// Compiles an expression. That of a rule is true or false; what a mapping gives is known when there are claims.
-    pub fn compile(text: &str, subject: Subject, of_rule: bool) -> Result<Expression, String> {
+    pub fn compile(text: &str, subject: ClaimScope, of_rule: bool) -> Result<ClaimExpression, String> {
         let env = Environment::kubernetes(MINOR);
         let (variable, of) = match subject {
-            Subject::Claims => ("claims", Type::map(Type::String, Type::Dyn)),
-            Subject::User => ("user", user_info_type()),
+            ClaimScope::Claims => ("claims", Type::map(Type::String, Type::Dyn)),
+            ClaimScope::User => ("user", user_info_type()),
         };
         let env = env.variable(variable, of);
         let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
@@ -78,7 +78,7 @@ impl Expression {
             return Err("must evaluate to bool".to_owned());
         }
         let program = Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
-        Ok(Expression { text: text.into(), variable, program })
+        Ok(ClaimExpression { text: text.into(), variable, program })
     }
 
     fn evaluate(&self, subject: &Value) -> Result<Value, String> {
@@ -120,7 +120,7 @@ impl Expression {
 impl Mapping {
     fn texts(&self, claims: &Value, what: &str) -> Result<Vec<Text>, String> {
         match self {
-            Mapping::Expression(expression) => expression.texts(claims),
+            Mapping::ClaimExpression(expression) => expression.texts(claims),
             Mapping::Claim { name, prefix } => {
                 let value = claims.get(name);
                 let all = match value {
@@ -138,7 +138,7 @@ impl Mapping {
 
     fn text(&self, claims: &Value, what: &str) -> Result<Text, String> {
         match self {
-            Mapping::Expression(expression) => expression.text(claims),
+            Mapping::ClaimExpression(expression) => expression.text(claims),
             Mapping::Claim { name, prefix } => match claims.get(name) {
                 Some(Value::String(text)) => Ok(Text::from(format!("{prefix}{text}"))),
                 Some(_) => Err(format!("parse {what} claim {}: no string", machinery::value::quote(name))),
@@ -148,14 +148,14 @@ impl Mapping {
     }
 }
 
-impl Rule {
+impl ClaimRule {
     fn check(&self, subject: &Value) -> Result<(), String> {
         match self {
-            Rule::Required { claim, value } => match claims_text(subject, claim)? {
+            ClaimRule::Required { claim, value } => match claims_text(subject, claim)? {
                 found if found == value => Ok(()),
                 found => Err(format!("required claim {claim} value does not match. Got = {found}, want = {value}")),
             },
-            Rule::Expression { expression, message } => match expression.evaluate(subject)? {
+            ClaimRule::ClaimExpression { expression, message } => match expression.evaluate(subject)? {
                 Value::Bool(true) => Ok(()),
                 _ if message.is_empty() => Err(format!("validation expression '{}' failed", expression.text)),
                 _ => Err(format!("validation expression '{}' failed: {message}", expression.text)),

@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value, names};
 
-use super::claims::{Claims, Expression, Mapping, Rule, Subject};
+use super::claims::{ClaimExpression, ClaimRule, ClaimScope, Claims, Mapping};
 use super::keys::{Discovered, KeySource, of_set};
 use super::{Issuer, texts};
 use crate::authentication::jose::Algorithm;
@@ -32,14 +32,14 @@ impl Anonymous {
 
 /// What the file says.
 #[derive(Debug)]
-pub struct Configuration {
+pub struct AuthenticationConfiguration {
     pub issuers: Vec<Issuer>,
     /// `None` if it says nothing about it.
     pub anonymous: Option<Anonymous>,
 }
 
 /// Validation errors, collected while the parts are built.
-struct Reader {
+struct IssuerErrors {
     errors: Vec<FieldError>,
 }
 
@@ -47,16 +47,16 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
-impl Configuration {
+impl AuthenticationConfiguration {
     /// Reads a decoded AuthenticationConfiguration. Beside upstream's fields an issuer may have `jwks`, a JSON Web Key
     /// Set that is used in place of discovery. The error is one line.
-    pub fn parse(value: &Value, algorithms: &[Algorithm]) -> Result<Configuration, String> {
+    pub fn parse(value: &Value, algorithms: &[Algorithm]) -> Result<AuthenticationConfiguration, String> {
         let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
         let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
         if !known || kind != "AuthenticationConfiguration" {
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));
         }
-        let mut reader = Reader { errors: vec![] };
+        let mut reader = IssuerErrors { errors: vec![] };
         reader.unknown(value, &FieldPath::root(), &["apiVersion", "kind", "jwt", "anonymous"]);
         let path = FieldPath::new("jwt");
         let mut issuers: Vec<Issuer> = vec![];
@@ -73,13 +73,13 @@ impl Configuration {
         let anonymous = value.get("anonymous").map(|anonymous| reader.anonymous(anonymous));
         let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
         match texts.is_empty() {
-            true => Ok(Configuration { issuers, anonymous }),
+            true => Ok(AuthenticationConfiguration { issuers, anonymous }),
             false => Err(machinery::status::aggregate(&texts)),
         }
     }
 }
 
-impl Reader {
+impl IssuerErrors {
     fn required(&mut self, path: &FieldPath, why: &str) {
         self.errors.push(FieldError::required(path, why));
     }
@@ -220,15 +220,21 @@ impl Reader {
         let groups = self.mapping(mappings, &at, "groups", true);
         let uid = self.mapping(mappings, &at, "uid", false);
         let extra = self.extra(mappings, &at.child("extra"));
-        let claim_rules = self.rules(entry, path, "claimValidationRules", Subject::Claims);
-        let user_rules = self.rules(entry, path, "userValidationRules", Subject::User);
+        let claim_rules = self.rules(entry, path, "claimValidationRules", ClaimScope::Claims);
+        let user_rules = self.rules(entry, path, "userValidationRules", ClaimScope::User);
         let claims = Claims { username: username?, groups, uid, extra, claim_rules, user_rules };
         self.verified_email(&claims, &at.child("username").child("expression"));
         Some(claims)
     }
 
-    fn expression(&mut self, text: &str, path: &FieldPath, subject: Subject, of_rule: bool) -> Option<Expression> {
-        let compiled = Expression::compile(text, subject, of_rule);
+    fn expression(
+        &mut self,
+        text: &str,
+        path: &FieldPath,
+        subject: ClaimScope,
+        of_rule: bool,
+    ) -> Option<ClaimExpression> {
+        let compiled = ClaimExpression::compile(text, subject, of_rule);
         compiled.map_err(|why| self.invalid(path, &Value::from(text), why)).ok()
     }
 
@@ -254,8 +260,8 @@ impl Reader {
                     "prefix can't be set when expression is set",
                 );
             }
-            let compiled = self.expression(expression, &path.child("expression"), Subject::Claims, false);
-            return compiled.map(Mapping::Expression);
+            let compiled = self.expression(expression, &path.child("expression"), ClaimScope::Claims, false);
+            return compiled.map(Mapping::ClaimExpression);
         }
         if claim.is_empty() {
             if name == "username" {
@@ -270,7 +276,7 @@ impl Reader {
         Some(Mapping::Claim { name: claim.into(), prefix: prefix.unwrap_or_default().into() })
     }
 
-    fn extra(&mut self, mappings: &Value, path: &FieldPath) -> Vec<(Text, Expression)> {
+    fn extra(&mut self, mappings: &Value, path: &FieldPath) -> Vec<(Text, ClaimExpression)> {
         let (mut out, mut seen) = (vec![], vec![]);
         for (i, entry) in list(mappings, "extra").iter().enumerate() {
             let path = path.index(i);
@@ -286,7 +292,7 @@ impl Reader {
                 continue;
             }
             let place = path.child("valueExpression");
-            if let Some(compiled) = self.expression(expression, &place, Subject::Claims, false) {
+            if let Some(compiled) = self.expression(expression, &place, ClaimScope::Claims, false) {
                 out.push((key.into(), compiled));
             }
         }
@@ -311,11 +317,11 @@ impl Reader {
         }
     }
 
-    fn rules(&mut self, entry: &Value, path: &FieldPath, name: &str, subject: Subject) -> Vec<Rule> {
+    fn rules(&mut self, entry: &Value, path: &FieldPath, name: &str, subject: ClaimScope) -> Vec<ClaimRule> {
         let mut out = vec![];
         for (i, rule) in list(entry, name).iter().enumerate() {
             let path = path.child(name).index(i);
-            let of_claims = subject == Subject::Claims;
+            let of_claims = subject == ClaimScope::Claims;
             let known: &[&str] = if of_claims {
                 &["claim", "requiredValue", "expression", "message"]
             } else {
@@ -333,12 +339,15 @@ impl Reader {
                         let why = "message can't be set when claim is set";
                         self.invalid(&path.child("message"), &Value::from(&message), why);
                     }
-                    out.push(Rule::Required { claim: claim.into(), value: rule.str_at(&["requiredValue"]).into() });
+                    out.push(ClaimRule::Required {
+                        claim: claim.into(),
+                        value: rule.str_at(&["requiredValue"]).into(),
+                    });
                 }
                 (true, false) => {
                     let place = path.child("expression");
                     let compiled = self.expression(text, &place, subject, true);
-                    out.extend(compiled.map(|expression| Rule::Expression { expression, message }));
+                    out.extend(compiled.map(|expression| ClaimRule::ClaimExpression { expression, message }));
                 }
             }
         }
@@ -347,11 +356,11 @@ impl Reader {
 
     /// An unverified e-mail address is not accepted as a user name.
     fn verified_email(&mut self, claims: &Claims, path: &FieldPath) {
-        let Mapping::Expression(username) = &claims.username else { return };
+        let Mapping::ClaimExpression(username) = &claims.username else { return };
         let extra = claims.extra.iter().map(|(_, expression)| &expression.text);
         let rules = claims.claim_rules.iter().filter_map(|rule| match rule {
-            Rule::Expression { expression, .. } => Some(&expression.text),
-            Rule::Required { .. } => None,
+            ClaimRule::ClaimExpression { expression, .. } => Some(&expression.text),
+            ClaimRule::Required { .. } => None,
         });
         let mut all = std::iter::once(&username.text).chain(extra).chain(rules);
         if selects(&username.text, "email") && !all.any(|text| selects(text, "email_verified")) {

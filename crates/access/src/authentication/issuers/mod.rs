@@ -14,7 +14,7 @@ use machinery::{Text, Value};
 use super::jose::{Algorithm, Unverified};
 use crate::limits;
 use claims::Claims;
-pub use configuration::{Anonymous, Configuration};
+pub use configuration::{Anonymous, AuthenticationConfiguration};
 use keys::KeySource;
 
 /// One who issues tokens, and what those say about their bearer.

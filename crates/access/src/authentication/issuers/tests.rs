@@ -1,11 +1,11 @@
 use machinery::json;
 
-use super::claims::{Claims, Expression, Mapping, Subject};
+use super::claims::{ClaimExpression, ClaimScope, Claims, Mapping};
 use super::*;
 
-fn configuration(jwt: Value) -> Result<Configuration, String> {
+fn configuration(jwt: Value) -> Result<AuthenticationConfiguration, String> {
     let value = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": jwt});
-    Configuration::parse(&value, &Algorithm::ALL)
+    AuthenticationConfiguration::parse(&value, &Algorithm::ALL)
 }
 
 fn entry(change: impl FnOnce(&mut Value)) -> Value {
@@ -81,7 +81,7 @@ fn what_is_wrong_is_named() {
         assert!(error.starts_with(want), "{error}");
     }
     assert!(configuration(entry(|_| {})).is_ok());
-    let wrong = Configuration::parse(&json!({"kind": "Other"}), &Algorithm::ALL).unwrap_err();
+    let wrong = AuthenticationConfiguration::parse(&json!({"kind": "Other"}), &Algorithm::ALL).unwrap_err();
     assert_eq!(wrong, "no kind \"Other\" is registered for version \"\"");
 }
 
@@ -111,7 +111,8 @@ fn claims_are_a_user() {
         let error = of(by_claim(claim, ""), by_claim("g", ""), claims.clone()).unwrap_err();
         assert!(error.contains(why), "{error}");
     }
-    let expression = |text: &str| Mapping::Expression(Expression::compile(text, Subject::Claims, false).unwrap());
+    let expression =
+        |text: &str| Mapping::ClaimExpression(ClaimExpression::compile(text, ClaimScope::Claims, false).unwrap());
     let found = of(by_claim("sub", ""), expression("claims.g.filter(g, g != 'a')"), claims.clone()).unwrap();
     assert_eq!(found.1[0], "b");
     assert!(of(by_claim("sub", ""), expression("claims.absent"), claims).unwrap_err().contains("no such key: absent"));

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use machinery::value::quote;
 use machinery::{Status, Text, names};
 
-use super::{Attributes, Authorizer, require};
+use super::{AccessAttributes, Authorizer, require};
 use modes::Modes;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -137,31 +137,31 @@ impl Wanted {
     }
 
     /// The user as a resource; a ServiceAccount is one of its own kind.
-    fn user_part<'a>(&'a self, base: Attributes<'a>) -> Attributes<'a> {
+    fn user_part<'a>(&'a self, base: AccessAttributes<'a>) -> AccessAttributes<'a> {
         match account(&self.user) {
-            Some((namespace, name)) => Attributes { resource: "serviceaccounts", namespace, name, ..base },
-            None => Attributes { resource: "users", name: &self.user, ..base },
+            Some((namespace, name)) => AccessAttributes { resource: "serviceaccounts", namespace, name, ..base },
+            None => AccessAttributes { resource: "users", name: &self.user, ..base },
         }
     }
 
-    fn group_parts<'a>(&'a self, base: Attributes<'a>) -> impl Iterator<Item = Attributes<'a>> {
-        self.groups.iter().map(move |group| Attributes { resource: "groups", name: group, ..base })
+    fn group_parts<'a>(&'a self, base: AccessAttributes<'a>) -> impl Iterator<Item = AccessAttributes<'a>> {
+        self.groups.iter().map(move |group| AccessAttributes { resource: "groups", name: group, ..base })
     }
 
-    fn extra_parts<'a>(&'a self, base: Attributes<'a>) -> impl Iterator<Item = Attributes<'a>> {
-        let base = Attributes { group: AUTHENTICATION, version: "v1", resource: "userextras", ..base };
+    fn extra_parts<'a>(&'a self, base: AccessAttributes<'a>) -> impl Iterator<Item = AccessAttributes<'a>> {
+        let base = AccessAttributes { group: AUTHENTICATION, version: "v1", resource: "userextras", ..base };
         let pairs = self.extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
-        pairs.map(move |(key, value)| Attributes { subresource: key, name: value, ..base })
+        pairs.map(move |(key, value)| AccessAttributes { subresource: key, name: value, ..base })
     }
 
-    fn uid_part<'a>(&'a self, base: Attributes<'a>) -> Option<Attributes<'a>> {
-        let uid = Attributes { group: AUTHENTICATION, version: "v1", resource: "uids", name: &self.uid, ..base };
+    fn uid_part<'a>(&'a self, base: AccessAttributes<'a>) -> Option<AccessAttributes<'a>> {
+        let uid = AccessAttributes { group: AUTHENTICATION, version: "v1", resource: "uids", name: &self.uid, ..base };
         (!self.uid.is_empty()).then_some(uid)
     }
 
     /// Each part needs a permission of its own.
     async fn check(&self, authorizer: &Authorizer, user: &User) -> Result<(), Status> {
-        let base = Attributes { verb: "impersonate", is_resource: true, ..Attributes::default() };
+        let base = AccessAttributes { verb: "impersonate", is_resource: true, ..AccessAttributes::default() };
         let parts = std::iter::once(self.user_part(base)).chain(self.group_parts(base));
         for asked in parts.chain(self.extra_parts(base)).chain(self.uid_part(base)) {
             require(authorizer, user, &asked).await?;

@@ -16,7 +16,7 @@ use machinery::status::aggregate;
 use machinery::value::quote;
 use machinery::{Status, Text, Value, names};
 
-use super::super::{Attributes, Authorizer, judged_by, refusal};
+use super::super::{AccessAttributes, Authorizer, judged_by, refusal};
 use super::{AUTHENTICATION, Acting, Wanted, account};
 use crate::limits;
 
@@ -27,7 +27,7 @@ const ACCOUNT_NODE: &str = "authentication.kubernetes.io/node-name";
 const ACCOUNT_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum ImpersonationMode {
     /// A ServiceAccount acts as the node that its pod runs on.
     AssociatedNode,
     ArbitraryNode,
@@ -38,51 +38,56 @@ enum Mode {
 }
 
 /// All of them as they are tried.
-const MODES: [Mode; 5] =
-    [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
+const MODES: [ImpersonationMode; 5] = [
+    ImpersonationMode::AssociatedNode,
+    ImpersonationMode::ArbitraryNode,
+    ImpersonationMode::ServiceAccount,
+    ImpersonationMode::UserInfo,
+    ImpersonationMode::Legacy,
+];
 
-impl Mode {
+impl ImpersonationMode {
     fn as_str(self) -> &'static str {
         match self {
-            Mode::AssociatedNode => "associated-node",
-            Mode::ArbitraryNode => "arbitrary-node",
-            Mode::ServiceAccount => "serviceaccount",
-            Mode::UserInfo => "user-info",
-            Mode::Legacy => "legacy",
+            ImpersonationMode::AssociatedNode => "associated-node",
+            ImpersonationMode::ArbitraryNode => "arbitrary-node",
+            ImpersonationMode::ServiceAccount => "serviceaccount",
+            ImpersonationMode::UserInfo => "user-info",
+            ImpersonationMode::Legacy => "legacy",
         }
     }
 
     /// What is asked for on the parts of a user.
     fn verb(self) -> &'static str {
         match self {
-            Mode::AssociatedNode => "impersonate:associated-node",
-            Mode::ArbitraryNode => "impersonate:arbitrary-node",
-            Mode::ServiceAccount => "impersonate:serviceaccount",
-            Mode::UserInfo => "impersonate:user-info",
-            Mode::Legacy => "impersonate",
+            ImpersonationMode::AssociatedNode => "impersonate:associated-node",
+            ImpersonationMode::ArbitraryNode => "impersonate:arbitrary-node",
+            ImpersonationMode::ServiceAccount => "impersonate:serviceaccount",
+            ImpersonationMode::UserInfo => "impersonate:user-info",
+            ImpersonationMode::Legacy => "impersonate",
         }
     }
 
     fn is_constrained(self) -> bool {
-        self != Mode::Legacy
+        self != ImpersonationMode::Legacy
     }
 
     /// Whether it is meant for such a user. What nodes and ServiceAccounts are is known, so that they are named alone.
     fn suits(self, wanted: &Wanted, user: &User) -> bool {
         let (node, is_account) = (node(&wanted.user), account(&wanted.user).is_some());
         match self {
-            Mode::AssociatedNode => wanted.is_name_alone() && node.is_some() && node == node_of(user),
-            Mode::ArbitraryNode => wanted.is_name_alone() && node.is_some(),
-            Mode::ServiceAccount => wanted.is_name_alone() && is_account,
-            Mode::UserInfo => node.is_none() && !is_account,
-            Mode::Legacy => true,
+            ImpersonationMode::AssociatedNode => wanted.is_name_alone() && node.is_some() && node == node_of(user),
+            ImpersonationMode::ArbitraryNode => wanted.is_name_alone() && node.is_some(),
+            ImpersonationMode::ServiceAccount => wanted.is_name_alone() && is_account,
+            ImpersonationMode::UserInfo => node.is_none() && !is_account,
+            ImpersonationMode::Legacy => true,
         }
     }
 
     /// The impersonating user. An agent that runs on every node is the same user on each: only the names of its node claims are
     /// kept.
     fn asker(self, user: &User) -> Cow<'_, User> {
-        if self != Mode::AssociatedNode {
+        if self != ImpersonationMode::AssociatedNode {
             return Cow::Borrowed(user);
         }
         let mut keys: Vec<Text> = user.extra.iter().map(|(key, _)| key.clone()).collect();
@@ -90,18 +95,18 @@ impl Mode {
         Cow::Owned(User { extra: vec![(ACCOUNT_KEYS.into(), keys)], ..user.clone() })
     }
 
-    fn user_part<'a>(self, wanted: &'a Wanted, base: Attributes<'a>) -> Attributes<'a> {
+    fn user_part<'a>(self, wanted: &'a Wanted, base: AccessAttributes<'a>) -> AccessAttributes<'a> {
         match self {
-            Mode::AssociatedNode => Attributes { resource: "nodes", name: "*", ..base },
-            Mode::ArbitraryNode => {
-                Attributes { resource: "nodes", name: node(&wanted.user).unwrap_or_default(), ..base }
+            ImpersonationMode::AssociatedNode => AccessAttributes { resource: "nodes", name: "*", ..base },
+            ImpersonationMode::ArbitraryNode => {
+                AccessAttributes { resource: "nodes", name: node(&wanted.user).unwrap_or_default(), ..base }
             }
             _ => wanted.user_part(base),
         }
     }
 
     fn into_user(self, mut wanted: Wanted) -> User {
-        if matches!(self, Mode::AssociatedNode | Mode::ArbitraryNode) {
+        if matches!(self, ImpersonationMode::AssociatedNode | ImpersonationMode::ArbitraryNode) {
             wanted.groups.push(NODES.into());
         }
         wanted.into_user()
@@ -125,7 +130,7 @@ fn node_of(user: &User) -> Option<&str> {
 /// The mode that each user used last.
 #[derive(Default)]
 pub struct Modes {
-    last: Mutex<HashMap<Text, Mode>>,
+    last: Mutex<HashMap<Text, ImpersonationMode>>,
 }
 
 impl Modes {
@@ -154,9 +159,9 @@ impl Modes {
         user: &User,
         info: &RequestInfo,
         wanted: &Wanted,
-    ) -> Result<Mode, Status> {
+    ) -> Result<ImpersonationMode, Status> {
         let (verb, name) = judged_by(info);
-        let target = Attributes::of_request(info, (&verb, &name));
+        let target = AccessAttributes::of_request(info, &verb, &name);
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&user.name).copied();
         let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
         let mut refused = None;
@@ -176,7 +181,7 @@ impl Modes {
         Err(refused.unwrap_or_else(|| Status::internal("all impersonation modes failed")))
     }
 
-    fn remember(&self, user: &User, mode: Mode) {
+    fn remember(&self, user: &User, mode: ImpersonationMode) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.len() >= limits::IMPERSONATORS_MAX {
             last.clear();
@@ -189,18 +194,18 @@ impl Modes {
 struct Attempt<'a> {
     authorizer: &'a Authorizer,
     user: Cow<'a, User>,
-    mode: Mode,
+    mode: ImpersonationMode,
 }
 
 impl Attempt<'_> {
-    async fn check(&self, wanted: &Wanted, target: &Attributes<'_>) -> Result<(), Status> {
+    async fn check(&self, wanted: &Wanted, target: &AccessAttributes<'_>) -> Result<(), Status> {
         if self.mode.is_constrained() {
             let verb = format!("impersonate-on:{}:{}", self.mode.as_str(), target.verb);
-            self.ask(Attributes { verb: &verb, ..*target }).await?;
+            self.ask(AccessAttributes { verb: &verb, ..*target }).await?;
         }
         let group = if self.mode.is_constrained() { AUTHENTICATION } else { "" };
         let verb = self.mode.verb();
-        let base = Attributes { verb, is_resource: true, group, version: "v1", ..Attributes::default() };
+        let base = AccessAttributes { verb, is_resource: true, group, version: "v1", ..AccessAttributes::default() };
         self.ask(self.mode.user_part(wanted, base)).await?;
         if let Some(uid) = wanted.uid_part(base) {
             self.ask(uid).await?;
@@ -209,18 +214,18 @@ impl Attempt<'_> {
         self.check_extra(wanted, base).await
     }
 
-    async fn check_groups(&self, wanted: &Wanted, base: Attributes<'_>) -> Result<(), Status> {
-        let all = Attributes { resource: "groups", ..base };
+    async fn check_groups(&self, wanted: &Wanted, base: AccessAttributes<'_>) -> Result<(), Status> {
+        let all = AccessAttributes { resource: "groups", ..base };
         if self.mode.is_constrained() {
             if wanted.groups.iter().any(|group| group.is_empty()) {
                 return Err(self.refuse(&all, "impersonating the empty string group is not allowed"));
             }
             if wanted.groups.iter().any(|group| group == User::MASTERS) {
-                let masters = Attributes { name: User::MASTERS, ..all };
+                let masters = AccessAttributes { name: User::MASTERS, ..all };
                 return Err(self.refuse(&masters, "impersonating the system:masters group is not allowed"));
             }
             if wanted.groups.len() >= limits::IMPERSONATED_TOGETHER
-                && self.ask(Attributes { name: "*", ..all }).await.is_ok()
+                && self.ask(AccessAttributes { name: "*", ..all }).await.is_ok()
             {
                 return Ok(());
             }
@@ -231,15 +236,15 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn check_extra(&self, wanted: &Wanted, base: Attributes<'_>) -> Result<(), Status> {
+    async fn check_extra(&self, wanted: &Wanted, base: AccessAttributes<'_>) -> Result<(), Status> {
         if self.mode.is_constrained() && !wanted.extra.is_empty() {
-            let all = Attributes { resource: "userextras", ..base };
+            let all = AccessAttributes { resource: "userextras", ..base };
             if let Some(why) = wanted.extra.iter().find_map(|(key, values)| wrong_extra(key, values)) {
                 return Err(self.refuse(&all, &why));
             }
             let values = wanted.extra_parts(base).count();
             if values >= limits::IMPERSONATED_TOGETHER
-                && self.ask(Attributes { subresource: "*", name: "*", ..all }).await.is_ok()
+                && self.ask(AccessAttributes { subresource: "*", name: "*", ..all }).await.is_ok()
             {
                 return Ok(());
             }
@@ -250,7 +255,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn ask(&self, asked: Attributes<'_>) -> Result<(), Status> {
+    async fn ask(&self, asked: AccessAttributes<'_>) -> Result<(), Status> {
         let begun = clock::instant();
         let found = self.authorizer.decide(&self.user, &asked).await;
         let attempt = ImpersonationAttempt { mode: self.mode.as_str(), decision: decision(found.allowed()) };
@@ -263,7 +268,7 @@ impl Attempt<'_> {
         Err(self.refuse(&asked, &why.join(": ")))
     }
 
-    fn refuse(&self, asked: &Attributes<'_>, why: &str) -> Status {
+    fn refuse(&self, asked: &AccessAttributes<'_>, why: &str) -> Status {
         refusal(&self.user, asked, why)
     }
 }

@@ -32,8 +32,15 @@ fn user(name: &str, group: &str) -> User {
     User { name: name.into(), groups: vec![group.into()], ..User::default() }
 }
 
-fn ask(verb: &'static str) -> Attributes<'static> {
-    Attributes { verb, is_resource: true, group: "g", resource: "foos", namespace: "n", ..Attributes::default() }
+fn ask(verb: &'static str) -> AccessAttributes<'static> {
+    AccessAttributes {
+        verb,
+        is_resource: true,
+        group: "g",
+        resource: "foos",
+        namespace: "n",
+        ..AccessAttributes::default()
+    }
 }
 
 #[test]
@@ -46,7 +53,7 @@ fn bindings_come_and_go() {
     let reason = rbac.decide(&user("ann", ""), &ask("get")).reason();
     assert_eq!(reason, "RBAC: allowed by RoleBinding \"b/n\" of Role \"r\" to User \"ann\"");
     assert!(!rbac.decide(&user("ann", ""), &ask("put")).allowed());
-    assert!(!rbac.decide(&user("ann", ""), &Attributes { namespace: "m", ..ask("get") }).allowed());
+    assert!(!rbac.decide(&user("ann", ""), &AccessAttributes { namespace: "m", ..ask("get") }).allowed());
     let second = binding("b", "Role", "r", bob);
     observe(&rbac, "rolebindings", "n", EventKind::Modified, &second, Some(&first));
     assert!(!rbac.decide(&user("ann", ""), &ask("get")).allowed());

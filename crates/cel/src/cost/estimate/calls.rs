@@ -2,10 +2,10 @@
 
 use super::{Argument, Coster, Entries, ONE, Range};
 use crate::ast::{Expr, Kind, Literal};
-use crate::decl::Step;
+use crate::decl::DeclStep;
 use crate::decl::types::Type;
 use crate::library::Overload;
-use crate::library::costs::{Estimate, LIST_COST, Operand, REGEX_FACTOR, STRING_FACTOR, Size};
+use crate::library::costs::{CostFormula, LIST_COST, Operand, REGEX_FACTOR, STRING_FACTOR, Size};
 
 /// The bytes of an IP address.
 const ADDRESS: Range = Range { min: 4, max: 16 };
@@ -17,7 +17,7 @@ const REQUIREMENT_COST: f64 = 50.0;
 const SELECTOR_COST: Range = Range::fixed(10);
 
 /// One call: what it is called on and with.
-pub(super) struct Call<'a, 'c, 'd> {
+pub(super) struct EstimatedCall<'a, 'c, 'd> {
     pub expr: &'c Expr,
     pub receiver: Option<&'a Argument<'c, 'd>>,
     pub args: &'a [Argument<'c, 'd>],
@@ -25,7 +25,7 @@ pub(super) struct Call<'a, 'c, 'd> {
     pub costs: &'a [Range],
 }
 
-impl<'a, 'c, 'd> Call<'a, 'c, 'd> {
+impl<'a, 'c, 'd> EstimatedCall<'a, 'c, 'd> {
     fn argument(&self, operand: Operand) -> Option<&'a Argument<'c, 'd>> {
         match operand {
             Operand::Receiver => self.receiver,
@@ -51,13 +51,13 @@ impl<'a, 'c, 'd> Call<'a, 'c, 'd> {
 
 impl<'c, 'd> Coster<'c, 'd> {
     /// The cost of a call of one of its overloads, arguments included, and the size of the result if it is known.
-    pub(super) fn overload(&mut self, call: &Call<'_, 'c, 'd>, overload: &Overload) -> (Range, Option<Range>) {
+    pub(super) fn overload(&mut self, call: &EstimatedCall<'_, 'c, 'd>, overload: &Overload) -> (Range, Option<Range>) {
         let costs = overload.costs;
         let spent = call.costs.iter().fold(Range::default(), |sum, cost| sum.plus(*cost));
         let size = self.result_size(call, costs.size);
         let cost = match (costs.estimate, call.costs) {
-            (Estimate::ShortCircuit, [first, ..]) => Range { min: first.min, max: spent.max },
-            (Estimate::Branches, [condition, yes, no]) => condition.plus(yes.union(*no)),
+            (CostFormula::ShortCircuit, [first, ..]) => Range { min: first.min, max: spent.max },
+            (CostFormula::Branches, [condition, yes, no]) => condition.plus(yes.union(*no)),
             (estimate, _) => self.estimate(call, estimate, size.unwrap_or(Range::UNKNOWN)).plus(spent),
         };
         if let Size::Either | Size::Sum = costs.size {
@@ -67,7 +67,7 @@ impl<'c, 'd> Coster<'c, 'd> {
     }
 
     /// The entries of the result of a conditional or a concatenation come from either of the last two operands.
-    fn unite_entries(&mut self, call: &Call<'_, 'c, 'd>) {
+    fn unite_entries(&mut self, call: &EstimatedCall<'_, 'c, 'd>) {
         let [.., left, right] = call.args else { return };
         if let (Some(a), Some(b)) = (self.entries(left.expr), self.entries(right.expr)) {
             let united = Entries { list: a.list, key: a.key.union(b.key), value: a.value.union(b.value) };
@@ -75,38 +75,38 @@ impl<'c, 'd> Coster<'c, 'd> {
         }
     }
 
-    fn estimate(&self, call: &Call<'_, 'c, 'd>, estimate: Estimate, result: Range) -> Range {
+    fn estimate(&self, call: &EstimatedCall<'_, 'c, 'd>, estimate: CostFormula, result: Range) -> Range {
         let size = |operand| if let Operand::Result = operand { result } else { call.size(operand) };
         match estimate {
-            Estimate::ShortCircuit | Estimate::Branches => Range::default(),
-            Estimate::Fixed(cost) => Range::fixed(cost),
-            Estimate::Scaled(operand, factor) => size(operand).by(factor),
-            Estimate::ScaledTwice(operand, first, second) => size(operand).by(first).by(second),
-            Estimate::Product(a, b, factor) => size(a).times(size(b)).by(factor).plus(ONE),
-            Estimate::NewList(factor) => result.by(factor).plus(Range::fixed(LIST_COST)),
-            Estimate::Flattening => {
+            CostFormula::ShortCircuit | CostFormula::Branches => Range::default(),
+            CostFormula::Fixed(cost) => Range::fixed(cost),
+            CostFormula::Scaled(operand, factor) => size(operand).by(factor),
+            CostFormula::ScaledTwice(operand, first, second) => size(operand).by(first).by(second),
+            CostFormula::Product(a, b, factor) => size(a).times(size(b)).by(factor).plus(ONE),
+            CostFormula::NewList(factor) => result.by(factor).plus(Range::fixed(LIST_COST)),
+            CostFormula::Flattening => {
                 let depth = match call.args {
                     [] => 1,
                     _ => call.literal(Operand::First).map_or(u64::MAX, not_negative),
                 };
                 result.by(depth as f64).plus(Range::fixed(LIST_COST))
             }
-            Estimate::Matching => {
+            CostFormula::Matching => {
                 let steps = size(Operand::Receiver).plus(ONE).by(STRING_FACTOR);
                 steps.times(size(Operand::First).by(REGEX_FACTOR))
             }
-            Estimate::Containment => {
+            CostFormula::Containment => {
                 size(Operand::Receiver).by(STRING_FACTOR).times(size(Operand::First).by(STRING_FACTOR))
             }
-            Estimate::Comparison => comparison(call),
-            Estimate::Equality => equality(call),
-            Estimate::Traversal => call.receiver.map_or(ONE, |list| self.traversal(list)),
-            Estimate::Selector => {
+            CostFormula::Comparison => comparison(call),
+            CostFormula::Equality => equality(call),
+            CostFormula::Traversal => call.receiver.map_or(ONE, |list| self.traversal(list)),
+            CostFormula::Selector => {
                 let text = size(Operand::First);
                 let requirements = text.by(REQUIREMENTS_PER_CHARACTER).by(REQUIREMENT_COST);
                 SELECTOR_COST.plus(text.by(STRING_FACTOR)).plus(requirements)
             }
-            Estimate::Addresses { prefixes, text } => {
+            CostFormula::Addresses { prefixes, text } => {
                 let contained = ADDRESS.plus(ADDRESS).by(STRING_FACTOR);
                 let masked = if prefixes { ADDRESS.by(STRING_FACTOR).plus(ONE) } else { Range::default() };
                 let parsed = if text { size(Operand::First).by(STRING_FACTOR) } else { Range::default() };
@@ -115,7 +115,7 @@ impl<'c, 'd> Coster<'c, 'd> {
         }
     }
 
-    fn result_size(&self, call: &Call<'_, 'c, 'd>, size: Size) -> Option<Range> {
+    fn result_size(&self, call: &EstimatedCall<'_, 'c, 'd>, size: Size) -> Option<Range> {
         let (receiver, first) = (call.size(Operand::Receiver), call.size(Operand::First));
         Some(match size {
             Size::Unknown => return None,
@@ -150,7 +150,7 @@ impl<'c, 'd> Coster<'c, 'd> {
             Type::Opaque(_, params) => params.first()?,
             _ => return None,
         };
-        let declared = list.place.is_some().then(|| self.declared(self.step(list.place, Step::Items))).flatten();
+        let declared = list.place.is_some().then(|| self.declared(self.step(list.place, DeclStep::Items))).flatten();
         Some((declared.unwrap_or(Range::UNKNOWN), item))
     }
 
@@ -165,7 +165,7 @@ impl<'c, 'd> Coster<'c, 'd> {
     }
 
     /// All items, and the separator between each two.
-    fn joined(&self, call: &Call<'_, 'c, 'd>) -> Range {
+    fn joined(&self, call: &EstimatedCall<'_, 'c, 'd>) -> Range {
         let count = call.size(Operand::Receiver);
         let gaps = Range { min: count.min.saturating_sub(1), max: count.max.saturating_sub(1) };
         let item = call.receiver.and_then(|list| self.element(list)).map_or(Range::default(), |(size, _)| size);
@@ -183,13 +183,13 @@ fn not_negative(i: i64) -> u64 {
 }
 
 /// A comparison ends with the shorter side.
-fn comparison(call: &Call<'_, '_, '_>) -> Range {
+fn comparison(call: &EstimatedCall<'_, '_, '_>) -> Range {
     let max = call.size(Operand::First).max.min(call.size(Operand::Second).max);
     Range { min: max.min(1), max }.by(STRING_FACTOR)
 }
 
 /// Two values of the same Kubernetes type are compared by its own rule.
-fn equality(call: &Call<'_, '_, '_>) -> Range {
+fn equality(call: &EstimatedCall<'_, '_, '_>) -> Range {
     let [left, right] = call.args else { return ONE };
     match left.t {
         t if t != right.t => comparison(call),
@@ -202,7 +202,7 @@ fn equality(call: &Call<'_, '_, '_>) -> Range {
 }
 
 /// The sizes of the last two operands as one.
-fn last_two(call: &Call<'_, '_, '_>, unite: fn(Range, Range) -> Range) -> Range {
+fn last_two(call: &EstimatedCall<'_, '_, '_>, unite: fn(Range, Range) -> Range) -> Range {
     match call.args {
         [.., left, right] => unite(known(left), known(right)),
         _ => Range::UNKNOWN,

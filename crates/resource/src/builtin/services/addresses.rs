@@ -3,8 +3,8 @@
 //! Clients leave out what was allocated for them, and set `clusterIP` without `clusterIPs`. [`complete`] derives what
 //! they mean, from the Service and the one that it replaces.
 
-use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
 
 use super::super::checks::{list, text};
 use super::ip::{self, Family};
@@ -26,14 +26,19 @@ impl Families {
 
 /// Completes the addresses, families and node ports of the `spec` of a Service from the one that it replaces, if any.
 /// Errors reject the Service before it is validated as a whole.
-pub fn complete(spec: &mut Value, old: Option<&Value>, families: Families) -> Result<(), Vec<FieldError>> {
+pub fn complete(
+    spec: &mut Value,
+    old: Option<&Value>,
+    families: Families,
+    release: Release,
+) -> Result<(), Vec<FieldError>> {
     if let Some(old) = old {
         keep_allocated(spec, old);
     }
     match_lists(spec, old);
     match is_external_name(spec) {
         true => Ok(()),
-        false => complete_families(spec, old, families),
+        false => complete_families(spec, old, families, release),
     }
 }
 
@@ -120,7 +125,12 @@ pub fn is_settled(spec: &Value, old: &Value) -> bool {
         && same(spec, old, "ipFamilies")
 }
 
-fn complete_families(spec: &mut Value, old: Option<&Value>, families: Families) -> Result<(), Vec<FieldError>> {
+fn complete_families(
+    spec: &mut Value,
+    old: Option<&Value>,
+    families: Families,
+    release: Release,
+) -> Result<(), Vec<FieldError>> {
     if old.is_some_and(|old| is_settled(spec, old)) {
         return Ok(());
     }
@@ -131,7 +141,7 @@ fn complete_families(spec: &mut Value, old: Option<&Value>, families: Families) 
         let policy = if without_selector { "RequireDualStack" } else { "SingleStack" };
         spec.set_at(&["ipFamilyPolicy"], before.unwrap_or_else(|| Value::from(policy)));
     }
-    let errors = validate::linked_errors(spec, old);
+    let errors = validate::linked_errors(spec, old, release);
     if !errors.is_empty() {
         return Err(errors);
     }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, value::quote};
+use machinery::{Release, Value, value::quote};
 
 /// An IP family, as `spec.ipFamilies` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,18 +88,52 @@ fn high_bits(count: u8, width: u8) -> u128 {
     all ^ low
 }
 
+/// Whether addresses with leading zeros, IPv4-mapped ones and CIDRs with bits beyond their prefix are errors.
+pub fn is_strict(release: Release) -> bool {
+    release >= Release::V1_36
+}
+
 /// The error of a text that is not an IP address, unless the stored object has it too.
-pub fn error(path: &FieldPath, value: &Value, before: &[Value]) -> Option<FieldError> {
-    let valid = before.contains(value) || parse(value.as_str().unwrap_or_default()).is_some();
-    let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-    (!valid).then(|| FieldError::invalid(path, value, why))
+pub fn error(path: &FieldPath, value: &Value, before: &[Value], release: Release) -> Option<FieldError> {
+    if before.contains(value) {
+        return None;
+    }
+    let text = value.as_str().unwrap_or_default();
+    let why = match text.parse::<IpAddr>() {
+        _ if parse(text).is_none() => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        _ if !is_strict(release) => return None,
+        Err(_) => "must not have leading 0s",
+        Ok(address) if address.to_canonical() != address => "must not be an IPv4-mapped IPv6 address",
+        Ok(_) => return None,
+    };
+    Some(FieldError::invalid(path, value, why))
 }
 
 /// The error of a text that is not a CIDR, unless the stored object has it too.
-pub fn cidr_error(path: &FieldPath, text: &str, before: &[&str]) -> Option<FieldError> {
-    let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-    let valid = before.contains(&text) || Cidr::parse(text).is_some();
-    (!valid).then(|| FieldError::invalid(path, &Value::from(text), why))
+pub fn cidr_error(path: &FieldPath, text: &str, before: &[&str], release: Release) -> Option<FieldError> {
+    if before.contains(&text) {
+        return None;
+    }
+    let why = match (Cidr::parse(text), strict_address(text)) {
+        (None, _) => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        _ if !is_strict(release) => return None,
+        (_, None) => "must not have leading 0s in IP or prefix length",
+        (_, Some(address)) if address.to_canonical() != address => "must not have an IPv4-mapped IPv6 address",
+        (Some(cidr), _) if cidr.network().address != cidr.address => "must not have bits set beyond the prefix length",
+        _ => return None,
+    };
+    Some(FieldError::invalid(path, &Value::from(text), why))
+}
+
+/// The address of a CIDR whose numbers have no leading zeros.
+fn strict_address(text: &str) -> Option<IpAddr> {
+    let (written, bits) = text.split_once('/').unwrap_or_default();
+    written.parse::<IpAddr>().ok().filter(|_| bits.len() < 2 || !bits.starts_with('0'))
+}
+
+/// What warnings say of forms that are errors, or will be.
+fn verdict(release: Release) -> &'static str {
+    if is_strict(release) { "is invalid" } else { "will be considered invalid in a future Kubernetes release" }
 }
 
 /// The errors of an address as an endpoint.
@@ -126,12 +160,13 @@ pub fn endpoint_errors(path: &FieldPath, value: &Value, errors: &mut Vec<FieldEr
 }
 
 /// The warning about an address in a non-canonical form.
-pub fn warning(path: &FieldPath, text: &str) -> Option<String> {
+pub fn warning(path: &FieldPath, text: &str, release: Release) -> Option<String> {
     let (address, given, path) = (parse(text)?, quote(text), path.as_str());
     let strict = text.parse::<IpAddr>().ok().filter(|strict| strict.to_canonical() == *strict);
     match strict {
         None => Some(format!(
-            "{path}: non-standard IP address {given} will be considered invalid in a future Kubernetes release: use {}",
+            "{path}: non-standard IP address {given} {}: use {}",
+            verdict(release),
             quote(&address.to_string())
         )),
         Some(IpAddr::V6(v6)) if v6.to_string() != text => Some(format!(
@@ -143,7 +178,7 @@ pub fn warning(path: &FieldPath, text: &str) -> Option<String> {
 }
 
 /// The warnings about a CIDR in a non-canonical form.
-pub fn cidr_warnings(path: &FieldPath, text: &str) -> Vec<String> {
+pub fn cidr_warnings(path: &FieldPath, text: &str, release: Release) -> Vec<String> {
     let Some(cidr) = Cidr::parse(text) else { return vec![] };
     let (given, path, network) = (quote(text), path.as_str(), cidr.network());
     let mut warnings = vec![];
@@ -153,11 +188,10 @@ pub fn cidr_warnings(path: &FieldPath, text: &str) -> Vec<String> {
         warnings
             .push(format!("{path}: CIDR value {given} is ambiguous in this context (should be {network} or {one}?)"));
     }
-    let (written, bits) = text.split_once('/').unwrap_or_default();
-    let strict = written.parse::<IpAddr>().ok().filter(|_| bits.len() < 2 || !bits.starts_with('0'));
-    match strict {
+    match strict_address(text) {
         None => warnings.push(format!(
-            "{path}: non-standard CIDR value {given} will be considered invalid in a future Kubernetes release: use {}",
+            "{path}: non-standard CIDR value {given} {}: use {}",
+            verdict(release),
             quote(&network.to_string())
         )),
         Some(IpAddr::V6(_)) if warnings.is_empty() && cidr.to_string() != text => warnings.push(format!(

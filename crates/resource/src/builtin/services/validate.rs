@@ -22,7 +22,7 @@ const PORT_NUMBER: &str = "must be between 1 and 65535, inclusive";
 const ONCE_SET: &str = "may not change once set";
 
 /// Validates a new Service, or an update of `old`.
-pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = new.get("spec").unwrap_or(&empty);
     let old_spec = old.map(|old| old.get("spec").unwrap_or(&empty));
@@ -40,10 +40,10 @@ pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     ports_errors(spec, &path, &mut errors);
     selector_errors(spec, &path, &mut errors);
     affinity_errors(spec, &path, &mut errors);
-    errors.extend(linked_errors(spec, old_spec));
+    errors.extend(linked_errors(spec, old_spec, release));
     let before = old_spec.map(|old| list(old, "externalIPs")).unwrap_or_default();
     for (path, address) in items(spec, "externalIPs", &path) {
-        match ip::error(&path, address, before) {
+        match ip::error(&path, address, before, release) {
             Some(error) => errors.push(error),
             None => ip::endpoint_errors(&path, address, &mut errors),
         }
@@ -51,7 +51,7 @@ pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     known(spec, "type", &path, &TYPES, &mut errors);
     node_port_errors(spec, &path, &mut errors);
     same_ports(spec, &path, &mut errors);
-    source_range_errors(new, old, &mut errors);
+    source_range_errors(new, old, &mut errors, release);
     load_balancer_errors(spec, &path, &mut errors);
     traffic_errors(spec, &path, &mut errors);
     errors
@@ -199,7 +199,7 @@ fn affinity_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
 }
 
 /// Validates addresses, families and their policy against each other.
-pub fn linked_errors(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn linked_errors(spec: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let (path, mut errors) = (FieldPath::new("spec"), vec![]);
     if is_external_name(spec) {
         return errors;
@@ -226,16 +226,16 @@ pub fn linked_errors(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
         }
     }
     one_of(spec, "ipFamilyPolicy", &path, &FAMILY_POLICIES, &mut errors);
-    address_errors(spec, old, &addresses, &mut errors);
+    address_errors(spec, old, &addresses, &mut errors, release);
     errors
 }
 
-fn address_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn address_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>, release: Release) {
     let (all, whole, before) = (list(spec, "clusterIPs"), value(spec, "clusterIPs"), errors.len());
     let known = old.map(|old| list(old, "clusterIPs")).unwrap_or_default();
     for (i, address) in all.iter().enumerate() {
         if i > 0 || address.as_str() != Some(HEADLESS) {
-            errors.extend(ip::error(&path.index(i), address, known));
+            errors.extend(ip::error(&path.index(i), address, known, release));
         } else if all.len() > 1 {
             errors.push(FieldError::invalid(path, &whole, "'None' must be the first and only value"));
         }
@@ -351,7 +351,7 @@ fn same_ports(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn source_range_errors(service: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+fn source_range_errors(service: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>, release: Release) {
     let ranges = |service: &Value| service.at(&["spec", "loadBalancerSourceRanges"]).cloned().unwrap_or_default();
     let annotation = |service: &Value| service.at(&["metadata", "annotations", SOURCE_RANGES]).cloned();
     let balanced = service.str_at(&["spec", "type"]) == "LoadBalancer";
@@ -365,7 +365,7 @@ fn source_range_errors(service: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         let before: Vec<&str> =
             before.as_array().unwrap_or_default().iter().filter_map(Value::as_str).map(str::trim).collect();
         for (i, range) in given.iter().enumerate() {
-            errors.extend(ip::cidr_error(&path.index(i), range.as_str().unwrap_or_default().trim(), &before));
+            errors.extend(ip::cidr_error(&path.index(i), range.as_str().unwrap_or_default().trim(), &before, release));
         }
         return;
     }
@@ -379,7 +379,7 @@ fn source_range_errors(service: &Value, old: Option<&Value>, errors: &mut Vec<Fi
     }
     let ranges = text.as_str().unwrap_or_default().trim();
     for range in ranges.split(',').filter(|_| !ranges.is_empty()) {
-        errors.extend(ip::cidr_error(&path, range.trim(), &[]));
+        errors.extend(ip::cidr_error(&path, range.trim(), &[], release));
     }
 }
 
@@ -436,7 +436,7 @@ fn traffic_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
 }
 
 /// Validates a write to the status.
-pub fn validate_status(new: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let (path, mut errors) = (FieldPath::new("status").child("loadBalancer"), vec![]);
     let ingress = |service: &Value| service.at(&["status", "loadBalancer"]).cloned().unwrap_or_default();
     let (new_status, old_status) = (ingress(new), ingress(old));
@@ -446,14 +446,14 @@ pub fn validate_status(new: &Value, old: &Value, _release: Release) -> Vec<Field
     }
     let known: Vec<Value> = list(&old_status, "ingress").iter().filter_map(|point| point.get("ip").cloned()).collect();
     for (path, point) in items(&new_status, "ingress", &path) {
-        ingress_errors(point, &path, &known, &mut errors);
+        ingress_errors(point, &path, &known, &mut errors, release);
     }
     errors
 }
 
-fn ingress_errors(point: &Value, path: &FieldPath, known: &[Value], errors: &mut Vec<FieldError>) {
+fn ingress_errors(point: &Value, path: &FieldPath, known: &[Value], errors: &mut Vec<FieldError>, release: Release) {
     let address = point.get("ip");
-    errors.extend(address.and_then(|address| ip::error(&path.child("ip"), address, known)));
+    errors.extend(address.and_then(|address| ip::error(&path.child("ip"), address, known, release)));
     let mode = path.child("ipMode");
     match (point.get("ipMode"), address) {
         (None, Some(_)) => errors.push(FieldError::required(&mode, "must be specified when `ip` is set")),
@@ -472,7 +472,7 @@ fn ingress_errors(point: &Value, path: &FieldPath, known: &[Value], errors: &mut
 }
 
 /// Warns of accepted but discouraged values.
-pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+pub fn warnings(new: &Value, _old: Option<&Value>, release: Release) -> Vec<String> {
     let (path, empty, mut out) = (FieldPath::new("spec"), Value::object(), vec![]);
     let spec = new.get("spec").unwrap_or(&empty);
     if new.at(&["metadata", "annotations", TOPOLOGY_HINTS]).is_some() {
@@ -482,12 +482,13 @@ pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<Str
         let listed = items(spec, name, &path).filter_map(|(path, item)| Some((path, item.as_str()?)));
         listed
             .filter(|(_, text)| *text != HEADLESS)
-            .filter_map(|(path, text)| ip::warning(&path, text))
+            .filter_map(|(path, text)| ip::warning(&path, text, release))
             .collect::<Vec<_>>()
     };
     out.extend(addresses("clusterIPs"));
     let balancer = text(spec, "loadBalancerIP");
-    if text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == HEADLESS {
+    let headless = text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == HEADLESS;
+    if headless {
         let ignored = [
             ("loadBalancerIP", !balancer.is_empty()),
             ("externalIPs", !list(spec, "externalIPs").is_empty()),
@@ -497,9 +498,13 @@ pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<Str
         out.extend(ignored.map(|(name, _)| format!("spec.{name} is ignored for headless services")));
     }
     out.extend(addresses("externalIPs"));
-    out.extend(ip::warning(&path.child("loadBalancerIP"), balancer));
+    let used = !list(spec, "externalIPs").is_empty() && !headless && !is_external_name(spec);
+    if used && release >= Release::V1_36 {
+        out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
+    }
+    out.extend(ip::warning(&path.child("loadBalancerIP"), balancer, release));
     for (path, range) in items(spec, "loadBalancerSourceRanges", &path) {
-        out.extend(ip::cidr_warnings(&path, range.as_str().unwrap_or_default()));
+        out.extend(ip::cidr_warnings(&path, range.as_str().unwrap_or_default(), release));
     }
     match is_external_name(spec) {
         true if !list(spec, "externalIPs").is_empty() => {

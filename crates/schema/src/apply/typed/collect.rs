@@ -1,6 +1,6 @@
 //! The paths that an applied configuration owns.
 
-use super::super::fieldpath::{FieldSet, Node, PathElement};
+use super::super::fieldpath::{FieldSet, PathElement, SetNode};
 use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::item_element;
 use machinery::{Map, Value};
@@ -11,24 +11,24 @@ pub(crate) fn collect(types: &TypeSchema, value: &Value) -> FieldSet {
     node(types, types.root(), value).children
 }
 
-fn leaf() -> Node {
-    Node { member: true, children: FieldSet::new() }
+fn leaf() -> SetNode {
+    SetNode { member: true, children: FieldSet::new() }
 }
 
-fn node(types: &TypeSchema, id: TypeId, value: &Value) -> Node {
+fn node(types: &TypeSchema, id: TypeId, value: &Value) -> SetNode {
     match types.atom(id).part_of(value) {
         Some(Part::Scalar(_)) => leaf(),
         Some(Part::List(list)) if list.is_atomic() => leaf(),
         Some(Part::Map(map)) if map.atomic => leaf(),
         Some(Part::List(list)) => {
             let children = value.as_array().map(|items| items_of(types, list, items));
-            Node { member: false, children: children.unwrap_or_default() }
+            SetNode { member: false, children: children.unwrap_or_default() }
         }
         Some(Part::Map(map)) => {
             let children = value.as_object().map(|members| members_of(types, map, members));
-            Node { member: false, children: children.unwrap_or_default() }
+            SetNode { member: false, children: children.unwrap_or_default() }
         }
-        None => Node::default(),
+        None => SetNode::default(),
     }
 }
 
@@ -38,7 +38,7 @@ fn members_of(types: &TypeSchema, map: &MapType, members: &Map) -> FieldSet {
         let mut below = map.child(name).map(|child| node(types, child, value)).unwrap_or_default();
         let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
         below.member |= empty || map.field(name).is_none();
-        set.insert(PathElement::Field(name.clone()), below);
+        set.insert(PathElement::TypeField(name.clone()), below);
     }
     set
 }
@@ -68,16 +68,16 @@ fn declared(types: &TypeSchema, id: Option<TypeId>, set: &FieldSet) -> FieldSet 
     let map = atom.and_then(|a| a.map.as_ref());
     let nodes = set.iter().map(|(element, node)| {
         let field = match (element, map) {
-            (PathElement::Field(name), Some(map)) => map.field(name),
+            (PathElement::TypeField(name), Some(map)) => map.field(name),
             _ => None,
         };
         let child = match (element, map, atom.and_then(|a| a.list.as_ref())) {
-            (PathElement::Field(name), Some(map), _) => map.child(name),
+            (PathElement::TypeField(name), Some(map), _) => map.child(name),
             (PathElement::Key(_), _, Some(list)) => Some(list.element),
             _ => None,
         };
         let member = node.member || (field.is_some() && !node.children.is_empty());
-        (element.clone(), Node { member, children: declared(types, child, &node.children) })
+        (element.clone(), SetNode { member, children: declared(types, child, &node.children) })
     });
     nodes.collect()
 }

@@ -1,6 +1,6 @@
 //! What changed between two values: added, modified and removed paths, found in one walk over both.
 
-use super::super::fieldpath::{FieldSet, Node, PathElement, equal_values};
+use super::super::fieldpath::{FieldSet, PathElement, SetNode, equal_values};
 use super::super::types::{ListType, MapType, Part, Parts, TypeId, TypeSchema};
 use super::item_element;
 use machinery::{Map, Text, Value};
@@ -34,15 +34,15 @@ impl Changes {
 /// Compares two values of the same type. Both are expected to fit it.
 pub(crate) fn compare(types: &TypeSchema, old: &Value, new: &Value) -> Changes {
     let mut delta = Delta::default();
-    Walk { types }.node(types.root(), Some(old), Some(new), &mut delta);
+    ComparisonWalk { types }.node(types.root(), Some(old), Some(new), &mut delta);
     Changes { added: delta.added.children, modified: delta.modified.children, removed: delta.removed.children }
 }
 
 #[derive(Default)]
 struct Delta {
-    added: Node,
-    modified: Node,
-    removed: Node,
+    added: SetNode,
+    modified: SetNode,
+    removed: SetNode,
 }
 
 impl Delta {
@@ -71,7 +71,7 @@ impl Delta {
     }
 }
 
-struct Walk<'a> {
+struct ComparisonWalk<'a> {
     types: &'a TypeSchema,
 }
 
@@ -83,7 +83,7 @@ fn as_list(value: Option<&Value>) -> Option<&[Value]> {
     value.and_then(Value::as_array)
 }
 
-impl Walk<'_> {
+impl ComparisonWalk<'_> {
     fn node(&self, id: TypeId, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) {
         let atom = self.types.atom(id);
         let (old_parts, new_parts) = (atom.parts(old), atom.parts(new));
@@ -141,7 +141,7 @@ impl Walk<'_> {
         }
         let mut below = Delta::default();
         self.node(child, old, new, &mut below);
-        delta.take(below, || PathElement::Field(name.clone()));
+        delta.take(below, || PathElement::TypeField(name.clone()));
     }
 
     fn map(&self, map: &MapType, old: Option<&Map>, new: Option<&Map>, delta: &mut Delta) {

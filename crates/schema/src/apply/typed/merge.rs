@@ -2,7 +2,7 @@
 
 use super::super::fieldpath::PathElement;
 use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
-use super::{TypeError, item_element};
+use super::{Mismatch, item_element};
 use machinery::{Map, Text, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,21 +10,21 @@ use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 /// `live` with `applied` merged in: scalars and atomic values are replaced, the rest is merged member by member.
-pub(crate) fn merge(types: &TypeSchema, live: &Value, applied: &Value) -> Result<Value, Vec<TypeError>> {
-    let mut walk = Walk { types, errors: vec![] };
+pub(crate) fn merge(types: &TypeSchema, live: &Value, applied: &Value) -> Result<Value, Vec<Mismatch>> {
+    let mut walk = MergeWalk { types, errors: vec![] };
     let merged = walk.node(types.root(), Some(live), Some(applied));
     if walk.errors.is_empty() { Ok(merged.unwrap_or_default()) } else { Err(walk.errors) }
 }
 
-struct Walk<'a> {
+struct MergeWalk<'a> {
     types: &'a TypeSchema,
-    errors: Vec<TypeError>,
+    errors: Vec<Mismatch>,
 }
 
 /// Partner of an applied item whose key more than one live item has: merging with null leaves the applied item as it is.
 const AMBIGUOUS: &Value = &Value::Null;
 
-impl Walk<'_> {
+impl MergeWalk<'_> {
     /// `None` if nothing is left of the node.
     fn node(&mut self, id: TypeId, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
         let types = self.types;
@@ -87,7 +87,7 @@ impl Walk<'_> {
     /// What identifies the item at `index`; the error is kept if it has no identity.
     fn identify(&mut self, list: &ListType, index: usize, item: &Value) -> Option<PathElement> {
         let element = item_element(self.types, list, item);
-        element.map_err(|why| self.errors.push(TypeError::new("", format!("element {index}: {why}")))).ok()
+        element.map_err(|why| self.errors.push(Mismatch::new("", format!("element {index}: {why}")))).ok()
     }
 
     /// Where each key stands in the applied list, in which it may stand only once.
@@ -99,7 +99,7 @@ impl Walk<'_> {
                 Entry::Vacant(free) => drop(free.insert(i)),
                 Entry::Occupied(taken) => {
                     let why = format!("duplicate entries for key {}", taken.key());
-                    self.errors.push(TypeError::new("", why));
+                    self.errors.push(Mismatch::new("", why));
                 }
             }
         }

@@ -17,20 +17,20 @@ pub(crate) use remove::remove;
 pub(crate) use validate::{Duplicates, validate, validate_foreign};
 
 use super::fieldpath::PathElement;
-use super::types::{ListKind, ListType, TypeSchema};
+use super::types::{ListRelation, ListType, TypeSchema};
 use machinery::value::quote;
 use machinery::{Text, Value};
 
 /// One value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TypeError {
+pub(crate) struct Mismatch {
     pub path: String,
     pub message: String,
 }
 
-impl TypeError {
-    fn new(path: &str, message: String) -> TypeError {
-        TypeError { path: path.to_owned(), message }
+impl Mismatch {
+    fn new(path: &str, message: String) -> Mismatch {
+        Mismatch { path: path.to_owned(), message }
     }
 
     fn text(&self) -> String {
@@ -39,7 +39,7 @@ impl TypeError {
 }
 
 /// Several errors as one text.
-pub(crate) fn errors_text(errors: &[TypeError]) -> String {
+pub(crate) fn errors_text(errors: &[Mismatch]) -> String {
     match errors {
         [one] => one.text(),
         many => many.iter().fold("errors:".to_owned(), |text, error| format!("{text}\n  {}", error.text())),
@@ -49,22 +49,22 @@ pub(crate) fn errors_text(errors: &[TypeError]) -> String {
 /// What identifies an item of a set or of a list with keys.
 fn item_element(types: &TypeSchema, list: &ListType, item: &Value) -> Result<PathElement, String> {
     match &list.kind {
-        ListKind::Atomic => Err("invalid indexing of non-associative list".to_owned()),
-        ListKind::Set => match item {
+        ListRelation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+        ListRelation::Set => match item {
             Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
             Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
             Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
             scalar => Ok(PathElement::Value(Box::new(scalar.clone()))),
         },
-        ListKind::Map(keys) => keyed_element(types, list, keys, item),
+        ListRelation::Map(keys) => keyed_element(types, list, keys, item),
     }
 }
 
 /// Why an item has no identity; cheaper than [`item_element`] where only that matters.
 fn item_error(types: &TypeSchema, list: &ListType, item: &Value) -> Option<String> {
     let identified = match (&list.kind, item) {
-        (ListKind::Set, Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => true,
-        (ListKind::Map(keys), Value::Object(map)) => keys.iter().all(|key| map.contains_key(key)),
+        (ListRelation::Set, Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => true,
+        (ListRelation::Map(keys), Value::Object(map)) => keys.iter().all(|key| map.contains_key(key)),
         _ => false,
     };
     if identified { None } else { item_element(types, list, item).err() }

@@ -1,11 +1,11 @@
 //! Ownership of nodes that have become atomic since it was recorded.
 
-use super::super::fieldpath::{FieldSet, Node, PathElement};
+use super::super::fieldpath::{FieldSet, PathElement, SetNode};
 use super::super::types::{ListType, MapType, Part, Scalar, TypeId, TypeSchema, UNTYPED};
 
 /// The set with everything below nodes that are atomic now replaced by the node; `None` if nothing changes.
 pub(crate) fn reconcile(types: &TypeSchema, set: &FieldSet) -> Option<FieldSet> {
-    let whole = Node { member: false, children: set.clone() };
+    let whole = SetNode { member: false, children: set.clone() };
     node(types, types.root(), &whole).map(|node| node.children)
 }
 
@@ -14,11 +14,11 @@ fn is_deduced(types: &TypeSchema, map: &MapType) -> bool {
     map.fields.is_empty() && map.element.is_some_and(untyped)
 }
 
-fn node(types: &TypeSchema, id: TypeId, found: &Node) -> Option<Node> {
+fn node(types: &TypeSchema, id: TypeId, found: &SetNode) -> Option<SetNode> {
     let atom = types.atom(id);
     let whole = atom.parts(None);
     let is_leaf = found.member && found.children.is_empty();
-    let atomic = || Node { member: true, children: FieldSet::new() };
+    let atomic = || SetNode { member: true, children: FieldSet::new() };
     match atom.part(whole)? {
         Part::Scalar(_) => None,
         Part::List(list) if list.is_atomic() => (!is_leaf).then(atomic),
@@ -29,26 +29,26 @@ fn node(types: &TypeSchema, id: TypeId, found: &Node) -> Option<Node> {
     }
 }
 
-fn changed(found: &Node, mut change: impl FnMut(&PathElement, &Node) -> Option<Node>) -> Option<Node> {
-    let changes: Vec<Option<Node>> = found.children.iter().map(|(element, below)| change(element, below)).collect();
+fn changed(found: &SetNode, mut change: impl FnMut(&PathElement, &SetNode) -> Option<SetNode>) -> Option<SetNode> {
+    let changes: Vec<Option<SetNode>> = found.children.iter().map(|(element, below)| change(element, below)).collect();
     if changes.iter().all(Option::is_none) {
         return None;
     }
     let pairs = found.children.iter().zip(changes);
     let children = pairs.map(|((element, below), change)| (element.clone(), change.unwrap_or_else(|| below.clone())));
-    Some(Node { member: found.member, children: children.collect() })
+    Some(SetNode { member: found.member, children: children.collect() })
 }
 
-fn members_of(types: &TypeSchema, map: &MapType, found: &Node) -> Option<Node> {
+fn members_of(types: &TypeSchema, map: &MapType, found: &SetNode) -> Option<SetNode> {
     changed(found, |element, below| {
         let child = match element {
-            PathElement::Field(name) => map.child(name),
+            PathElement::TypeField(name) => map.child(name),
             _ => map.element,
         };
         node(types, child?, below)
     })
 }
 
-fn items_of(types: &TypeSchema, list: &ListType, found: &Node) -> Option<Node> {
+fn items_of(types: &TypeSchema, list: &ListType, found: &SetNode) -> Option<SetNode> {
     changed(found, |_, below| node(types, list.element, below))
 }

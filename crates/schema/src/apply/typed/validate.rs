@@ -1,8 +1,8 @@
 //! Does a value fit its type?
 
 use super::super::fieldpath::PathElement;
-use super::super::types::{Atom, ListKind, ListType, MapType, Part, Scalar, TypeId, TypeSchema};
-use super::{TypeError, item_element, item_error};
+use super::super::types::{Atom, ListRelation, ListType, MapType, Part, Scalar, TypeId, TypeSchema};
+use super::{Mismatch, item_element, item_error};
 use cel::Foreign;
 use machinery::patch::gotext;
 use machinery::{Map, Value};
@@ -17,7 +17,7 @@ pub(crate) enum Duplicates {
 }
 
 /// The first error of each independent part of the value, in the order of the value.
-pub(crate) fn validate(types: &TypeSchema, value: &Value, duplicates: Duplicates) -> Result<(), Vec<TypeError>> {
+pub(crate) fn validate(types: &TypeSchema, value: &Value, duplicates: Duplicates) -> Result<(), Vec<Mismatch>> {
     validate_foreign(types, value, &BTreeMap::new(), duplicates)
 }
 
@@ -27,25 +27,25 @@ pub(crate) fn validate_foreign(
     value: &Value,
     foreign: &BTreeMap<String, Foreign>,
     duplicates: Duplicates,
-) -> Result<(), Vec<TypeError>> {
-    let mut walk = Walk { types, duplicates, foreign, errors: vec![] };
-    walk.node(types.root(), value, &Path::Root);
+) -> Result<(), Vec<Mismatch>> {
+    let mut walk = ValidationWalk { types, duplicates, foreign, errors: vec![] };
+    walk.node(types.root(), value, &TypedPath::Root);
     if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
 }
 
 /// Where the walk stands, as a chain on the stack; made into text only for errors.
-enum Path<'a> {
+enum TypedPath<'a> {
     Root,
-    Field(&'a Path<'a>, &'a str),
-    Item(&'a Path<'a>, &'a ListType, usize, &'a Value),
+    TypeField(&'a TypedPath<'a>, &'a str),
+    Item(&'a TypedPath<'a>, &'a ListType, usize, &'a Value),
 }
 
-impl Path<'_> {
+impl TypedPath<'_> {
     /// The path by indexes.
     fn place(&self) -> String {
         match self {
             Self::Root => String::new(),
-            Self::Field(parent, name) => format!("{}.{name}", parent.place()),
+            Self::TypeField(parent, name) => format!("{}.{name}", parent.place()),
             Self::Item(parent, _, index, _) => format!("{}[{index}]", parent.place()),
         }
     }
@@ -53,7 +53,7 @@ impl Path<'_> {
     fn write(&self, types: &TypeSchema, out: &mut String) {
         match self {
             Self::Root => {}
-            Self::Field(parent, name) => {
+            Self::TypeField(parent, name) => {
                 parent.write(types, out);
                 out.push('.');
                 out.push_str(name);
@@ -67,21 +67,21 @@ impl Path<'_> {
     }
 }
 
-struct Walk<'a> {
+struct ValidationWalk<'a> {
     types: &'a TypeSchema,
     duplicates: Duplicates,
     foreign: &'a BTreeMap<String, Foreign>,
-    errors: Vec<TypeError>,
+    errors: Vec<Mismatch>,
 }
 
-impl Walk<'_> {
-    fn error(&mut self, path: &Path<'_>, message: String) {
+impl ValidationWalk<'_> {
+    fn error(&mut self, path: &TypedPath<'_>, message: String) {
         let mut text = String::new();
         path.write(self.types, &mut text);
-        self.errors.push(TypeError::new(&text, message));
+        self.errors.push(Mismatch::new(&text, message));
     }
 
-    fn node(&mut self, id: TypeId, value: &Value, path: &Path<'_>) {
+    fn node(&mut self, id: TypeId, value: &Value, path: &TypedPath<'_>) {
         let types = self.types;
         if value.is_null()
             && !self.foreign.is_empty()
@@ -106,7 +106,7 @@ impl Walk<'_> {
     }
 
     /// No type takes what is no JSON.
-    fn foreign(&mut self, atom: &Atom, value: &Foreign, path: &Path<'_>) {
+    fn foreign(&mut self, atom: &Atom, value: &Foreign, path: &TypedPath<'_>) {
         let Foreign { plain, source, of } = value;
         let message = match atom.part_of(&Value::Null) {
             Some(Part::Map(_)) => format!("expected map, got &{{{plain}}}"),
@@ -122,7 +122,7 @@ impl Walk<'_> {
         self.error(path, message);
     }
 
-    fn scalar(&mut self, scalar: Scalar, value: &Value, path: &Path<'_>) {
+    fn scalar(&mut self, scalar: Scalar, value: &Value, path: &TypedPath<'_>) {
         let fits = match value {
             Value::Null => true,
             Value::Int(_) | Value::Float(_) => matches!(scalar, Scalar::Numeric | Scalar::Untyped),
@@ -144,12 +144,12 @@ impl Walk<'_> {
         self.error(path, message);
     }
 
-    fn map(&mut self, map: &MapType, members: &Map, path: &Path<'_>) {
+    fn map(&mut self, map: &MapType, members: &Map, path: &TypedPath<'_>) {
         for (name, value) in members.iter() {
             if self.duplicates == Duplicates::Allowed && map.skips(name) {
                 continue;
             }
-            let path = Path::Field(path, name);
+            let path = TypedPath::TypeField(path, name);
             match map.child(name) {
                 Some(child) => self.node(child, value, &path),
                 None => return self.error(&path, "field not declared in schema".to_owned()),
@@ -157,12 +157,12 @@ impl Walk<'_> {
         }
     }
 
-    fn list(&mut self, list: &ListType, items: &[Value], path: &Path<'_>) {
+    fn list(&mut self, list: &ListType, items: &[Value], path: &TypedPath<'_>) {
         let mut seen = BTreeSet::new();
         let types = self.types;
         for (i, item) in items.iter().enumerate() {
             match (&list.kind, self.duplicates) {
-                (ListKind::Atomic, _) => {}
+                (ListRelation::Atomic, _) => {}
                 (_, Duplicates::Allowed) => {
                     if let Some(why) = item_error(types, list, item) {
                         return self.error(path, format!("element {i}: {why}"));
@@ -176,7 +176,7 @@ impl Walk<'_> {
                     Ok(element) => drop(seen.insert(element)),
                 },
             }
-            self.node(list.element, item, &Path::Item(path, list, i, item));
+            self.node(list.element, item, &TypedPath::Item(path, list, i, item));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who depends on whom, by uid, and what is to be looked at: kept from events, so that nothing is polled.
+//! The dependents of each owner, by uid, and the tasks that follow from events, so that nothing is polled.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ pub struct Task {
 }
 
 #[derive(Default)]
-struct State {
+struct GraphState {
     /// The dependents of an owner, and whether its deletion in the foreground waits for them.
     dependents: HashMap<Text, HashMap<Key, (Text, bool)>>,
     /// Owners that were seen to go and still have dependents.
@@ -51,11 +51,11 @@ struct State {
     later: BTreeMap<(Instant, u64), Task>,
     /// Dependents of owners whose kind is not served; a new definition may change that.
     parked: HashSet<Task>,
-    /// Tells apart what is due at the same time.
+    /// Distinguishes tasks that are due at the same time.
     sequence: u64,
 }
 
-impl State {
+impl GraphState {
     fn enqueue(&mut self, task: Task) {
         if self.queued.insert(task.clone()) {
             QUEUE.added(1);
@@ -95,12 +95,12 @@ impl State {
 /// The graph of owners and dependents.
 #[derive(Default)]
 pub struct Graph {
-    state: Mutex<State>,
+    state: Mutex<GraphState>,
     changed: Notify,
 }
 
 impl Graph {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GraphState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,7 +144,7 @@ impl Graph {
             }
             if object.meta.deleting && object.meta.finalizers {
                 state.waiting.insert(uid.clone(), key.clone());
-                // without dependents nobody is in a hurry
+                // nothing waits for an object without dependents
                 let due = state.dependents.contains_key(uid);
                 state.look_at(What::Owner, key, uid, due);
             }
@@ -230,7 +230,7 @@ impl Graph {
     }
 }
 
-impl State {
+impl GraphState {
     fn take(&mut self, most: usize, now: Instant) -> (Vec<Task>, Option<Instant>) {
         while let Some(entry) = self.later.first_entry()
             && entry.key().0 <= now

@@ -77,7 +77,7 @@ async fn attend(context: &Context, graph: &Graph, task: Task) {
     }
 }
 
-/// Tells in an event that a reference names an owner that this object cannot have, since it lies in another namespace.
+/// Reports in an event that a reference names an owner that this object cannot have, since it lies in another namespace.
 async fn report(context: &Context, resource: &Resource, stored: &Stored, reference: usize) -> Result<Verdict, Status> {
     let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
     let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
@@ -133,7 +133,7 @@ enum Fate {
     Gone,
     /// It waits for its dependents.
     Waiting,
-    /// Nobody knows: its kind is not served.
+    /// It is not known: its kind is not served.
     Unknown,
     /// It has a namespace and its dependent has none: that is never resolved.
     Impossible,
@@ -196,7 +196,7 @@ async fn look_at_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
     let dependents = graph.dependents(&stored.meta.uid);
     if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(key, uid, _)| is_waiting(context, key, uid)) {
-            // a circle: whoever waits for this object must not wait any longer
+            // a cycle: objects that wait for this one must not wait any longer
             unblock(context, &resource, &stored).await?;
         }
         return delete(context, &resource, &task.key, &task.uid, "Foreground").await;

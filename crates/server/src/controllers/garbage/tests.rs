@@ -159,12 +159,12 @@ async fn owners_that_are_not_there() {
     assert!(world.stored("@cluster").is_some(), "an object of the cluster cannot have an owner in a namespace");
     let (events, _) = world.resource("", "events").collection.latest();
     let events: Vec<Value> = events.values().map(|event| event.body.to_value(0)).collect();
-    let told: Vec<_> = events.iter().map(|e| (e.str_at(&["reason"]), e.str_at(&["message"]).to_owned())).collect();
+    let reported: Vec<_> = events.iter().map(|e| (e.str_at(&["reason"]), e.str_at(&["message"]).to_owned())).collect();
     let lies = |name: &str, uid: &str, namespace: &str| {
         let owner = format!("[v1/ConfigMap, namespace: {namespace}, name: {name}, uid: {uid}]");
         ("OwnerRefInvalidNamespace", format!("ownerRef {owner} does not exist in namespace \"{namespace}\""))
     };
-    assert_eq!(told, [lies("owner", "u", ""), lies("far", &far, "n")]);
+    assert_eq!(reported, [lies("owner", "u", ""), lies("far", &far, "n")]);
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn kinds_come_and_go() {
     verbs::finalize(&world.context, &mut verbs::Outlived::default()).await;
     assert!(live(&world.context, &key, &boat.meta.uid).is_none());
     world.settle(SOON).await;
-    // nobody can look for the boat any more, but it was seen to go
+    // the boat can no longer be read, but its deletion was observed
     assert_eq!(world.shown(), "");
 }
 
@@ -227,7 +227,7 @@ async fn circles_are_broken() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_dependents_is_let_go_after_a_moment() {
+async fn an_object_without_dependents_is_released_after_a_grace_period() {
     for policy in ["Foreground", "Orphan"] {
         let world = World::new().await;
         world.create("alone", &[]).await;

@@ -13,16 +13,16 @@ use super::pieces::Pieces;
 
 /// A message: the names, numbers and kinds of its fields.
 struct Message {
-    fields: &'static [(&'static str, u32, Kind)],
+    fields: &'static [(&'static str, u32, ValueKind)],
     /// The number of the repeated field of extensions, whose names begin with `x-`; 0 if the message has none.
     extensions: u32,
     /// The number and kind of the repeated field of all other, named values.
-    others: Option<(u32, Kind)>,
+    others: Option<(u32, ValueKind)>,
 }
 
 /// How a value is encoded.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ValueKind {
     Text,
     Bool,
     Int,
@@ -31,18 +31,18 @@ enum Kind {
     Any,
     Message(&'static Message),
     /// A repeated field; a single value is encoded as a list of one.
-    Each(&'static Kind),
+    Each(&'static ValueKind),
     /// A message with the value in the field of this number.
-    Wrapped(u32, &'static Kind),
+    Wrapped(u32, &'static ValueKind),
     /// A kind that depends on the value; `None` omits the value.
-    Choice(fn(&Value) -> Option<Kind>),
+    Choice(fn(&Value) -> Option<ValueKind>),
 }
 
 /// The tables of a version of OpenAPI.
 struct Tables {
     document: &'static Message,
-    path: Kind,
-    schema: Kind,
+    path: ValueKind,
+    schema: ValueKind,
     /// The field numbers of `paths` in the document, and of a path in it.
     paths: (u32, u32),
     /// The field numbers that lead from the document to the message of schemas.
@@ -116,65 +116,65 @@ fn message(value: &Value, table: &Message, out: &mut Vec<u8>) {
         if let Some((_, number, kind)) = table.fields.iter().find(|(field, _, _)| field == name) {
             field(*number, value, *kind, out);
         } else if table.extensions != 0 && name.starts_with("x-") {
-            named(table.extensions, name, value, Kind::Any, out);
+            named(table.extensions, name, value, ValueKind::Any, out);
         } else if let Some((number, kind)) = table.others {
             named(number, name, value, kind, out);
         }
     }
 }
 
-fn named(number: u32, name: &str, value: &Value, kind: Kind, out: &mut Vec<u8>) {
+fn named(number: u32, name: &str, value: &Value, kind: ValueKind, out: &mut Vec<u8>) {
     let mut inner = vec![];
     bytes(1, name.as_bytes(), &mut inner);
     field(2, value, kind, &mut inner);
     bytes(number, &inner, out);
 }
 
-fn field(number: u32, value: &Value, kind: Kind, out: &mut Vec<u8>) {
+fn field(number: u32, value: &Value, kind: ValueKind, out: &mut Vec<u8>) {
     match kind {
-        Kind::Text => {
+        ValueKind::Text => {
             if let Some(text) = value.as_str() {
                 bytes(number, text.as_bytes(), out);
             }
         }
-        Kind::Bool => {
+        ValueKind::Bool => {
             if let Some(flag) = value.as_bool() {
                 key(number, 0, out);
                 varint(u64::from(flag), out);
             }
         }
-        Kind::Int => {
+        ValueKind::Int => {
             if let Some(n) = value.as_float() {
                 key(number, 0, out);
                 varint(value.as_int().unwrap_or(n as i64) as u64, out);
             }
         }
-        Kind::Double => {
+        ValueKind::Double => {
             if let Some(n) = value.as_float() {
                 key(number, 1, out);
                 out.extend_from_slice(&n.to_le_bytes());
             }
         }
-        Kind::Any => {
+        ValueKind::Any => {
             let mut inner = vec![];
             bytes(2, yaml::encode(value).as_bytes(), &mut inner);
             bytes(number, &inner, out);
         }
-        Kind::Message(table) => {
+        ValueKind::Message(table) => {
             let mut inner = vec![];
             message(value, table, &mut inner);
             bytes(number, &inner, out);
         }
-        Kind::Each(kind) => match value {
+        ValueKind::Each(kind) => match value {
             Value::Array(items) => items.iter().for_each(|item| field(number, item, *kind, out)),
             single => field(number, single, *kind, out),
         },
-        Kind::Wrapped(inside, kind) => {
+        ValueKind::Wrapped(inside, kind) => {
             let mut inner = vec![];
             field(inside, value, *kind, &mut inner);
             bytes(number, &inner, out);
         }
-        Kind::Choice(choose) => {
+        ValueKind::Choice(choose) => {
             if let Some(kind) = choose(value) {
                 field(number, value, kind, out);
             }
@@ -190,17 +190,17 @@ mod tests {
 
     #[test]
     fn fields_are_encoded_by_their_kind() {
-        static TEXTS: Kind = Kind::Each(&Kind::Text);
+        static TEXTS: ValueKind = ValueKind::Each(&ValueKind::Text);
         static TABLE: Message = Message {
             fields: &[
-                ("a", 1, Kind::Text),
-                ("b", 2, Kind::Bool),
-                ("c", 16, Kind::Int),
-                ("d", 4, Kind::Double),
-                ("e", 5, Kind::Wrapped(1, &TEXTS)),
+                ("a", 1, ValueKind::Text),
+                ("b", 2, ValueKind::Bool),
+                ("c", 16, ValueKind::Int),
+                ("d", 4, ValueKind::Double),
+                ("e", 5, ValueKind::Wrapped(1, &TEXTS)),
             ],
             extensions: 6,
-            others: Some((7, Kind::Text)),
+            others: Some((7, ValueKind::Text)),
         };
         let encode = |value: Value| {
             let mut out = vec![];

@@ -2,55 +2,60 @@
 
 use machinery::Value;
 
-use super::{Kind, Message, Tables};
+use super::{Message, Tables, ValueKind};
 
 pub static TABLES: Tables = Tables {
     document: &DOCUMENT,
-    path: Kind::Message(&PATH_ITEM),
-    schema: Kind::Message(&SCHEMA),
+    path: ValueKind::Message(&PATH_ITEM),
+    schema: ValueKind::Message(&SCHEMA),
     paths: (8, 2),
     schemas: &[9],
 };
 
-const TEXTS: Kind = Kind::Each(&Kind::Text);
-const ANYS: Kind = Kind::Each(&Kind::Any);
+const TEXTS: ValueKind = ValueKind::Each(&ValueKind::Text);
+const ANYS: ValueKind = ValueKind::Each(&ValueKind::Any);
 
 static DOCUMENT: Message = Message {
     fields: &[
-        ("swagger", 1, Kind::Text),
-        ("info", 2, Kind::Message(&INFO)),
-        ("parameters", 10, Kind::Message(&PARAMETERS)),
-        ("security", 12, Kind::Each(&Kind::Message(&SECURITY))),
-        ("securityDefinitions", 13, Kind::Message(&SECURITY_DEFINITIONS)),
+        ("swagger", 1, ValueKind::Text),
+        ("info", 2, ValueKind::Message(&INFO)),
+        ("parameters", 10, ValueKind::Message(&PARAMETERS)),
+        ("security", 12, ValueKind::Each(&ValueKind::Message(&SECURITY))),
+        ("securityDefinitions", 13, ValueKind::Message(&SECURITY_DEFINITIONS)),
     ],
     extensions: 16,
     others: None,
 };
 
 static INFO: Message =
-    Message { fields: &[("title", 1, Kind::Text), ("version", 2, Kind::Text)], extensions: 7, others: None };
+    Message { fields: &[("title", 1, ValueKind::Text), ("version", 2, ValueKind::Text)], extensions: 7, others: None };
 
-static PARAMETERS: Message = Message { fields: &[], extensions: 0, others: Some((1, Kind::Choice(parameter))) };
+static PARAMETERS: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Choice(parameter))) };
 
-static SECURITY: Message = Message { fields: &[], extensions: 0, others: Some((1, Kind::Wrapped(1, &TEXTS))) };
+static SECURITY: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Wrapped(1, &TEXTS))) };
 
 static SECURITY_DEFINITIONS: Message =
-    Message { fields: &[], extensions: 0, others: Some((1, Kind::Wrapped(2, &Kind::Message(&API_KEY)))) };
+    Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Wrapped(2, &ValueKind::Message(&API_KEY)))) };
 
 static API_KEY: Message = Message {
-    fields: &[("type", 1, Kind::Text), ("name", 2, Kind::Text), ("in", 3, Kind::Text), ("description", 4, Kind::Text)],
+    fields: &[
+        ("type", 1, ValueKind::Text),
+        ("name", 2, ValueKind::Text),
+        ("in", 3, ValueKind::Text),
+        ("description", 4, ValueKind::Text),
+    ],
     extensions: 5,
     others: None,
 };
 
 static PATH_ITEM: Message = Message {
     fields: &[
-        ("get", 2, Kind::Message(&OPERATION)),
-        ("put", 3, Kind::Message(&OPERATION)),
-        ("post", 4, Kind::Message(&OPERATION)),
-        ("delete", 5, Kind::Message(&OPERATION)),
-        ("patch", 8, Kind::Message(&OPERATION)),
-        ("parameters", 9, Kind::Each(&PARAMETERS_ITEM)),
+        ("get", 2, ValueKind::Message(&OPERATION)),
+        ("put", 3, ValueKind::Message(&OPERATION)),
+        ("post", 4, ValueKind::Message(&OPERATION)),
+        ("delete", 5, ValueKind::Message(&OPERATION)),
+        ("patch", 8, ValueKind::Message(&OPERATION)),
+        ("parameters", 9, ValueKind::Each(&PARAMETERS_ITEM)),
     ],
     extensions: 10,
     others: None,
@@ -59,51 +64,54 @@ static PATH_ITEM: Message = Message {
 static OPERATION: Message = Message {
     fields: &[
         ("tags", 1, TEXTS),
-        ("description", 3, Kind::Text),
-        ("operationId", 5, Kind::Text),
+        ("description", 3, ValueKind::Text),
+        ("operationId", 5, ValueKind::Text),
         ("produces", 6, TEXTS),
         ("consumes", 7, TEXTS),
-        ("parameters", 8, Kind::Each(&PARAMETERS_ITEM)),
-        ("responses", 9, Kind::Message(&RESPONSES)),
+        ("parameters", 8, ValueKind::Each(&PARAMETERS_ITEM)),
+        ("responses", 9, ValueKind::Message(&RESPONSES)),
         ("schemes", 10, TEXTS),
     ],
     extensions: 13,
     others: None,
 };
 
-static PARAMETERS_ITEM: Kind = Kind::Choice(|item| {
+static PARAMETERS_ITEM: ValueKind = ValueKind::Choice(|item| {
     Some(if item.get("$ref").is_some() {
-        Kind::Wrapped(2, &REFERENCE_KIND)
+        ValueKind::Wrapped(2, &REFERENCE_KIND)
     } else {
-        Kind::Wrapped(1, &Kind::Choice(parameter))
+        ValueKind::Wrapped(1, &ValueKind::Choice(parameter))
     })
 });
 
 /// The message of a parameter, which depends on its location `in`.
-fn parameter(value: &Value) -> Option<Kind> {
-    static BODY_KIND: Kind = Kind::Message(&BODY);
-    static QUERY_KIND: Kind = Kind::Wrapped(3, &Kind::Message(&QUERY));
-    static PATH_KIND: Kind = Kind::Wrapped(4, &Kind::Message(&PATH));
+fn parameter(value: &Value) -> Option<ValueKind> {
+    static BODY_KIND: ValueKind = ValueKind::Message(&BODY);
+    static QUERY_KIND: ValueKind = ValueKind::Wrapped(3, &ValueKind::Message(&QUERY));
+    static PATH_KIND: ValueKind = ValueKind::Wrapped(4, &ValueKind::Message(&PATH));
     match value.str_at(&["in"]) {
-        "body" => Some(Kind::Wrapped(1, &BODY_KIND)),
-        "query" => Some(Kind::Wrapped(2, &QUERY_KIND)),
-        "path" => Some(Kind::Wrapped(2, &PATH_KIND)),
+        "body" => Some(ValueKind::Wrapped(1, &BODY_KIND)),
+        "query" => Some(ValueKind::Wrapped(2, &QUERY_KIND)),
+        "path" => Some(ValueKind::Wrapped(2, &PATH_KIND)),
         _ => None,
     }
 }
 
-static REFERENCE_KIND: Kind = Kind::Message(&REFERENCE);
+static REFERENCE_KIND: ValueKind = ValueKind::Message(&REFERENCE);
 
-static REFERENCE: Message =
-    Message { fields: &[("$ref", 1, Kind::Text), ("description", 2, Kind::Text)], extensions: 0, others: None };
+static REFERENCE: Message = Message {
+    fields: &[("$ref", 1, ValueKind::Text), ("description", 2, ValueKind::Text)],
+    extensions: 0,
+    others: None,
+};
 
 static BODY: Message = Message {
     fields: &[
-        ("description", 1, Kind::Text),
-        ("name", 2, Kind::Text),
-        ("in", 3, Kind::Text),
-        ("required", 4, Kind::Bool),
-        ("schema", 5, Kind::Message(&SCHEMA)),
+        ("description", 1, ValueKind::Text),
+        ("name", 2, ValueKind::Text),
+        ("in", 3, ValueKind::Text),
+        ("required", 4, ValueKind::Bool),
+        ("schema", 5, ValueKind::Message(&SCHEMA)),
     ],
     extensions: 6,
     others: None,
@@ -111,12 +119,12 @@ static BODY: Message = Message {
 
 static QUERY: Message = Message {
     fields: &[
-        ("required", 1, Kind::Bool),
-        ("in", 2, Kind::Text),
-        ("description", 3, Kind::Text),
-        ("name", 4, Kind::Text),
-        ("type", 6, Kind::Text),
-        ("uniqueItems", 20, Kind::Bool),
+        ("required", 1, ValueKind::Bool),
+        ("in", 2, ValueKind::Text),
+        ("description", 3, ValueKind::Text),
+        ("name", 4, ValueKind::Text),
+        ("type", 6, ValueKind::Text),
+        ("uniqueItems", 20, ValueKind::Bool),
     ],
     extensions: 23,
     others: None,
@@ -124,64 +132,64 @@ static QUERY: Message = Message {
 
 static PATH: Message = Message {
     fields: &[
-        ("required", 1, Kind::Bool),
-        ("in", 2, Kind::Text),
-        ("description", 3, Kind::Text),
-        ("name", 4, Kind::Text),
-        ("type", 5, Kind::Text),
-        ("uniqueItems", 19, Kind::Bool),
+        ("required", 1, ValueKind::Bool),
+        ("in", 2, ValueKind::Text),
+        ("description", 3, ValueKind::Text),
+        ("name", 4, ValueKind::Text),
+        ("type", 5, ValueKind::Text),
+        ("uniqueItems", 19, ValueKind::Bool),
     ],
     extensions: 22,
     others: None,
 };
 
 static RESPONSES: Message =
-    Message { fields: &[], extensions: 2, others: Some((1, Kind::Wrapped(1, &Kind::Message(&RESPONSE)))) };
+    Message { fields: &[], extensions: 2, others: Some((1, ValueKind::Wrapped(1, &ValueKind::Message(&RESPONSE)))) };
 
 static RESPONSE: Message = Message {
-    fields: &[("description", 1, Kind::Text), ("schema", 2, Kind::Wrapped(1, &Kind::Message(&SCHEMA)))],
+    fields: &[("description", 1, ValueKind::Text), ("schema", 2, ValueKind::Wrapped(1, &ValueKind::Message(&SCHEMA)))],
     extensions: 5,
     others: None,
 };
 
-static PROPERTIES: Message = Message { fields: &[], extensions: 0, others: Some((1, Kind::Message(&SCHEMA))) };
+static PROPERTIES: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Message(&SCHEMA))) };
 
 /// `additionalProperties`: a schema or a boolean.
-fn additional(value: &Value) -> Option<Kind> {
+fn additional(value: &Value) -> Option<ValueKind> {
     Some(match value {
-        Value::Bool(_) => Kind::Wrapped(2, &Kind::Bool),
-        _ => Kind::Wrapped(1, &SCHEMA_KIND),
+        Value::Bool(_) => ValueKind::Wrapped(2, &ValueKind::Bool),
+        _ => ValueKind::Wrapped(1, &SCHEMA_KIND),
     })
 }
 
-static SCHEMA_KIND: Kind = Kind::Message(&SCHEMA);
+static SCHEMA_KIND: ValueKind = ValueKind::Message(&SCHEMA);
 
 static SCHEMA: Message = Message {
     fields: &[
-        ("$ref", 1, Kind::Text),
-        ("format", 2, Kind::Text),
-        ("title", 3, Kind::Text),
-        ("description", 4, Kind::Text),
-        ("default", 5, Kind::Any),
-        ("multipleOf", 6, Kind::Double),
-        ("maximum", 7, Kind::Double),
-        ("exclusiveMaximum", 8, Kind::Bool),
-        ("minimum", 9, Kind::Double),
-        ("exclusiveMinimum", 10, Kind::Bool),
-        ("maxLength", 11, Kind::Int),
-        ("minLength", 12, Kind::Int),
-        ("pattern", 13, Kind::Text),
-        ("maxItems", 14, Kind::Int),
-        ("minItems", 15, Kind::Int),
-        ("uniqueItems", 16, Kind::Bool),
-        ("maxProperties", 17, Kind::Int),
-        ("minProperties", 18, Kind::Int),
+        ("$ref", 1, ValueKind::Text),
+        ("format", 2, ValueKind::Text),
+        ("title", 3, ValueKind::Text),
+        ("description", 4, ValueKind::Text),
+        ("default", 5, ValueKind::Any),
+        ("multipleOf", 6, ValueKind::Double),
+        ("maximum", 7, ValueKind::Double),
+        ("exclusiveMaximum", 8, ValueKind::Bool),
+        ("minimum", 9, ValueKind::Double),
+        ("exclusiveMinimum", 10, ValueKind::Bool),
+        ("maxLength", 11, ValueKind::Int),
+        ("minLength", 12, ValueKind::Int),
+        ("pattern", 13, ValueKind::Text),
+        ("maxItems", 14, ValueKind::Int),
+        ("minItems", 15, ValueKind::Int),
+        ("uniqueItems", 16, ValueKind::Bool),
+        ("maxProperties", 17, ValueKind::Int),
+        ("minProperties", 18, ValueKind::Int),
         ("required", 19, TEXTS),
         ("enum", 20, ANYS),
-        ("additionalProperties", 21, Kind::Choice(additional)),
-        ("type", 22, Kind::Wrapped(1, &TEXTS)),
-        ("items", 23, Kind::Wrapped(1, &Kind::Message(&SCHEMA))),
-        ("properties", 25, Kind::Message(&PROPERTIES)),
+        ("additionalProperties", 21, ValueKind::Choice(additional)),
+        ("type", 22, ValueKind::Wrapped(1, &TEXTS)),
+        ("items", 23, ValueKind::Wrapped(1, &ValueKind::Message(&SCHEMA))),
+        ("properties", 25, ValueKind::Message(&PROPERTIES)),
     ],
     extensions: 31,
     others: None,

@@ -2,33 +2,36 @@
 
 use machinery::Value;
 
-use super::{Kind, Message, Tables};
+use super::{Message, Tables, ValueKind};
 
 pub static TABLES: Tables = Tables {
     document: &DOCUMENT,
-    path: Kind::Message(&PATH_ITEM),
-    schema: Kind::Choice(schema),
+    path: ValueKind::Message(&PATH_ITEM),
+    schema: ValueKind::Choice(schema),
     paths: (4, 1),
     schemas: &[5, 1],
 };
 
-const TEXTS: Kind = Kind::Each(&Kind::Text);
-const ANYS: Kind = Kind::Each(&Kind::Any);
+const TEXTS: ValueKind = ValueKind::Each(&ValueKind::Text);
+const ANYS: ValueKind = ValueKind::Each(&ValueKind::Any);
 
-static DOCUMENT: Message =
-    Message { fields: &[("openapi", 1, Kind::Text), ("info", 2, Kind::Message(&INFO))], extensions: 9, others: None };
+static DOCUMENT: Message = Message {
+    fields: &[("openapi", 1, ValueKind::Text), ("info", 2, ValueKind::Message(&INFO))],
+    extensions: 9,
+    others: None,
+};
 
 static INFO: Message =
-    Message { fields: &[("title", 1, Kind::Text), ("version", 6, Kind::Text)], extensions: 7, others: None };
+    Message { fields: &[("title", 1, ValueKind::Text), ("version", 6, ValueKind::Text)], extensions: 7, others: None };
 
 static PATH_ITEM: Message = Message {
     fields: &[
-        ("get", 4, Kind::Message(&OPERATION)),
-        ("put", 5, Kind::Message(&OPERATION)),
-        ("post", 6, Kind::Message(&OPERATION)),
-        ("delete", 7, Kind::Message(&OPERATION)),
-        ("patch", 10, Kind::Message(&OPERATION)),
-        ("parameters", 13, Kind::Each(&Kind::Wrapped(1, &Kind::Message(&PARAMETER)))),
+        ("get", 4, ValueKind::Message(&OPERATION)),
+        ("put", 5, ValueKind::Message(&OPERATION)),
+        ("post", 6, ValueKind::Message(&OPERATION)),
+        ("delete", 7, ValueKind::Message(&OPERATION)),
+        ("patch", 10, ValueKind::Message(&OPERATION)),
+        ("parameters", 13, ValueKind::Each(&ValueKind::Wrapped(1, &ValueKind::Message(&PARAMETER)))),
     ],
     extensions: 14,
     others: None,
@@ -37,11 +40,11 @@ static PATH_ITEM: Message = Message {
 static OPERATION: Message = Message {
     fields: &[
         ("tags", 1, TEXTS),
-        ("description", 3, Kind::Text),
-        ("operationId", 5, Kind::Text),
-        ("parameters", 6, Kind::Each(&Kind::Wrapped(1, &Kind::Message(&PARAMETER)))),
-        ("requestBody", 7, Kind::Wrapped(1, &Kind::Message(&REQUEST_BODY))),
-        ("responses", 8, Kind::Message(&RESPONSES)),
+        ("description", 3, ValueKind::Text),
+        ("operationId", 5, ValueKind::Text),
+        ("parameters", 6, ValueKind::Each(&ValueKind::Wrapped(1, &ValueKind::Message(&PARAMETER)))),
+        ("requestBody", 7, ValueKind::Wrapped(1, &ValueKind::Message(&REQUEST_BODY))),
+        ("responses", 8, ValueKind::Message(&RESPONSES)),
     ],
     extensions: 13,
     others: None,
@@ -49,102 +52,111 @@ static OPERATION: Message = Message {
 
 static PARAMETER: Message = Message {
     fields: &[
-        ("name", 1, Kind::Text),
-        ("in", 2, Kind::Text),
-        ("description", 3, Kind::Text),
-        ("required", 4, Kind::Bool),
-        ("schema", 10, Kind::Choice(schema)),
+        ("name", 1, ValueKind::Text),
+        ("in", 2, ValueKind::Text),
+        ("description", 3, ValueKind::Text),
+        ("required", 4, ValueKind::Bool),
+        ("schema", 10, ValueKind::Choice(schema)),
     ],
     extensions: 14,
     others: None,
 };
 
 static REQUEST_BODY: Message = Message {
-    fields: &[("description", 1, Kind::Text), ("content", 2, Kind::Message(&MEDIA_TYPES)), ("required", 3, Kind::Bool)],
+    fields: &[
+        ("description", 1, ValueKind::Text),
+        ("content", 2, ValueKind::Message(&MEDIA_TYPES)),
+        ("required", 3, ValueKind::Bool),
+    ],
     extensions: 4,
     others: None,
 };
 
-static MEDIA_TYPES: Message = Message { fields: &[], extensions: 0, others: Some((1, Kind::Message(&MEDIA_TYPE))) };
+static MEDIA_TYPES: Message =
+    Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Message(&MEDIA_TYPE))) };
 
-static MEDIA_TYPE: Message = Message { fields: &[("schema", 1, Kind::Choice(schema))], extensions: 5, others: None };
+static MEDIA_TYPE: Message =
+    Message { fields: &[("schema", 1, ValueKind::Choice(schema))], extensions: 5, others: None };
 
 static RESPONSES: Message =
-    Message { fields: &[], extensions: 3, others: Some((2, Kind::Wrapped(1, &Kind::Message(&RESPONSE)))) };
+    Message { fields: &[], extensions: 3, others: Some((2, ValueKind::Wrapped(1, &ValueKind::Message(&RESPONSE)))) };
 
 static RESPONSE: Message = Message {
-    fields: &[("description", 1, Kind::Text), ("content", 3, Kind::Message(&MEDIA_TYPES))],
+    fields: &[("description", 1, ValueKind::Text), ("content", 3, ValueKind::Message(&MEDIA_TYPES))],
     extensions: 5,
     others: None,
 };
 
-static REFERENCE_KIND: Kind = Kind::Message(&REFERENCE);
+static REFERENCE_KIND: ValueKind = ValueKind::Message(&REFERENCE);
 
-static REFERENCE: Message =
-    Message { fields: &[("$ref", 1, Kind::Text), ("description", 3, Kind::Text)], extensions: 0, others: None };
+static REFERENCE: Message = Message {
+    fields: &[("$ref", 1, ValueKind::Text), ("description", 3, ValueKind::Text)],
+    extensions: 0,
+    others: None,
+};
 
-static PROPERTIES: Message = Message { fields: &[], extensions: 0, others: Some((1, Kind::Choice(schema))) };
+static PROPERTIES: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Choice(schema))) };
 
 /// A schema or a reference to one.
-fn schema(value: &Value) -> Option<Kind> {
+fn schema(value: &Value) -> Option<ValueKind> {
     Some(match value.get("$ref") {
-        Some(_) => Kind::Wrapped(2, &REFERENCE_KIND),
-        None => Kind::Wrapped(1, &SCHEMA_KIND),
+        Some(_) => ValueKind::Wrapped(2, &REFERENCE_KIND),
+        None => ValueKind::Wrapped(1, &SCHEMA_KIND),
     })
 }
 
 /// `additionalProperties`: a schema or a boolean.
-fn additional(value: &Value) -> Option<Kind> {
+fn additional(value: &Value) -> Option<ValueKind> {
     Some(match value {
-        Value::Bool(_) => Kind::Wrapped(2, &Kind::Bool),
-        _ => Kind::Wrapped(1, &Kind::Choice(schema)),
+        Value::Bool(_) => ValueKind::Wrapped(2, &ValueKind::Bool),
+        _ => ValueKind::Wrapped(1, &ValueKind::Choice(schema)),
     })
 }
 
 static NOTHING: Message = Message { fields: &[], extensions: 0, others: None };
 
 /// `default`: gnostic's message holds scalars only, so the default of an object or a list is an empty message.
-fn default(value: &Value) -> Option<Kind> {
+fn default(value: &Value) -> Option<ValueKind> {
     match value {
-        Value::Int(_) | Value::Float(_) => Some(Kind::Wrapped(1, &Kind::Double)),
-        Value::Bool(_) => Some(Kind::Wrapped(2, &Kind::Bool)),
-        Value::String(_) => Some(Kind::Wrapped(3, &Kind::Text)),
-        _ => Some(Kind::Message(&NOTHING)),
+        Value::Int(_) | Value::Float(_) => Some(ValueKind::Wrapped(1, &ValueKind::Double)),
+        Value::Bool(_) => Some(ValueKind::Wrapped(2, &ValueKind::Bool)),
+        Value::String(_) => Some(ValueKind::Wrapped(3, &ValueKind::Text)),
+        _ => Some(ValueKind::Message(&NOTHING)),
     }
 }
 
-static SCHEMA_KIND: Kind = Kind::Message(&SCHEMA);
+static SCHEMA_KIND: ValueKind = ValueKind::Message(&SCHEMA);
 
 static SCHEMA: Message = Message {
     fields: &[
-        ("nullable", 1, Kind::Bool),
-        ("title", 9, Kind::Text),
-        ("multipleOf", 10, Kind::Double),
-        ("maximum", 11, Kind::Double),
-        ("exclusiveMaximum", 12, Kind::Bool),
-        ("minimum", 13, Kind::Double),
-        ("exclusiveMinimum", 14, Kind::Bool),
-        ("maxLength", 15, Kind::Int),
-        ("minLength", 16, Kind::Int),
-        ("pattern", 17, Kind::Text),
-        ("maxItems", 18, Kind::Int),
-        ("minItems", 19, Kind::Int),
-        ("uniqueItems", 20, Kind::Bool),
-        ("maxProperties", 21, Kind::Int),
-        ("minProperties", 22, Kind::Int),
+        ("nullable", 1, ValueKind::Bool),
+        ("title", 9, ValueKind::Text),
+        ("multipleOf", 10, ValueKind::Double),
+        ("maximum", 11, ValueKind::Double),
+        ("exclusiveMaximum", 12, ValueKind::Bool),
+        ("minimum", 13, ValueKind::Double),
+        ("exclusiveMinimum", 14, ValueKind::Bool),
+        ("maxLength", 15, ValueKind::Int),
+        ("minLength", 16, ValueKind::Int),
+        ("pattern", 17, ValueKind::Text),
+        ("maxItems", 18, ValueKind::Int),
+        ("minItems", 19, ValueKind::Int),
+        ("uniqueItems", 20, ValueKind::Bool),
+        ("maxProperties", 21, ValueKind::Int),
+        ("minProperties", 22, ValueKind::Int),
         ("required", 23, TEXTS),
         ("enum", 24, ANYS),
-        ("type", 25, Kind::Text),
-        ("allOf", 26, Kind::Each(&Kind::Choice(schema))),
-        ("oneOf", 27, Kind::Each(&Kind::Choice(schema))),
-        ("anyOf", 28, Kind::Each(&Kind::Choice(schema))),
-        ("not", 29, Kind::Message(&SCHEMA)),
-        ("items", 30, Kind::Wrapped(1, &Kind::Choice(schema))),
-        ("properties", 31, Kind::Message(&PROPERTIES)),
-        ("additionalProperties", 32, Kind::Choice(additional)),
-        ("default", 33, Kind::Choice(default)),
-        ("description", 34, Kind::Text),
-        ("format", 35, Kind::Text),
+        ("type", 25, ValueKind::Text),
+        ("allOf", 26, ValueKind::Each(&ValueKind::Choice(schema))),
+        ("oneOf", 27, ValueKind::Each(&ValueKind::Choice(schema))),
+        ("anyOf", 28, ValueKind::Each(&ValueKind::Choice(schema))),
+        ("not", 29, ValueKind::Message(&SCHEMA)),
+        ("items", 30, ValueKind::Wrapped(1, &ValueKind::Choice(schema))),
+        ("properties", 31, ValueKind::Message(&PROPERTIES)),
+        ("additionalProperties", 32, ValueKind::Choice(additional)),
+        ("default", 33, ValueKind::Choice(default)),
+        ("description", 34, ValueKind::Text),
+        ("format", 35, ValueKind::Text),
     ],
     extensions: 36,
     others: None,

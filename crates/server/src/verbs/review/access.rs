@@ -1,6 +1,6 @@
-//! May somebody: SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview.
+//! Reviews of access: SelfSubjectAccessReview, SubjectAccessReview, LocalSubjectAccessReview.
 
-use access::authorization::{Attributes, Selection};
+use access::authorization::{AccessAttributes, Selection};
 use base::request::User;
 use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Status, Value};
@@ -34,9 +34,9 @@ pub async fn review(admit: &Admit<'_>, mut object: Value, asker: Option<User>) -
     Ok(object)
 }
 
-fn attributes(spec: &Value) -> Attributes<'_> {
+fn attributes(spec: &Value) -> AccessAttributes<'_> {
     if let Some(asked) = spec.get("resourceAttributes").filter(|value| !value.is_null()) {
-        return Attributes {
+        return AccessAttributes {
             verb: asked.str_at(&["verb"]),
             is_resource: true,
             group: asked.str_at(&["group"]),
@@ -53,10 +53,10 @@ fn attributes(spec: &Value) -> Attributes<'_> {
             labels: selection(asked, "labelSelector"),
         };
     }
-    Attributes {
+    AccessAttributes {
         verb: spec.str_at(&["nonResourceAttributes", "verb"]),
         path: spec.str_at(&["nonResourceAttributes", "path"]),
-        ..Attributes::default()
+        ..AccessAttributes::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What may I: SelfSubjectRulesReview.
 
-use access::authorization::Rule;
+use access::authorization::PolicyRule;
 use machinery::{Status, Text, Value};
 
 use crate::verbs::admit::Admit;
@@ -39,7 +39,7 @@ fn texts(list: &[Text]) -> Value {
     list.iter().map(Value::from).collect()
 }
 
-fn resource_rule(rule: &Rule) -> Value {
+fn resource_rule(rule: &PolicyRule) -> Value {
     let mut out: Value = [("verbs", texts(&rule.verbs))].into();
     for (key, list) in [("apiGroups", &rule.groups), ("resourceNames", &rule.names), ("resources", &rule.resources)] {
         if !list.is_empty() {
@@ -49,6 +49,6 @@ fn resource_rule(rule: &Rule) -> Value {
     out
 }
 
-fn path_rule(rule: &Rule) -> Value {
+fn path_rule(rule: &PolicyRule) -> Value {
     [("nonResourceURLs", texts(&rule.urls)), ("verbs", texts(&rule.verbs))].into()
 }

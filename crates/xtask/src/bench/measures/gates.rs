@@ -43,8 +43,10 @@ async fn added(
     subject: &Subject,
     sizes: &Sizes,
     count: usize,
-    (without, with): (Sort, Sort),
-    (what, goal): (String, Duration),
+    without: Sort,
+    with: Sort,
+    what: String,
+    goal: Duration,
 ) -> Result<Row, String> {
     let (mut plain, mut differences) = (vec![], vec![]);
     for round in 0..=ROUNDS {
@@ -111,9 +113,9 @@ pub async fn rights(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, 
         let make = Arc::new(move |i: usize| Call::get(kind.item(i % targets)));
         Ok(Sort { client: Client::new(&shown, options(http2))?, make })
     };
-    let sorts = (sort("master-token")?, sort("reader-token")?);
+    let (without, with) = (sort("master-token")?, sort("reader-token")?);
     let what = format!("RBAC with {} bindings, added to a get", sizes.bindings);
-    let row = added(&subject, sizes, sizes.gets / 10, sorts, (what, Duration::from_micros(2))).await?;
+    let row = added(&subject, sizes, sizes.gets / 10, without, with, what, Duration::from_micros(2)).await?;
     server.stop()?;
     Ok(row)
 }
@@ -136,8 +138,8 @@ pub async fn policy(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
         Sort { client: subject.client.clone(), make }
     };
     let what = "a policy of five rules, added to a create".to_owned();
-    let limits = (what, Duration::from_micros(10));
-    let row = added(subject, sizes, sizes.creates / 10, (sort(plain), sort(guarded)), limits).await?;
+    let goal = Duration::from_micros(10);
+    let row = added(subject, sizes, sizes.creates / 10, sort(plain), sort(guarded), what, goal).await?;
     connection.send(Call::delete(made(&format!("{bindings}/guard")))).await?.ok("the end of the binding")?;
     connection.send(Call::delete(made(&format!("{policies}/guard")))).await?.ok("the end of the policy")?;
     Ok(row)

@@ -5,7 +5,7 @@ use machinery::json;
 use objects::{Body, Event, EventKind, Key, Meta, Stored};
 
 use super::*;
-use crate::authorization::{GROUP, Mode as By, Rbac};
+use crate::authorization::{AuthorizationMode as By, GROUP, Rbac};
 
 /// Lets ann and the agent do what the rules say.
 fn authorizer(rules: &[Value]) -> Authorizer {
@@ -83,7 +83,7 @@ fn refused_on(mode: &str) -> String {
 #[test]
 fn each_mode_is_meant_for_some() {
     let suitable = |wanted: &Wanted, user: &User| -> Vec<&str> {
-        MODES.into_iter().filter(|mode| mode.suits(wanted, user)).map(Mode::as_str).collect()
+        MODES.into_iter().filter(|mode| mode.suits(wanted, user)).map(ImpersonationMode::as_str).collect()
     };
     let two = User { extra: vec![(ACCOUNT_NODE.into(), vec!["n1".into(), "n2".into()])], ..agent() };
     let no_account = User { extra: agent().extra, ..ann() };
@@ -227,10 +227,10 @@ fn nodes_and_accounts_have_groups_of_their_own() {
 
 #[test]
 fn webhooks_see_the_same_agent_on_each_node() {
-    let shown = Mode::AssociatedNode.asker(&agent()).into_owned();
+    let shown = ImpersonationMode::AssociatedNode.asker(&agent()).into_owned();
     assert_eq!(shown.extra, [(ACCOUNT_KEYS.into(), vec![ACCOUNT_NODE.into(), "x".into()])]);
     assert_eq!(User { extra: agent().extra, ..shown }, agent());
-    assert_eq!(*Mode::ArbitraryNode.asker(&agent()), agent());
+    assert_eq!(*ImpersonationMode::ArbitraryNode.asker(&agent()), agent());
 }
 
 #[test]
