@@ -46,6 +46,45 @@ pub enum Command {
     /// Manage the versions in which objects are stored.
     #[command(subcommand)]
     Storage(Storage),
+    /// Write a directory with kube-apiserver and etcd for KUBEBUILDER_ASSETS, which are links to this program.
+    ///
+    /// Test environments such as controller-runtime's envtest start them as they start kube-apiserver and etcd. Objects are in
+    /// memory; garbage collection and the deletion of namespaces are off, as in a test environment of kube-apiserver, and on
+    /// if PINTLE_CONTROLLERS is set.
+    Assets(Assets),
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Assets {
+    /// The directory, which is created.
+    #[arg(value_name = "DIR", required = true)]
+    directory: Option<PathBuf>,
+    #[command(subcommand)]
+    task: Option<AssetsTask>,
+}
+
+#[derive(Subcommand)]
+enum AssetsTask {
+    /// Print the directory as setup-envtest does, and write it first if it is not there.
+    Use {
+        /// What is printed.
+        #[arg(short, long, value_enum, default_value = "path")]
+        print: crate::envtest::Use,
+        /// The directory.
+        #[arg(long, value_name = "DIR", default_value = ".pintle/assets")]
+        directory: PathBuf,
+    },
+}
+
+impl Assets {
+    pub fn run(&self) -> Result<(), String> {
+        match (&self.task, &self.directory) {
+            (Some(AssetsTask::Use { print, directory }), _) => crate::envtest::print(directory, *print),
+            (None, Some(directory)) => crate::envtest::write(directory),
+            (None, None) => Err("a directory is needed".to_owned()),
+        }
+    }
 }
 
 #[derive(Subcommand)]

@@ -7,6 +7,7 @@ mod certificates;
 mod client;
 mod emulation;
 mod encryption;
+mod envtest;
 #[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;
 mod flags;
@@ -31,7 +32,10 @@ use clap::Parser as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = flags::Arguments::parse();
+    let arguments = match envtest::start(std::env::args().collect()) {
+        envtest::Start::Arguments(arguments) => flags::Arguments::parse_from(arguments),
+        envtest::Start::End(code) => return code,
+    };
     let result = match arguments.command {
         flags::Command::Serve(flags) => serve::run(&flags),
         flags::Command::Store(task) => store_tasks::run(&task),
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         flags::Command::Cel(task) => cel::run(&task),
         flags::Command::Migrate(task) => migrate::run(&task),
         flags::Command::Storage(task) => storage::run(&task),
+        flags::Command::Assets(task) => task.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

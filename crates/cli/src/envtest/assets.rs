@@ -1,0 +1,67 @@
+//! `pintle assets`: a directory of programs that test environments look for.
+
+use std::path::{Path, PathBuf};
+
+/// The form in which `pintle assets use` prints the directory, as setup-envtest does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Use {
+    /// The path.
+    Path,
+    /// An assignment for a shell.
+    Env,
+}
+
+/// The programs that are links to this one.
+const NAMES: [&str; 2] = ["kube-apiserver", "etcd"];
+
+/// Writes the directory: links to this program, and one to kubectl if it is in PATH.
+///
+/// # Errors
+///
+/// The directory cannot be made, or something else than a link has the name of a program.
+pub fn write(directory: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let program = std::env::current_exe().map_err(|error| format!("the path of pintle: {error}"))?;
+    for name in NAMES {
+        link(&program, &directory.join(name))?;
+    }
+    match find("kubectl") {
+        Some(kubectl) => link(&kubectl, &directory.join("kubectl"))?,
+        None => println!("kubectl is not in PATH; tests that run it need it in {}", directory.display()),
+    }
+    let shown = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    println!("export KUBEBUILDER_ASSETS={}", shown.display());
+    Ok(())
+}
+
+/// Prints where the directory is, and writes it if it is not there.
+///
+/// # Errors
+///
+/// As [`write`].
+pub fn print(directory: &Path, form: Use) -> Result<(), String> {
+    if !directory.join(NAMES[0]).exists() {
+        std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let program = std::env::current_exe().map_err(|error| format!("the path of pintle: {error}"))?;
+        NAMES.into_iter().try_for_each(|name| link(&program, &directory.join(name)))?;
+    }
+    let shown = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    match form {
+        Use::Path => print!("{}", shown.display()),
+        Use::Env => println!("export KUBEBUILDER_ASSETS='{}'", shown.display()),
+    }
+    Ok(())
+}
+
+/// Makes a link, in place of an older one.
+fn link(program: &Path, path: &Path) -> Result<(), String> {
+    if path.is_symlink() {
+        std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    std::os::unix::fs::symlink(program, path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())
+}

@@ -1,0 +1,108 @@
+//! A stand-in for etcd: it answers health checks and stores nothing, because Pintle keeps the objects itself.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::logs;
+
+/// What the stand-in says of its version, by which Pintle knows it.
+pub const VERSION: &str = "{\"etcdserver\":\"3.7.0+pintle\",\"etcdcluster\":\"3.7.0\"}";
+const HEALTH: &str = "{\"health\":\"true\",\"reason\":\"\"}";
+/// Bytes of a request that are read.
+const REQUEST_BYTES_MAX: usize = 4096;
+/// How long a client may take to send them.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+
+const HELP: &str = "etcd of Pintle: answers health checks for test environments; pintle keeps the objects itself
+
+      --listen-client-urls URL,...   addresses to listen on (default http://127.0.0.1:2379)
+      --advertise-client-urls, --listen-peer-urls, --data-dir, --unsafe-no-fsync: accepted, without effect
+";
+
+/// Serves until the process is ended by a signal.
+pub fn run(arguments: &[String]) -> ExitCode {
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let urls = value_of(arguments, "--listen-client-urls").unwrap_or("http://127.0.0.1:2379");
+    match listen(urls) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            logs::print_error(&format!("etcd: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The value of a flag, given as `--name=value` or `--name value`.
+fn value_of<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
+    let joined = |argument: &'a String| argument.strip_prefix(name)?.strip_prefix('=');
+    let next = || Some(arguments.get(arguments.iter().position(|argument| argument == name)? + 1)?.as_str());
+    arguments.iter().find_map(joined).or_else(next)
+}
+
+fn listen(urls: &str) -> Result<(), String> {
+    let url = urls.split(',').next().unwrap_or_default();
+    let address = url.strip_prefix("http://").ok_or_else(|| format!("{url}: only http:// is served"))?;
+    let listener = TcpListener::bind(address.trim_end_matches('/')).map_err(|error| format!("{url}: {error}"))?;
+    for connection in listener.incoming().flatten() {
+        // a client that disconnects ends its own request only
+        std::thread::spawn(move || drop(respond(connection)));
+    }
+    Ok(())
+}
+
+fn respond(mut connection: TcpStream) -> std::io::Result<()> {
+    connection.set_read_timeout(Some(READ_TIMEOUT))?;
+    let mut request = [0; REQUEST_BYTES_MAX];
+    let read = connection.read(&mut request)?;
+    let is_version = request[..read].starts_with(b"GET /version");
+    let body = if is_version { VERSION } else { HEALTH };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    connection.write_all(head.as_bytes())?;
+    connection.write_all(body.as_bytes())
+}
+
+/// Whether the stand-in, rather than etcd, listens on a URL.
+pub fn is_stand_in(url: &str) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let address = url.trim_start_matches("http://").trim_end_matches('/');
+        let mut connection = TcpStream::connect(address)?;
+        connection.set_read_timeout(Some(READ_TIMEOUT))?;
+        connection.write_all(b"GET /version HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n")?;
+        let mut response = String::new();
+        connection.take(REQUEST_BYTES_MAX as u64).read_to_string(&mut response)?;
+        Ok(response.contains("+pintle"))
+    };
+    url.starts_with("http://") && ask().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_values_of_flags() {
+        let arguments: Vec<String> =
+            ["--data-dir", "/x", "--listen-client-urls=http://a:1"].map(str::to_owned).to_vec();
+        assert_eq!(value_of(&arguments, "--data-dir"), Some("/x"));
+        assert_eq!(value_of(&arguments, "--listen-client-urls"), Some("http://a:1"));
+        assert_eq!(value_of(&arguments, "--nothing"), None);
+    }
+
+    #[test]
+    fn the_stand_in_is_known_by_its_version() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || respond(listener.accept().unwrap().0));
+        assert!(is_stand_in(&url));
+        server.join().unwrap().unwrap();
+        assert!(!is_stand_in("https://127.0.0.1:1"));
+    }
+}

@@ -1,0 +1,169 @@
+//! The flags of kube-apiserver, translated to those of `pintle serve`: flags of the same name are passed on, and those that
+//! have no effect here are accepted with a warning.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+
+use super::{Start, etcd};
+use crate::flags::Arguments;
+use crate::logs;
+
+/// Every flag of kube-apiserver, and whether it has a value.
+const FLAGS: &str = include_str!("flags.txt");
+/// Turns on the controllers that are off in a test environment of kube-apiserver.
+const CONTROLLERS: &str = "PINTLE_CONTROLLERS";
+
+/// A flag and its value, if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Flag {
+    name: String,
+    value: Option<String>,
+}
+
+pub fn start(arguments: &[String]) -> Start {
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
+        print!("{}", help());
+        return Start::End(ExitCode::SUCCESS);
+    }
+    let served = served_flags();
+    let flags = split(&arguments[1..]);
+    let (kept, dropped): (Vec<Flag>, Vec<Flag>) = flags
+        .into_iter()
+        .filter_map(adapted)
+        .partition(|flag| served.contains(&flag.name) || has_value(&flag.name).is_none());
+    if !dropped.is_empty() {
+        let names: Vec<String> = dropped.iter().map(|flag| format!("--{}", flag.name)).collect();
+        logs::print_error(&format!("kube-apiserver: pintle accepts these flags without effect: {}", names.join(" ")));
+    }
+    let mut translated = vec!["pintle".to_owned(), "serve".to_owned()];
+    translated.extend(storage(&kept));
+    if std::env::var_os(CONTROLLERS).is_none() && kept.iter().all(|flag| flag.name != "controllers") {
+        translated.push(format!("--controllers={OFF}"));
+    }
+    translated.extend(kept.into_iter().filter(|flag| !is_stand_in(flag)).map(|flag| match flag.value {
+        Some(value) => format!("--{}={value}", flag.name),
+        None => format!("--{}", flag.name),
+    }));
+    Start::Arguments(translated)
+}
+
+/// What kube-controller-manager would do, which no test environment starts.
+const OFF: &str = "-garbagecollector,-namespace";
+
+/// The storage: etcd if there is one, else memory, with files of the server beside the certificates.
+fn storage(flags: &[Flag]) -> Vec<String> {
+    let value = |name: &str| flags.iter().find(|flag| flag.name == name).and_then(|flag| flag.value.clone());
+    let in_etcd = flags.iter().any(|flag| flag.name == "etcd-servers" && !is_stand_in(flag));
+    let mut storage = if in_etcd { vec![] } else { vec!["--storage=memory".to_owned()] };
+    if let Some(directory) = value("cert-dir") {
+        storage.push(format!("--data-dir={directory}/pintle"));
+    }
+    storage
+}
+
+fn is_stand_in(flag: &Flag) -> bool {
+    let urls = flag.value.as_deref().unwrap_or_default();
+    flag.name == "etcd-servers" && urls.split(',').any(etcd::is_stand_in)
+}
+
+/// A flag with the values that have a meaning here; none if nothing is left of it.
+fn adapted(mut flag: Flag) -> Option<Flag> {
+    let without = |values: &str, unknown: fn(&str) -> bool| -> String {
+        values.split(',').filter(|value| !unknown(value)).collect::<Vec<_>>().join(",")
+    };
+    let value = flag.value.clone().unwrap_or_default();
+    let left = match flag.name.as_str() {
+        // there are no Nodes with credentials of their own
+        "authorization-mode" => without(&value, |mode| mode == "Node"),
+        "disable-admission-plugins" => without(&value, |plugin| server::check_plugins(&[plugin.to_owned()]).is_err()),
+        _ => return Some(flag),
+    };
+    flag.value = Some(left.clone());
+    Some(flag).filter(|_| !left.is_empty())
+}
+
+/// The long names of the flags of `pintle serve`.
+fn served_flags() -> Vec<String> {
+    let command = Arguments::command();
+    let serve = command.find_subcommand("serve");
+    serve
+        .into_iter()
+        .flat_map(clap::Command::get_arguments)
+        .filter_map(clap::Arg::get_long)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether a flag of kube-apiserver has a value; `None` if there is no such flag.
+fn has_value(name: &str) -> Option<bool> {
+    let line = FLAGS.lines().find(|line| line.split(' ').next() == Some(name))?;
+    Some(line.ends_with(" value"))
+}
+
+/// Flags as `--name=value`, `--name value` or `--name`.
+fn split(arguments: &[String]) -> Vec<Flag> {
+    let mut flags = vec![];
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.trim_start_matches('-');
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None if has_value(text) == Some(true) => (text, rest.next().cloned()),
+            None => (text, None),
+        };
+        flags.push(Flag { name: name.to_owned(), value });
+    }
+    flags
+}
+
+/// The flags, as test environments look for them.
+fn help() -> String {
+    let mut help = "kube-apiserver of Pintle\n\nFlags:\n".to_owned();
+    for line in FLAGS.lines() {
+        let (name, kind) = line.split_once(' ').unwrap_or((line, ""));
+        help += &format!("      --{name} {kind}\n");
+    }
+    help
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn flags_are_split_with_their_values() {
+        let flags = split(&texts(&["--allow-privileged=true", "--secure-port", "1", "--anonymous-auth"]));
+        let want = [("allow-privileged", Some("true")), ("secure-port", Some("1")), ("anonymous-auth", None)];
+        let want = want.map(|(name, value)| Flag { name: name.to_owned(), value: value.map(str::to_owned) });
+        assert_eq!(flags, want);
+    }
+
+    #[test]
+    fn flags_of_envtest_are_translated() {
+        let arguments = texts(&[
+            "/assets/kube-apiserver",
+            "--allow-privileged=true",
+            "--authorization-mode=Node,RBAC",
+            "--cert-dir=/c",
+            "--disable-admission-plugins=ServiceAccount",
+            "--secure-port=1",
+        ]);
+        let Start::Arguments(got) = start(&arguments) else { panic!("the process ends") };
+        let want = [
+            "pintle",
+            "serve",
+            "--storage=memory",
+            "--data-dir=/c/pintle",
+            "--controllers=-garbagecollector,-namespace",
+            "--authorization-mode=RBAC",
+            "--cert-dir=/c",
+            "--secure-port=1",
+        ];
+        assert_eq!(got, want);
+    }
+}

@@ -1,0 +1,27 @@
+//! Pintle under the names of other programs: `kube-apiserver` and `etcd`, as test environments such as controller-runtime's
+//! envtest start them.
+
+mod assets;
+mod etcd;
+mod kube_apiserver;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+pub use assets::{Use, print, write};
+
+/// The arguments with which the program goes on, or the end of the process.
+pub enum Start {
+    Arguments(Vec<String>),
+    End(ExitCode),
+}
+
+/// Decides by the name under which the program was started.
+pub fn start(arguments: Vec<String>) -> Start {
+    let name = arguments.first().map(|path| Path::new(path)).and_then(Path::file_name).and_then(|name| name.to_str());
+    match name {
+        Some("etcd") => Start::End(etcd::run(&arguments[1..])),
+        Some("kube-apiserver") => kube_apiserver::start(&arguments),
+        _ => Start::Arguments(arguments),
+    }
+}
