@@ -15,7 +15,7 @@ pub const LIST_SCAN: usize = 8_192;
 /// Objects of a list that a webhook converts at a time. Ours.
 pub const CONVERSION_OBJECTS: usize = 512;
 /// Objects of a list that are kept once they have been selected; of more, the selection is made again as they are sent.
-pub const LIST_KEPT: usize = 1_024;
+pub const LIST_KEPT: usize = 512;
 /// Bytes of a response body that are made at a time, and that may wait in a connection before more is made. kube-apiserver
 /// writes into buffers of 4 KiB, and HTTP/2 windows of up to 4 MiB.
 pub const CHUNK_BYTES: usize = 16 * 1024;
