@@ -191,7 +191,7 @@ def test_recorded_documents(launch):
         return more + [difference for key, value in want.items()
                        for difference in differences(f"{place}/{key}", value, found.get(key), max(above - 1, 0))]
 
-    with launch() as server:
+    with launch("--emulated-version", "1.35") as server:
         def document(path):
             return hide_descriptions(server.ok("GET", path), sent)
 

@@ -453,7 +453,8 @@ def test_forbidden_requests_end_before_their_body_is_read(launch):
                     assert (status, said) == (403, wanted), (verb, user, said)
                 acting = {"Authorization": "Bearer plain-token", "Impersonate-User": "tester"}
                 status, said = Raw(server, method, collection + name + query, acting).answer()
-                wanted = 'users "tester" is forbidden: User "plain" cannot impersonate resource "users" in API group "" at the cluster scope'
+                wanted = (f'{of} is forbidden: User "plain" cannot impersonate-on:user-info:{verb} resource "{resource}" in API group "{group}" '
+                          'in the namespace "default"')
                 assert (status, said) == (403, wanted), said
                 for kind, wrong in refused.items():
                     answer = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).answer()
@@ -830,7 +831,7 @@ def test_constrained_impersonation(launch):
                 assert f"apiserver_impersonation_{name}_total{{{labels}}}" in answer, answer
                 assert f"apiserver_impersonation_{name}_duration_seconds_count{{{labels}}}" in answer, answer
         assert 'apiserver_impersonation_attempts_total{mode="",decision="denied"}' in answer
-        assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="ALPHA"} 1' in answer
+        assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="BETA"} 1' in answer
 
 
 def test_agents_impersonate_their_node(launch):

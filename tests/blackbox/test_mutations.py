@@ -41,16 +41,17 @@ def policy(server, name, *mutations, bind=True, **spec):
 
 
 def test_policies_are_behind_their_gate(launch):
-    with launch() as server:
+    former = ("--emulated-version", "1.35")
+    with launch(*former) as server:
         assert server.request("GET", ADMISSION + "/mutatingadmissionpolicies")[0] == 404
-    with launch(GATE) as server:
+    with launch(*former, GATE) as server:
         assert server.ok("GET", ADMISSION + "/mutatingadmissionpolicies")["items"] == []
         assert server.ok("GET", ADMISSION.replace("v1", "v1beta1") + "/mutatingadmissionpolicybindings")["items"] == []
 
 
 def test_one_object_in_both_versions(launch):
     """Each is served as what it is asked for, whichever it was written in, and either may change it."""
-    with launch(GATE) as server:
+    with launch("--runtime-config=admissionregistration.k8s.io/v1beta1=true") as server:
         for written in ("v1", "v1beta1"):
             at = lambda version: f"{ADMISSION.replace('/v1', '/' + version)}/mutatingadmissionpolicies"
             body = {"metadata": {"name": written}, "spec": {"matchConstraints": {"resourceRules": RULES}, "reinvocationPolicy": "Never",
@@ -216,7 +217,7 @@ def test_types_are_checked(launch):
 
 
 def test_recorded_mutations(launch):
-    """What a kube-apiserver with the gate makes of mutations that are right, and of many that are not."""
-    with launch(GATE) as server:
+    """What a kube-apiserver 1.35 with the gate makes of mutations that are right, and of many that are not."""
+    with launch(GATE, "--emulated-version", "1.35") as server:
         for file in ("mutated-custom", "mutated-typed"):
             transcripts.check(server, transcripts.OWN / "switched" / f"{file}.json")

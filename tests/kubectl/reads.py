@@ -147,7 +147,7 @@ def get_shipped(kubectl):
     same(table(kubectl("get", "secrets")), [["NAME", "TYPE", "DATA", "AGE"], ["route", "Opaque", "1", "AGE"]])
     same(table(kubectl("get", "ns", "default")), [["NAME", "STATUS", "AGE"], ["default", "Active", "AGE"]])
     rows = table(kubectl("get", "crd", "boats.harbor.example.com"))
-    same((rows[0], rows[1][0]), (["NAME", "CREATED AT"], "boats.harbor.example.com"))
+    same((rows[0], rows[1][0]), (["NAME", "SCOPE", "VERSIONS", "CREATED AT"], "boats.harbor.example.com"))
     same(kubectl("get", "secret", "route", "-o", "jsonpath={.data.course}"), "Mjcw")
 
 

@@ -35,6 +35,9 @@ pub(crate) struct Frame<'a> {
     pub slots: Vec<Slot<'a>>,
     pub cost: u64,
     cost_max: u64,
+    /// Whether optional values are as in cel-go until Kubernetes 1.36: what is selected from one loses its schema, and `or`
+    /// and `orValue` return a value that is not optional as it is.
+    pub legacy_optionals: bool,
     /// The cost at which the interrupt is asked next.
     ask_at: u64,
 }
@@ -44,7 +47,7 @@ const ASK_COST: u64 = 1 << 14;
 
 impl<'a> Frame<'a> {
     pub fn new(slots: Vec<Slot<'a>>, cost_max: u64) -> Frame<'a> {
-        Frame { slots, cost: 0, cost_max, ask_at: ASK_COST }
+        Frame { slots, cost: 0, cost_max, legacy_optionals: false, ask_at: ASK_COST }
     }
 
     /// The value of a node without variables.
@@ -105,7 +108,7 @@ impl<'a> Frame<'a> {
             Node::Bind(bind) => self.bind(bind),
             Node::Append { accu, item, made } => self.append(*accu, item, *made),
             Node::Insert { accu, parts } => self.insert(*accu, parts),
-            Node::OptionalOr { sides, value, lax } => self.optional_or(sides, *value, *lax),
+            Node::OptionalOr { sides, value } => self.optional_or(sides, *value),
         }
     }
 
@@ -175,7 +178,7 @@ impl<'a> Frame<'a> {
         }
         if attribute.qualifiers.is_empty() {
             self.charge(cost)?;
-            return result.map(bared);
+            return if self.legacy_optionals { result.map(bared) } else { result };
         }
         let result = result.and_then(|value| self.qualified(value, &attribute.qualifiers));
         self.charge(cost)?;
@@ -192,7 +195,7 @@ impl<'a> Frame<'a> {
 
     /// The value behind all qualifiers, and whether it is optional.
     fn qualified(&mut self, value: Val<'a>, qualifiers: &'a [Qualifier]) -> Result<(Option<Val<'a>>, bool)> {
-        let (mut value, mut optional) = unwrap(value);
+        let (mut value, mut optional) = unwrap(value, self.legacy_optionals);
         if optional && value.is_none() {
             return Ok((None, true));
         }
@@ -631,12 +634,12 @@ impl<'a> Frame<'a> {
         Ok(Val::Map(Map::Owned(map)))
     }
 
-    fn optional_or(&mut self, sides: &'a [Node; 2], value: bool, lax: bool) -> Result<Val<'a>> {
+    fn optional_or(&mut self, sides: &'a [Node; 2], value: bool) -> Result<Val<'a>> {
         match self.eval(&sides[0])? {
             Val::Optional(None) => self.eval(&sides[1]),
             Val::Optional(Some(inner)) if value => Ok((*inner).clone()),
             some @ Val::Optional(_) => Ok(some),
-            other if lax => Ok(other),
+            other if self.legacy_optionals => Ok(other),
             _ => Err(Error::overload()),
         }
     }
@@ -680,15 +683,16 @@ fn json_member<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> 
     map.get(last.member()?)
 }
 
-fn unwrap<'a>(value: Val<'a>) -> (Option<Val<'a>>, bool) {
+fn unwrap<'a>(value: Val<'a>, bare: bool) -> (Option<Val<'a>>, bool) {
     match value {
         Val::Optional(None) => (None, true),
-        Val::Optional(Some(value)) => (Some((*value).clone().bare()), true),
+        Val::Optional(Some(value)) if bare => (Some((*value).clone().bare()), true),
+        Val::Optional(Some(value)) => (Some((*value).clone()), true),
         value => (Some(value), false),
     }
 }
 
-/// The value of a variable: what upstream takes out of an optional one loses what its schema says.
+/// The value of a variable: what cel-go took out of an optional one until Kubernetes 1.36 lost what its schema says.
 fn bared<'a>(value: Val<'a>) -> Val<'a> {
     match value {
         Val::Optional(Some(value)) => Val::some((*value).clone().bare()),

@@ -72,8 +72,6 @@ pub(crate) enum Node {
     OptionalOr {
         sides: Box<[Node; 2]>,
         value: bool,
-        /// Whether a value that is not optional is the result, instead of an error.
-        lax: bool,
     },
 }
 
@@ -207,6 +205,8 @@ pub struct Program {
     pub(crate) slots: usize,
     /// The names of the environment's variables, in the order of their slots.
     pub(crate) names: Box<[Text]>,
+    /// Whether optional values are as in cel-go until Kubernetes 1.36.
+    pub legacy_optionals: bool,
 }
 
 impl Const {

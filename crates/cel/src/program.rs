@@ -39,15 +39,10 @@ impl Program {
     /// A constant part of the expression fails: a pattern is not a regular expression, or a text is no timestamp.
     pub fn new(env: &Environment, checked: &Checked) -> Result<Program, Error> {
         let names: Box<[Text]> = env.variables.iter().map(|v| v.name.clone()).collect();
-        let mut lowering = Lowering {
-            checked,
-            scope: names.to_vec(),
-            slots: names.len(),
-            variables: names.len(),
-            lax_optionals: env.libraries.has(Library::Legacy),
-        };
+        let mut lowering = Lowering { checked, scope: names.to_vec(), slots: names.len(), variables: names.len() };
         let root = lowering.expr(&checked.ast.root)?;
-        Ok(Program { root, slots: lowering.slots, names })
+        let legacy_optionals = env.libraries.has(Library::Legacy);
+        Ok(Program { root, slots: lowering.slots, names, legacy_optionals })
     }
 
     /// Evaluates the expression with values for variables by name. A variable without a value is an error where the
@@ -89,6 +84,7 @@ impl Program {
             slots.resize_with(self.slots, || Slot::Empty);
         }
         let mut frame = Frame::new(slots, cost_max);
+        frame.legacy_optionals = self.legacy_optionals;
         let result = frame.eval(&self.root);
         let cost = frame.cost;
         frame.slots.truncate(self.names.len());
@@ -160,8 +156,6 @@ struct Lowering<'c> {
     slots: usize,
     /// How many of them are the environment's.
     variables: usize,
-    /// Whether `or` and `orValue` return a value that is not optional as it is.
-    lax_optionals: bool,
 }
 
 const CONVERSIONS: [&str; 10] =
@@ -305,8 +299,7 @@ impl Lowering<'_> {
         match id {
             "optional_or_optional" | "optional_orValue_value" => {
                 if let Ok(sides) = <[Node; 2]>::try_from(nodes) {
-                    let (value, lax) = (id != "optional_or_optional", self.lax_optionals);
-                    return Ok(Node::OptionalOr { sides: Box::new(sides), value, lax });
+                    return Ok(Node::OptionalOr { sides: Box::new(sides), value: id != "optional_or_optional" });
                 }
                 return Err(Error::overload());
             }

@@ -61,7 +61,7 @@ func names(list *metav1.APIResourceList) []string {
 func version(_ context.Context) {
 	found := cases.Get(discoveryClient().ServerVersion())
 	cases.Equal("major", found.Major, "1")
-	cases.Equal("minor", found.Minor, "35")
+	cases.Equal("minor", found.Minor, "37")
 }
 
 func described(_ context.Context) {

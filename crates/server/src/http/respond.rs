@@ -279,7 +279,7 @@ impl Reply {
         set(headers, CONTENT_TYPE.as_str(), content_type);
         if is_compressed {
             set(headers, "content-encoding", "gzip");
-            set(headers, "vary", "Accept-ListEncoding");
+            set(headers, "vary", "Accept-Encoding");
         }
     }
 }

@@ -72,7 +72,7 @@ public final class Main {
         found -> found != null && found.getStatus() != null && found.getStatus().getConditions().stream()
             .anyMatch(each -> each.getType().equals("Established") && each.getStatus().equals("True")),
         30, TimeUnit.SECONDS);
-    Cases.equal("minor", client.getKubernetesVersion().getMinor(), "35");
+    Cases.equal("minor", client.getKubernetesVersion().getMinor(), "37");
   }
 
   private void undefine() throws Exception {

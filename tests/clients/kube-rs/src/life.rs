@@ -51,7 +51,7 @@ pub async fn discovered(client: Client) -> Result<()> {
     let (kind, can) = discovery::pinned_kind(&client, &wanted).await?;
     ensure!(kind.plural == "boats" && can.scope == Scope::Namespaced && can.supports_operation(verbs::WATCH));
     ensure!(can.subresources.len() == 2, "{:?}", can.subresources);
-    ensure!(client.apiserver_version().await?.minor == "35");
+    ensure!(client.apiserver_version().await?.minor == "37");
     Ok(())
 }
 
