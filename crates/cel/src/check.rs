@@ -234,7 +234,8 @@ impl Checker<'_> {
         if let Some(variable) = self.env.variables.iter().find(|v| v.name == name) {
             return Some((variable.r#type.clone(), Reference::Variable));
         }
-        Type::named(name).map(|t| (Type::type_of(t), Reference::TypeName))
+        let parameters = self.env.libraries.has(Library::Legacy);
+        Type::named(name, parameters).map(|t| (Type::type_of(t), Reference::TypeName))
     }
 
     fn expr(&mut self, expr: &mut Expr) {

@@ -111,6 +111,13 @@ impl Environment {
         self
     }
 
+    /// Follows cel-go as it was until Kubernetes 1.36.
+    #[must_use]
+    pub fn with_legacy(mut self) -> Environment {
+        self.libraries = self.libraries.with(Library::Legacy);
+        self
+    }
+
     /// Adds a variable.
     #[must_use]
     pub fn variable(mut self, name: &str, r#type: Type) -> Environment {

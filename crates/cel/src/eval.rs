@@ -105,7 +105,7 @@ impl<'a> Frame<'a> {
             Node::Bind(bind) => self.bind(bind),
             Node::Append { accu, item, made } => self.append(*accu, item, *made),
             Node::Insert { accu, parts } => self.insert(*accu, parts),
-            Node::OptionalOr { sides, value } => self.optional_or(sides, *value),
+            Node::OptionalOr { sides, value, lax } => self.optional_or(sides, *value, *lax),
         }
     }
 
@@ -631,11 +631,13 @@ impl<'a> Frame<'a> {
         Ok(Val::Map(Map::Owned(map)))
     }
 
-    fn optional_or(&mut self, sides: &'a [Node; 2], value: bool) -> Result<Val<'a>> {
+    fn optional_or(&mut self, sides: &'a [Node; 2], value: bool, lax: bool) -> Result<Val<'a>> {
         match self.eval(&sides[0])? {
             Val::Optional(None) => self.eval(&sides[1]),
             Val::Optional(Some(inner)) if value => Ok((*inner).clone()),
-            other => Ok(other),
+            some @ Val::Optional(_) => Ok(some),
+            other if lax => Ok(other),
+            _ => Err(Error::overload()),
         }
     }
 }

@@ -72,6 +72,8 @@ pub(crate) enum Node {
     OptionalOr {
         sides: Box<[Node; 2]>,
         value: bool,
+        /// Whether a value that is not optional is the result, instead of an error.
+        lax: bool,
     },
 }
 

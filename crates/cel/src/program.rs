@@ -9,7 +9,7 @@ use crate::decl::types::Type;
 use crate::env::{Environment, VariableNames};
 use crate::eval::{Frame, Slot};
 use crate::library::costs::{Charge, Costs};
-use crate::library::{OverloadIndex, is_plain, registry};
+use crate::library::{Library, OverloadIndex, is_plain, registry};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
@@ -39,7 +39,13 @@ impl Program {
     /// A constant part of the expression fails: a pattern is not a regular expression, or a text is no timestamp.
     pub fn new(env: &Environment, checked: &Checked) -> Result<Program, Error> {
         let names: Box<[Text]> = env.variables.iter().map(|v| v.name.clone()).collect();
-        let mut lowering = Lowering { checked, scope: names.to_vec(), slots: names.len(), variables: names.len() };
+        let mut lowering = Lowering {
+            checked,
+            scope: names.to_vec(),
+            slots: names.len(),
+            variables: names.len(),
+            lax_optionals: env.libraries.has(Library::Legacy),
+        };
         let root = lowering.expr(&checked.ast.root)?;
         Ok(Program { root, slots: lowering.slots, names })
     }
@@ -154,6 +160,8 @@ struct Lowering<'c> {
     slots: usize,
     /// How many of them are the environment's.
     variables: usize,
+    /// Whether `or` and `orValue` return a value that is not optional as it is.
+    lax_optionals: bool,
 }
 
 const CONVERSIONS: [&str; 10] =
@@ -297,7 +305,8 @@ impl Lowering<'_> {
         match id {
             "optional_or_optional" | "optional_orValue_value" => {
                 if let Ok(sides) = <[Node; 2]>::try_from(nodes) {
-                    return Ok(Node::OptionalOr { sides: Box::new(sides), value: id != "optional_or_optional" });
+                    let (value, lax) = (id != "optional_or_optional", self.lax_optionals);
+                    return Ok(Node::OptionalOr { sides: Box::new(sides), value, lax });
                 }
                 return Err(Error::overload());
             }

@@ -16,6 +16,7 @@ pub mod release;
 pub mod selector;
 pub mod status;
 pub mod time;
+pub mod types;
 pub mod url;
 pub mod value;
 pub mod yaml;

@@ -24,9 +24,8 @@ impl Program {
     }
 
     /// The program of a built-in kind, typed by `shape`.
-    pub fn built_in(encoded: &[u8], shape: &'static Struct) -> Arc<Program> {
-        let openapi = machinery::value::decode(encoded).unwrap_or_default();
-        let schema = Schema::compile(&openapi, &CompileOptions::default());
+    pub fn built_in(openapi: &Value, shape: &'static Struct) -> Arc<Program> {
+        let schema = Schema::compile(openapi, &CompileOptions::default());
         Arc::new(Program { schema, types: TypeSchema::of_shape(shape) })
     }
 

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use machinery::{Release, Text};
 use objects::Objects;
 
 use super::builtin::BuiltIn;
 use super::version::Version;
+use schema::ScalePaths;
+
 use super::{Conversion, Resource, Serving};
 
 fn texts(list: &[&'static str]) -> Vec<Text> {
@@ -14,10 +17,15 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
 }
 
 fn version(row: &'static BuiltIn) -> Arc<Version> {
-    let mut version = Version::new(Text::new_static(row.version), &row.type_schema());
+    let mut version = Version::encoded(Text::new_static(row.version), Bytes::new());
     version.status = row.status;
     version.deprecation = Some(Text::new_static(row.deprecation)).filter(|text| !text.is_empty());
     version.built_in = Some(row);
+    version.scale = row.scale.then(|| ScalePaths {
+        spec_replicas: Text::new_static(".spec.replicas"),
+        status_replicas: Text::new_static(".status.replicas"),
+        label_selector: Some(Text::new_static(".spec.selector")),
+    });
     Arc::new(version)
 }
 

@@ -14,8 +14,14 @@ use store::Store;
 use super::builtin::{self, BuiltIn, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_GROUP};
 use super::group_version;
 
-/// Key segment of Services in kube-apiserver, next to `services/endpoints`.
-const SERVICES: &str = "services/specs";
+/// Built-in kinds whose keys do not begin with their plural in kube-apiserver, and what they begin with.
+const FOLDERS: [(&str, &str, &str); 5] = [
+    ("", "endpoints", "services/endpoints"),
+    ("", "nodes", "minions"),
+    ("", "replicationcontrollers", "controllers"),
+    ("", "services", "services/specs"),
+    ("networking.k8s.io", "ingresses", "ingress"),
+];
 /// Groups of built-in kinds that are stored like custom resources: the key includes the group, the value is JSON.
 const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
@@ -33,9 +39,24 @@ struct UpstreamKeys {
     prefix: String,
 }
 
-/// The built-in kind whose keys start with the segment `part`.
-fn built_in_under(part: &str) -> Option<&'static BuiltIn> {
-    builtin::stored_kinds().find(|built_in| built_in.plural == part && !AS_CUSTOM.contains(&built_in.group))
+/// The built-in kind to which a key without the prefix belongs, and the rest of the key.
+fn built_in_under(text: &str) -> Option<(&'static BuiltIn, &str)> {
+    let below = |folder: &str| text.strip_prefix(folder)?.strip_prefix('/');
+    let special = FOLDERS.iter().find_map(|(group, plural, folder)| Some((*group, *plural, below(folder)?)));
+    if let Some((group, plural, rest)) = special {
+        let built_in = builtin::stored_kinds().find(|built_in| built_in.group == group && built_in.plural == plural)?;
+        return Some((built_in, rest));
+    }
+    let (first, rest) = text.split_once('/')?;
+    let is_elsewhere = |built_in: &BuiltIn| folder_of(built_in.group, built_in.plural).is_some();
+    let named = |built_in: &&BuiltIn| built_in.plural == first && !AS_CUSTOM.contains(&built_in.group);
+    builtin::stored_kinds().find(|built_in| named(built_in) && !is_elsewhere(built_in)).map(|built_in| (built_in, rest))
+}
+
+/// What the keys of a kind begin with, if that is not its plural.
+fn folder_of(group: &str, plural: &str) -> Option<&'static str> {
+    let found = FOLDERS.iter().find(|(known, name, _)| (*known, *name) == (group, plural));
+    found.map(|(_, _, folder)| *folder)
 }
 
 fn is_built_in(group: &str, plural: &str) -> bool {
@@ -46,10 +67,9 @@ impl Keys for UpstreamKeys {
     fn to_bytes(&self, key: &Key) -> Bytes {
         let Key { group, plural, path } = key;
         let by_group = AS_CUSTOM.contains(&group.as_str()) || !is_built_in(group, plural);
-        let folder = match plural.as_str() {
-            _ if by_group => format!("{group}/{plural}"),
-            "services" => SERVICES.to_owned(),
-            plural => plural.to_owned(),
+        let folder = match by_group {
+            true => format!("{group}/{plural}"),
+            false => folder_of(group, plural).unwrap_or(plural).to_owned(),
         };
         Bytes::from(format!("{}{folder}/{path}", self.prefix))
     }
@@ -67,8 +87,7 @@ impl Keys for UpstreamKeys {
                 (Text::from(first), Text::from(plural), path)
             }
             false => {
-                let built_in = built_in_under(first)?;
-                let path = if first == "services" { rest.strip_prefix("specs/")? } else { rest };
+                let (built_in, path) = built_in_under(text)?;
                 if path.matches('/').count() != usize::from(built_in.namespaced) {
                     return None;
                 }
@@ -193,6 +212,10 @@ mod tests {
             ),
             ("/registry/apiextensions.k8s.io/customresourcedefinitions/a.b.c", DEFINITION_GROUP, DEFINITIONS, "a.b.c"),
             ("/registry/apiregistration.k8s.io/apiservices/v1.", REGISTRATION_GROUP, "apiservices", "v1."),
+            ("/registry/pods/ns/n", "", "pods", "ns/n"),
+            ("/registry/services/endpoints/ns/n", "", "endpoints", "ns/n"),
+            ("/registry/minions/n", "", "nodes", "n"),
+            ("/registry/ingress/ns/n", "networking.k8s.io", "ingresses", "ns/n"),
             ("/registry/example.com/widgets/ns/n", "example.com", "widgets", "ns/n"),
             ("/registry/example.com/widgets/n", "example.com", "widgets", "n"),
         ];
@@ -202,8 +225,8 @@ mod tests {
             assert_eq!(keys.parse(text.as_bytes()), Some(key), "{text}");
         }
         for foreign in [
-            "/registry/pods/ns/n",
-            "/registry/services/endpoints/ns/n",
+            "/registry/nodes/n",
+            "/registry/services/n",
             "/registry/masterleases/10.0.0.1",
             "/registry/health",
             "/registry/configmaps/n",

@@ -33,7 +33,7 @@ pub struct Version {
     pub served: bool,
     /// Text of the warning in every response, if the version is deprecated.
     pub deprecation: Option<Text>,
-    /// `openAPIV3Schema`, or null, as JSON: most schemas are never decoded.
+    /// `openAPIV3Schema`, or null, as JSON: most schemas are never decoded. Empty for built-in kinds.
     pub encoded: Bytes,
     pub preserve_unknown_fields: bool,
     pub columns: Vec<Column>,
@@ -74,6 +74,9 @@ impl Version {
 
     /// `openAPIV3Schema`, or null.
     pub fn openapi(&self) -> Value {
+        if let Some(built_in) = self.built_in {
+            return built_in.type_schema();
+        }
         machinery::value::decode(&self.encoded).unwrap_or_default()
     }
 
@@ -88,7 +91,7 @@ impl Version {
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
             if let Some(built_in) = self.built_in {
-                return Program::built_in(&self.encoded, built_in.structure());
+                return Program::built_in(&built_in.type_schema(), built_in.structure());
             }
             let (preserve_unknown_fields, scale) = (self.preserve_unknown_fields, self.scale.clone());
             Program::of(&self.encoded, &CompileOptions { preserve_unknown_fields, scale, release: self.release })

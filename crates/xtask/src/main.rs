@@ -1,8 +1,10 @@
-//! `cargo xtask`: the tasks of development. `bench` measures the server, `tidy` checks what the compiler can't.
+//! `cargo xtask`: the tasks of development. `bench` measures the server, `kinds` writes the tables of built-in kinds, `tidy`
+//! checks what the compiler can't.
 
 #![allow(clippy::disallowed_methods, reason = "a tool measures real time and starts its own tasks")]
 
 mod bench;
+mod kinds;
 mod tidy;
 mod workspace;
 
@@ -25,6 +27,10 @@ enum Task {
     /// Starts the server with durable storage in a temporary directory, drives it over TLS with the administrator's
     /// certificate, and prints a table with targets. A complete run is also written to benches/results/.
     Bench(Box<bench::Flags>),
+    /// Write the tables of built-in kinds from the facts that Kubernetes publishes.
+    ///
+    /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, and writes types.txt and kinds.txt. Needs Go.
+    Kinds,
     /// Check layers, sizes, texts and the use of clocks, tasks and channels.
     ///
     /// Each problem is a line `path:line: what`; the exit status is 1 if there are any.
@@ -34,6 +40,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Bench(flags) => bench::run(&flags),
+        Task::Kinds => kinds::run(),
         Task::Tidy => tidy::run(),
     };
     match result {

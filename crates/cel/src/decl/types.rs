@@ -186,8 +186,9 @@ impl Type {
         }
     }
 
-    /// The type that an expression may name; none if there is no such type.
-    pub fn named(name: &str) -> Option<Type> {
+    /// The type that an expression may name; none if there is no such type. What lists and maps hold is not known, or a
+    /// parameter of the type.
+    pub fn named(name: &str, parameters: bool) -> Option<Type> {
         Some(match name {
             "bool" => Type::Bool,
             "bytes" => Type::Bytes,
@@ -196,11 +197,12 @@ impl Type {
             "uint" => Type::Uint,
             "string" => Type::String,
             "null_type" => Type::Null,
-            "list" => Type::parse("list(A)"),
-            "map" => Type::parse("map(A, B)"),
+            "list" => Type::parse(if parameters { "list(A)" } else { "list(dyn)" }),
+            "map" => Type::parse(if parameters { "map(A, B)" } else { "map(dyn, dyn)" }),
             "type" => Type::Type(None),
             "google.protobuf.Timestamp" => Type::Timestamp,
             "google.protobuf.Duration" => Type::Duration,
+            OPTIONAL if !parameters => Type::optional(Type::Dyn),
             OPTIONAL => Type::Opaque(OPTIONAL, Arc::new([])),
             "net.IP"
             | "net.CIDR"

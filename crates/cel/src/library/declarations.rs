@@ -27,7 +27,11 @@ pub(super) const ALL: &[(Library, &str)] = &[
     (Library::StringsReverse, STRINGS_REVERSE),
     (Library::StringsLatest, STRINGS_LATEST),
     (Library::JsonPatch, JSON_PATCH),
+    (Library::Legacy, LEGACY),
 ];
+
+const LEGACY: &str = "\
+duration | int64_to_duration | int | duration";
 
 const STANDARD: &str = "\
 !_ | logical_not | bool | bool
@@ -132,7 +136,6 @@ double | int64_to_double | int | double
 double | string_to_double | string | double
 double | uint64_to_double | uint | double
 duration | duration_to_duration | duration | duration
-duration | int64_to_duration | int | duration
 duration | string_to_duration | string | duration
 dyn | to_dyn | A | dyn
 .endsWith | ends_with_string | string; string | bool

@@ -79,6 +79,9 @@ pub enum Library {
     Bindings,
     /// Mutations: messages of type `Object` and `JSONPatch`, `jsonpatch.escapeKey` (KEP-3962).
     JsonPatch,
+    /// What cel-go had until Kubernetes 1.36: `duration` of an integer, `or` and `orValue` of a value that is not optional,
+    /// and type parameters in the types of `list` and `map`.
+    Legacy,
 }
 
 /// A set of libraries.
@@ -109,7 +112,8 @@ impl Libraries {
     }
 
     /// All there are, each in its latest version.
-    pub const LATEST: Libraries = Libraries(!(1 << Library::StringsFormat as u8 | 1 << Library::JsonPatch as u8));
+    pub const LATEST: Libraries =
+        Libraries(!(1 << Library::StringsFormat as u8 | 1 << Library::JsonPatch as u8 | 1 << Library::Legacy as u8));
 }
 
 /// Number of an overload in the registry.

@@ -395,6 +395,9 @@ fn environment(decl: &Arc<Decl>, optional: bool, text: &str, options: &Options) 
     let stored = options.all_stored || options.stored.iter().any(|known| known == text);
     let minor = if stored { options.stored_minor } else { options.new_minor };
     let mut env = Environment::kubernetes(minor).declared("self", decl);
+    if options.stored_minor < 37 {
+        env = env.with_legacy();
+    }
     env = if optional {
         env.variable("oldSelf", Type::optional(decl.exposed.clone().unwrap_or(Type::Dyn)))
     } else {

@@ -393,7 +393,7 @@ mod tests {
         for end in 4..bytes.len() {
             let _ = decode(&bytes[..end]);
         }
-        let unknown = ProtobufError::UnknownKind { api_version: "v1".to_owned(), kind: "Pod".to_owned() };
-        assert_eq!(decode(&envelope("v1", "Pod", b"")), Err(unknown));
+        let unknown = ProtobufError::UnknownKind { api_version: "v1".to_owned(), kind: "Pot".to_owned() };
+        assert_eq!(decode(&envelope("v1", "Pot", b"")), Err(unknown));
     }
 }

@@ -1,7 +1,9 @@
 //! The messages of built-in kinds: field numbers, JSON names and types, which are facts of the Kubernetes API.
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::types::{Container, GoBase, GoField, go_struct};
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,37 @@ static TEXT: &str = include_str!("messages.txt");
 /// The fields of a message such as `core.v1.ConfigMap`, by number.
 pub fn message(name: &str) -> Option<&'static [MessageField]> {
     static MESSAGES: OnceLock<Messages> = OnceLock::new();
-    MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice)
+    MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice).or_else(|| of_go_struct(name))
+}
+
+/// The fields of a message in the table of Go types, which is converted when it is first used.
+fn of_go_struct(name: &str) -> Option<&'static [MessageField]> {
+    static CONVERTED: Mutex<BTreeMap<&'static str, &'static [MessageField]>> = Mutex::new(BTreeMap::new());
+    let found = go_struct(name)?;
+    let mut converted = CONVERTED.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(converted.entry(found.name).or_insert_with(|| {
+        let fields: Vec<MessageField> = found.fields.iter().map(of_go_field).collect();
+        fields.leak()
+    }))
+}
+
+fn of_go_field(field: &'static GoField) -> MessageField {
+    let count = match field.go_type.container {
+        Container::None => Count::One,
+        Container::List => Count::Many,
+        Container::Map | Container::MapOfLists => Count::Map,
+        Container::Embedded => Count::Inline,
+    };
+    let kind = match field.go_type.base {
+        GoBase::Text => FieldKind::Text,
+        GoBase::Bool => FieldKind::Bool,
+        GoBase::Int32 | GoBase::Int64 => FieldKind::Int,
+        GoBase::Double => FieldKind::Double,
+        GoBase::Bytes => FieldKind::Bytes,
+        GoBase::Struct("certificates.v1.ExtraValue") => FieldKind::Message("authentication.v1.ExtraValue"),
+        GoBase::Struct(name) => FieldKind::Message(name),
+    };
+    MessageField { number: field.number, name: field.name, kind, count }
 }
 
 fn parse() -> Messages {

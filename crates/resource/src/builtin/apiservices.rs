@@ -74,7 +74,7 @@ pub const API_SERVICE: BuiltIn = BuiltIn {
     namespaced: false,
     status: true,
     status_metadata: StatusMetadata::Kept,
-    metadata: MetadataRules { name: names::path_segment, ..MetadataRules::BUILT_IN },
+    metadata: MetadataRules { name: |name, _| names::path_segment(name), ..MetadataRules::BUILT_IN },
     unconditional_update: false,
     form: Form::Typed(&SHAPE),
     default,

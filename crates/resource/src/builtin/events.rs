@@ -94,7 +94,7 @@ const KIND: BuiltIn = BuiltIn {
 
 pub const CORE_EVENT: BuiltIn = BuiltIn {
     metadata: MetadataRules {
-        name: names::path_segment,
+        name: |name, _| names::path_segment(name),
         on_create: OnCreate::Last,
         on_update: &[],
         ..MetadataRules::CUSTOM

@@ -6,35 +6,14 @@ const OPTIONS: [&str; 7] =
     ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
 
 /// Kinds by their `apiVersion`; each has a list.
-const KINDS: [(&str, &[&str]); 11] = [
-    (
-        "v1",
-        &[
-            "ComponentStatus",
-            "Endpoints",
-            "LimitRange",
-            "Node",
-            "PersistentVolume",
-            "PersistentVolumeClaim",
-            "Pod",
-            "PodTemplate",
-            "ReplicationController",
-        ],
-    ),
-    ("apps/v1", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+const KINDS: [(&str, &[&str]); 3] = [
+    ("v1", &["ComponentStatus"]),
     ("autoscaling/v1", &["HorizontalPodAutoscaler", "Scale"]),
-    ("autoscaling/v2", &["HorizontalPodAutoscaler"]),
-    ("batch/v1", &["CronJob", "Job"]),
-    ("certificates.k8s.io/v1", &["CertificateSigningRequest"]),
-    ("discovery.k8s.io/v1", &["EndpointSlice"]),
-    ("networking.k8s.io/v1", &["Ingress", "IngressClass", "NetworkPolicy"]),
-    ("policy/v1", &["Eviction", "PodDisruptionBudget"]),
-    ("scheduling.k8s.io/v1", &["PriorityClass"]),
-    ("storage.k8s.io/v1", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
+    ("policy/v1", &["Eviction"]),
 ];
 
 /// Groups of kube-apiserver with none of these kinds.
-const OTHER_GROUPS: [&str; 2] = ["node.k8s.io", "resource.k8s.io"];
+const OTHER_GROUPS: [&str; 1] = ["internal.apiserver.k8s.io"];
 
 /// Whether a group is kube-apiserver's own, though this server has no kind in it. The paths of such a group belong to
 /// its built-in routes, which know nothing of CustomResourceDefinitions.
@@ -49,7 +28,9 @@ const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "
 /// Whether kube-apiserver can read a body of this type.
 pub fn is_known(api_version: &str, kind: &str) -> bool {
     let kinds = KINDS.iter().filter(|(known, _)| *known == api_version).flat_map(|(_, kinds)| kinds.iter());
-    let listed = kinds.copied().any(|known| known == kind || kind.strip_suffix("List") == Some(known));
+    let is = |known: &str| known == kind || kind.strip_suffix("List") == Some(known);
+    let served = |row: &super::BuiltIn| is(row.kind) && super::group_version(row.group, row.version) == api_version;
+    let listed = kinds.copied().any(is) || super::kinds().any(served);
     listed
         || (api_version == "v1" && UNVERSIONED.contains(&kind))
         || (OPTIONS.contains(&kind) && is_group_version(api_version))
@@ -57,7 +38,7 @@ pub fn is_known(api_version: &str, kind: &str) -> bool {
 
 fn is_group_version(api_version: &str) -> bool {
     let built_in = |s: &super::BuiltIn| super::group_version(s.group, s.version) == api_version;
-    super::KINDS.iter().any(built_in) || KINDS.iter().any(|(known, _)| *known == api_version)
+    super::kinds().any(built_in) || KINDS.iter().any(|(known, _)| *known == api_version)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod accounts;
 mod admission;
 mod allocations;
 mod apiservices;
+mod catalogue;
 mod checks;
 mod columns;
 mod config;
@@ -18,6 +19,7 @@ mod leases;
 mod migrations;
 mod mutations;
 mod namespaces;
+mod pods;
 mod policies;
 mod quotas;
 mod rbac;
@@ -25,8 +27,11 @@ mod reviews;
 mod runtime_config;
 mod secrets;
 pub mod services;
+mod tables;
 mod third_party;
+mod volumes;
 mod webhooks;
+mod workloads;
 
 pub use accounts::SERVICE_ACCOUNT;
 pub use apiservices::{
@@ -41,10 +46,11 @@ pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
 pub use runtime_config::RuntimeConfig;
+pub use tables::selector_text;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use declarative::Declarative;
-use machinery::{FieldError, Release, Text, Value};
+use machinery::{FieldError, FieldPath, Release, Text, Value};
 use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
@@ -54,6 +60,8 @@ use super::rules::{Deletion, MetadataRules, Subresource};
 /// The effect of decoding into the Go type of a kind and encoding it again.
 pub enum Form {
     Typed(&'static Struct),
+    /// The Go type of that name in the table of `machinery::types`.
+    Named(&'static str),
     /// CRDs have a decoder of their own.
     Definition(ApiVersion),
 }
@@ -141,6 +149,12 @@ pub struct BuiltIn {
     pub categories: &'static [&'static str],
     pub namespaced: bool,
     pub status: bool,
+    /// Whether a create resets the status to its zero value.
+    pub fresh_status: bool,
+    /// Whether the generation counts the changes of an object.
+    pub generation: bool,
+    /// Whether there is a subresource `scale`, of `spec.replicas` and `status.replicas`.
+    pub scale: bool,
     pub status_metadata: StatusMetadata,
     pub metadata: MetadataRules,
     pub deletion: Deletion,
@@ -170,6 +184,8 @@ pub struct BuiltIn {
     /// Refuses the body of a create or an update before anything of it is reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
     pub default: fn(&mut Value),
+    /// What kube-apiserver's default admission plugins set in an object; the second is the stored one.
+    pub admit: fn(&mut Value, Option<&Value>),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
     pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
@@ -192,11 +208,11 @@ impl BuiltIn {
     /// The object in its typed shape, with its unknown fields and its first type error.
     pub fn shape(&self, object: &Value) -> Shaped {
         match self.form {
-            Form::Typed(shape) => {
-                let read = shape::read(object, shape);
+            Form::Definition(version) => definition::shape(object, version),
+            Form::Typed(_) | Form::Named(_) => {
+                let read = shape::read(object, self.structure());
                 Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
             }
-            Form::Definition(version) => definition::shape(object, version),
         }
     }
 
@@ -210,18 +226,25 @@ impl BuiltIn {
         shape::joined(&machinery::value::decode_every(body), self.structure())
     }
 
+    /// The errors of an object: those of its kind, then those of the rules of its types.
+    pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+        let mut errors = (self.validate)(object, old, release);
+        shape::rule_errors(object, self.structure(), &FieldPath::root(), &mut errors);
+        errors
+    }
+
     /// The zero value of the kind's Go type.
     pub fn zero(&self) -> Value {
         match self.form {
-            Form::Typed(shape) => shape::read(&Value::object(), shape).value,
             Form::Definition(version) => definition::zero(version),
+            Form::Typed(_) | Form::Named(_) => shape::read(&Value::object(), self.structure()).value,
         }
     }
 
     /// Converts an object to its stored form.
     pub fn to_stored(&self, object: Value) -> Value {
         let object = match self.form {
-            Form::Typed(shape) => shape::read_stored(&object, shape),
+            Form::Typed(_) | Form::Named(_) => shape::read_stored(&object, self.structure()),
             // of either version, see `stored_as`
             Form::Definition(ApiVersion::V1) => schema::definition::to_stored(&object),
             Form::Definition(ApiVersion::V1Beta1) => object,
@@ -257,6 +280,7 @@ impl BuiltIn {
     pub fn structure(&self) -> &'static Struct {
         match self.form {
             Form::Typed(shape) => shape,
+            Form::Named(go) => shape::named(go),
             Form::Definition(ApiVersion::V1) => &shape::DEFINITION,
             Form::Definition(ApiVersion::V1Beta1) => &shape::DEFINITION_BETA,
         }
@@ -333,6 +357,9 @@ const BASE: BuiltIn = BuiltIn {
     categories: &[],
     namespaced: true,
     status: false,
+    fresh_status: false,
+    generation: false,
+    scale: false,
     status_metadata: StatusMetadata::Written,
     metadata: MetadataRules::BUILT_IN,
     deletion: Deletion::DEFAULT,
@@ -351,6 +378,7 @@ const BASE: BuiltIn = BuiltIn {
     removed_release: "",
     check_body: |_| None,
     default: |_| {},
+    admit: |_, _| {},
     prepare: |_, _| {},
     validate: |_, _, _| vec![],
     validate_status: |_, _, _| vec![],
@@ -382,7 +410,7 @@ const SELF_SUBJECT_REVIEW: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// Every built-in kind.
+/// The built-in kinds with forms of their own.
 pub static KINDS: [BuiltIn; 27] = [
     config::CONFIG_MAP,
     namespaces::NAMESPACE,
@@ -413,6 +441,11 @@ pub static KINDS: [BuiltIn; 27] = [
     apiservices::API_SERVICE,
 ];
 
+/// Every built-in kind that is served by default.
+pub fn kinds() -> impl Iterator<Item = &'static BuiltIn> + Clone {
+    KINDS.iter().chain(catalogue::CATALOGUE)
+}
+
 /// The built-in kinds that are stored, each in its own form.
 pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
     static THIRD_PARTY: BuiltIn = third_party::THIRD_PARTY_RESOURCE;
@@ -420,7 +453,7 @@ pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
     static MUTATIONS: [BuiltIn; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
     static ALLOCATIONS: [BuiltIn; 2] = [allocations::IP_ADDRESS, allocations::RANGE_ALLOCATION];
     let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS).chain(&ALLOCATIONS);
-    KINDS.iter().chain(switched).filter(|built_in| built_in.review.is_none() && built_in.stored_as.is_none())
+    kinds().chain(switched).filter(|built_in| built_in.review.is_none() && built_in.stored_as.is_none())
 }
 
 /// CRDs in `v1beta1`, which kube-apiserver may have stored.
@@ -430,7 +463,7 @@ pub fn beta_definition() -> &'static BuiltIn {
 }
 
 /// Sets the generation to 1 on create, and increments it with every change outside of metadata and status.
-fn track_generation(object: &mut Value, old: Option<&Value>) {
+pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
     fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
         let fields = object.as_object().into_iter().flat_map(machinery::Map::iter);
@@ -472,13 +505,13 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
         (true, true) => Some(BOTH_MIGRATIONS),
     };
     let older_of = |built_in: &BuiltIn| if *built_in == definition::DEFINITION { older } else { &[] };
-    let all = KINDS.iter().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
+    let all = kinds().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
     all.chain(mutations.iter().copied()).chain(migrations).collect()
 }
 
 /// Whether a group is one of built-in kinds.
 pub fn is_built_in_group(group: &str) -> bool {
-    KINDS.iter().any(|built_in| built_in.group == group)
+    kinds().any(|built_in| built_in.group == group)
 }
 
 /// Whether a group is kube-apiserver's own: no custom resource is served in it.
@@ -522,7 +555,7 @@ mod tests {
 
     #[test]
     fn fields_of_shapes_are_sorted() {
-        for built_in in &KINDS {
+        for built_in in kinds() {
             if let Form::Typed(shape) = built_in.form {
                 check_sorted(shape);
             }

@@ -17,7 +17,7 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     short_names: &["ns"],
     namespaced: false,
     status: true,
-    metadata: MetadataRules { name: label_name, ..MetadataRules::RECHECKED },
+    metadata: MetadataRules { name: |name, _| label_name(name), ..MetadataRules::RECHECKED },
     deletion: Deletion {
         returns_object: true,
         preconditions: Preconditions::Storage { small_since: None },

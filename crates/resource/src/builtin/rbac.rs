@@ -69,7 +69,7 @@ static CLUSTER_ROLE_BINDING_SHAPE: Struct = Struct { name: "ClusterRoleBinding",
 
 const KIND: BuiltIn = BuiltIn {
     group: GROUP,
-    metadata: MetadataRules { name: names::path_segment, ..MetadataRules::RECHECKED },
+    metadata: MetadataRules { name: |name, _| names::path_segment(name), ..MetadataRules::RECHECKED },
     create_on_update: true,
     columns: columns::PLAIN,
     ..BASE

@@ -4,7 +4,7 @@
 
 use machinery::Release;
 
-use super::{KINDS, group_version};
+use super::{group_version, kinds};
 
 /// Accepted names without effect here.
 const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
@@ -86,8 +86,8 @@ impl<'a> Entry<'a> {
             "false" => false,
             other => return Err(format!("{name}={other}: a value is true or false")),
         };
-        let always = FIXED.contains(&name)
-            || KINDS.iter().any(|built_in| group_version(built_in.group, built_in.version) == name);
+        let always =
+            FIXED.contains(&name) || kinds().any(|built_in| group_version(built_in.group, built_in.version) == name);
         if always && !on {
             return Err(format!("{name}=false: it can't be switched off"));
         }
@@ -119,9 +119,9 @@ mod tests {
             ("rbac.authorization.k8s.io/v1=false", Err("rbac.authorization.k8s.io/v1=false: it can't be switched off")),
             ("api/all=yes", Err("api/all=yes: a value is true or false")),
             (
-                "batch/v1=true",
+                "batch/v7=true",
                 Err(
-                    "\"batch/v1\" is not known; what can be switched on is: admissionregistration.k8s.io/v1beta1, apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
+                    "\"batch/v7\" is not known; what can be switched on is: admissionregistration.k8s.io/v1beta1, apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
                 ),
             ),
         ];

@@ -5,7 +5,7 @@ pub mod addresses;
 pub mod ip;
 mod validate;
 
-use machinery::{Value, json, names};
+use machinery::{Release, Value, json, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{list, text};
@@ -104,7 +104,7 @@ pub const SERVICE: BuiltIn = BuiltIn {
     short_names: &["svc"],
     categories: &["all"],
     status: true,
-    metadata: MetadataRules { name: names::dns1035_label, ..MetadataRules::BUILT_IN },
+    metadata: MetadataRules { name, ..MetadataRules::BUILT_IN },
     hooks: Hooks::Service,
     create_on_update: true,
     deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
@@ -119,6 +119,10 @@ pub const SERVICE: BuiltIn = BuiltIn {
     warnings: validate::warnings,
     ..BASE
 };
+
+fn name(name: &str, release: Release) -> Vec<String> {
+    if release >= Release::V1_36 { names::dns1123_label(name) } else { names::dns1035_label(name) }
+}
 
 fn or_else(object: &mut Value, name: &str, value: Value) {
     if object.get(name).is_none() {

@@ -166,6 +166,7 @@ impl BuiltInCodec {
             return Err(error);
         }
         *object = shaped.value;
+        shape::set_defaults(object, self.row.structure());
         (self.row.default)(object);
         Ok(())
     }
@@ -272,7 +273,7 @@ impl BuiltInCodec {
             (row.kind == kind || kind.strip_suffix("List") == Some(row.kind))
                 && group_version(row.group, row.version) == api_version
         };
-        let other = builtin::KINDS.iter().find(is);
+        let other = builtin::kinds().find(is);
         let error = other.filter(|row| row.kind == kind).and_then(|row| {
             let shaped = row.shape(object);
             let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));

@@ -7,6 +7,8 @@ pub struct Deletion {
     /// DELETE responds with the object instead of a Status.
     pub returns_object: bool,
     pub dependents: Dependents,
+    /// What happens to dependents if the request does not say it.
+    pub propagation: Option<Propagation>,
     pub preconditions: Preconditions,
     /// A list of finalizers besides those in metadata, as a path; empty if there is none.
     pub finalizers: &'static [&'static str],
@@ -55,6 +57,7 @@ impl Deletion {
     pub const DEFAULT: Deletion = Deletion {
         returns_object: false,
         dependents: Dependents::Collected,
+        propagation: None,
         preconditions: Preconditions::Registry,
         finalizers: &[],
         begin: begin_deletion,

@@ -30,7 +30,7 @@ pub enum OnUpdate {
 #[derive(Clone, Copy, Debug)]
 pub struct MetadataRules {
     /// Validates the name; returns error messages.
-    pub name: fn(&str) -> Vec<String>,
+    pub name: fn(&str, Release) -> Vec<String>,
     pub on_create: OnCreate,
     /// In the order in which errors are reported.
     pub on_update: &'static [OnUpdate],
@@ -40,7 +40,7 @@ pub struct MetadataRules {
 
 impl MetadataRules {
     pub const CUSTOM: MetadataRules = MetadataRules {
-        name: names::dns1123_subdomain,
+        name: |name, _| names::dns1123_subdomain(name),
         on_create: OnCreate::First,
         on_update: &[OnUpdate::Change],
         standard_finalizers: false,
@@ -76,7 +76,7 @@ impl MetadataRules {
         }
         let empty = Value::object();
         let metadata = object.get("metadata").unwrap_or(&empty);
-        self.name_errors(metadata, &mut errors);
+        self.name_errors(metadata, release, &mut errors);
         if namespaced && metadata.str_at(&["namespace"]).is_empty() {
             errors.push(FieldError::required(&FieldPath::new("metadata.namespace"), ""));
         }
@@ -93,11 +93,11 @@ impl MetadataRules {
         errors
     }
 
-    fn name_errors(&self, metadata: &Value, errors: &mut Vec<FieldError>) {
+    fn name_errors(&self, metadata: &Value, release: Release, errors: &mut Vec<FieldError>) {
         let path = FieldPath::new("metadata.name");
         let (generate, name) = (metadata.str_at(&["generateName"]), metadata.str_at(&["name"]));
         let mut invalid = |path: &FieldPath, given: &str, checked: &str| {
-            let messages = (self.name)(checked).into_iter();
+            let messages = (self.name)(checked, release).into_iter();
             errors.extend(messages.map(|message| FieldError::invalid(path, &Value::from(given), message)));
         };
         if !generate.is_empty() {

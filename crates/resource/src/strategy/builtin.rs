@@ -5,7 +5,7 @@ use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
-use crate::builtin::StatusMetadata;
+use crate::builtin::{StatusMetadata, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
 
@@ -41,14 +41,25 @@ impl Strategy for BuiltInStrategy {
         &self.0
     }
 
+    fn admit(&self, object: &mut Value, old: Option<&Value>) {
+        (self.0.row.admit)(object, old);
+    }
+
     fn prepare_for_create(&self, object: &mut Value) {
-        (self.0.row.prepare)(object, None);
+        let row = self.0.row;
+        if row.fresh_status {
+            set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
+        }
+        (row.prepare)(object, None);
+        if row.generation {
+            track_generation(object, None);
+        }
     }
 
     fn validate(&self, object: &Value) -> Validity {
         let row = self.0.row;
         let release = self.release();
-        let own = (row.validate)(object, None, release);
+        let own = row.errors(object, None, release);
         let errors = row.metadata.merge_create_errors(object, row.namespaced, own, release);
         row.declared_errors(object, errors, release).into()
     }
@@ -63,13 +74,16 @@ impl Strategy for BuiltInStrategy {
         }
         metadata::restore_system_fields(object, old);
         (self.0.row.prepare)(object, Some(old));
+        if self.0.row.generation {
+            track_generation(object, Some(old));
+        }
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
         let release = self.release();
         let mut errors = row.metadata.update_errors(object, old, row.namespaced, release);
-        errors.extend((row.validate)(object, Some(old), release));
+        errors.extend(row.errors(object, Some(old), release));
         row.declared_errors(object, errors, release).into()
     }
 
@@ -138,7 +152,7 @@ impl Strategy for Finalize {
         let row = self.0.row;
         let release = self.release();
         let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
-        errors.extend((row.validate)(object, Some(old), release));
+        errors.extend(row.errors(object, Some(old), release));
         row.declared_errors(object, errors, release).into()
     }
 

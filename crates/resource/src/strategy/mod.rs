@@ -42,6 +42,9 @@ pub trait Strategy: Send + Sync {
     /// Sets the fields of a new object that the server owns, and resets those that clients may not set.
     fn prepare_for_create(&self, _object: &mut Value) {}
 
+    /// Sets what kube-apiserver's default admission plugins set in an object of the kind.
+    fn admit(&self, _object: &mut Value, _old: Option<&Value>) {}
+
     /// Validates a prepared object that is to be created.
     fn validate(&self, _object: &Value) -> Validity {
         Validity::default()
@@ -126,7 +129,10 @@ pub trait Strategy: Send + Sync {
 pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: Subresource) -> Arc<dyn Strategy> {
     let at = Endpoint { resource: resource.clone(), version: version.clone() };
     match (version.built_in, subresource) {
-        (None, Subresource::Scale) => Arc::new(scale::ScaleStrategy::new(CustomCodec(at))),
+        (_, Subresource::Scale) => {
+            let main = strategy(resource, version, Subresource::None);
+            Arc::new(scale::ScaleStrategy::new(at, main))
+        }
         (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec(at))),
         (None, _) => Arc::new(custom::CustomStrategy(CustomCodec(at))),
         (Some(row), Subresource::Status) => Arc::new(builtin::BuiltInStatus(BuiltInCodec { at, row })),

@@ -1,14 +1,15 @@
 //! The subresource `scale` of custom resources: `autoscaling/v1` Scale as a view of an object.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use base::wording::managed_fields::managed_fields_error;
 use machinery::patch::gotext;
 use machinery::{Status, Text, Value};
 use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 
-use super::{Strategy, Validity, custom};
-use crate::codec::{Codec, CustomCodec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
+use super::{Strategy, Validity};
+use crate::builtin::selector_text;
+use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
 use crate::{ScalePaths, Version};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
@@ -18,7 +19,9 @@ const UNSET: i64 = i32::MIN as i64;
 
 /// Strategy of the subresource `scale`.
 pub struct ScaleStrategy {
-    codec: CustomCodec,
+    at: Endpoint,
+    /// The strategy of the objects themselves.
+    main: Arc<dyn Strategy>,
     /// The replicas path of each version, for managedFields.
     tracked: Vec<ScalePath>,
 }
@@ -29,15 +32,15 @@ impl Strategy for ScaleStrategy {
     }
 
     fn storage_codec(&self) -> &dyn Codec {
-        &self.codec
+        self.main.codec()
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        custom::prepare_for_update(&self.codec.0, object, old);
+        self.main.prepare_for_update(object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
-        custom::validate_update(&self.codec.0, object, old)
+        self.main.validate_update(object, old)
     }
 
     fn canonicalize(&self, scale: &mut Value) {
@@ -66,7 +69,7 @@ impl Strategy for ScaleStrategy {
     fn editable(&self, old: &Value) -> Result<Value, Status> {
         let paths = self.paths(old)?;
         let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);
-        let mut scale = scale_of(old, paths, Some(replicas))?;
+        let mut scale = self.scale_of(old, paths, Some(replicas))?;
         let list = ScalePath::to_scale(old.at(&MANAGED_FIELDS), &self.tracked).map_err(unreadable)?;
         if let Some(list) = list {
             scale.set_at(&MANAGED_FIELDS, list);
@@ -84,7 +87,7 @@ impl Strategy for ScaleStrategy {
         let mut object = old.clone();
         object.set_at(&segments(path), Value::Int(replicas));
         let (before, after) = (old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
-        let api_version = self.codec.api_version();
+        let api_version = self.main.codec().api_version();
         let list = ScalePath::to_resource(before, after, &api_version, &self.tracked).map_err(unreadable)?;
         super::set_or_remove(&mut object, &MANAGED_FIELDS, list);
         Ok(object)
@@ -93,7 +96,7 @@ impl Strategy for ScaleStrategy {
     fn view(&self, object: &Value) -> Result<Value, Status> {
         let paths = self.paths(object)?;
         let replicas = integer(object, &paths.spec_replicas)?;
-        scale_of(object, paths, replicas)
+        self.scale_of(object, paths, replicas)
     }
 
     fn check_readable(&self, object: &Value) -> Result<(), Status> {
@@ -131,8 +134,9 @@ impl Strategy for ScaleStrategy {
 const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
 
 impl ScaleStrategy {
-    pub fn new(codec: CustomCodec) -> ScaleStrategy {
-        let Endpoint { resource, .. } = &codec.0;
+    /// The Scale of objects whose own endpoint has the strategy `main`.
+    pub fn new(at: Endpoint, main: Arc<dyn Strategy>) -> ScaleStrategy {
+        let resource = &at.resource;
         let path = |version: &Version| ScalePath {
             api_version: resource.api_version(version),
             replicas: version
@@ -141,11 +145,40 @@ impl ScaleStrategy {
                 .map(|scale| segments(&scale.spec_replicas).into_iter().map(Text::from).collect()),
         };
         let tracked = resource.versions.iter().map(|version| path(version)).collect();
-        ScaleStrategy { tracked, codec }
+        ScaleStrategy { tracked, at, main }
     }
 
     fn paths(&self, object: &Value) -> Result<&ScalePaths, Status> {
-        paths(&self.codec.0, object)
+        paths(&self.at, object)
+    }
+
+    fn scale_of(&self, object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value, Status> {
+        let mut scale = Value::object();
+        set_scale_type(&mut scale);
+        for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+            if let Some(value) = object.at(&["metadata", key]) {
+                scale.set_at(&["metadata", key], value.clone());
+            }
+        }
+        set_replicas(&mut scale, replicas.map_or(0, narrow));
+        let status = integer(object, &paths.status_replicas)?.unwrap_or_default();
+        scale.set_at(&["status", "replicas"], Value::Int(narrow(status)));
+        let selector = self.selector(object, paths.label_selector.as_ref())?;
+        if !selector.is_empty() {
+            scale.set_at(&["status", "selector"], Value::String(selector));
+        }
+        Ok(scale)
+    }
+
+    /// The selector of the Pods as text. Built-in kinds have it as a LabelSelector or as labels.
+    fn selector(&self, object: &Value, path: Option<&Text>) -> Result<Text, Status> {
+        let Some(path) = path else { return Ok(Text::default()) };
+        match nested(object, path)? {
+            None => Ok(Text::default()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(Value::Object(selector)) if !self.at.resource.is_custom() => Ok(Text::from(selector_text(selector))),
+            Some(other) => Err(accessor_error(path, other, "string")),
+        }
     }
 }
 
@@ -195,36 +228,9 @@ fn integer(object: &Value, path: &str) -> Result<Option<i64>, Status> {
     }
 }
 
-fn selector(object: &Value, path: Option<&Text>) -> Result<Text, Status> {
-    let Some(path) = path else { return Ok(Text::default()) };
-    match nested(object, path)? {
-        None => Ok(Text::default()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => Err(accessor_error(path, other, "string")),
-    }
-}
-
 /// Truncates to 32 bits, the width of the numbers of a Scale; greater ones wrap.
 fn narrow(replicas: i64) -> i64 {
     i64::from(replicas as i32)
-}
-
-fn scale_of(object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value, Status> {
-    let mut scale = Value::object();
-    set_scale_type(&mut scale);
-    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = object.at(&["metadata", key]) {
-            scale.set_at(&["metadata", key], value.clone());
-        }
-    }
-    set_replicas(&mut scale, replicas.map_or(0, narrow));
-    let status = integer(object, &paths.status_replicas)?.unwrap_or_default();
-    scale.set_at(&["status", "replicas"], Value::Int(narrow(status)));
-    let selector = selector(object, paths.label_selector.as_ref())?;
-    if !selector.is_empty() {
-        scale.set_at(&["status", "selector"], Value::String(selector));
-    }
-    Ok(scale)
 }
 
 /// `spec.replicas` of a Scale.

@@ -29,24 +29,21 @@ impl Shapes {
             Shape::Int32 | Shape::Int64 | Shape::Float => self.compiler.scalar(Scalar::Numeric),
             Shape::Time | Shape::MicroTime | Shape::Quantity => self.compiler.scalar(Scalar::Untyped),
             Shape::List(_, item) => {
-                let kind = match merge {
-                    Merge::Plain | Merge::Atomic => ListRelation::Atomic,
-                    Merge::Set => ListRelation::Set,
-                    Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => {
-                        ListRelation::Map(vec![key.into()])
-                    }
-                    Merge::PatchedByAll(keys) => ListRelation::Map(keys.iter().copied().map(Into::into).collect()),
-                };
-                let whole = matches!(merge, Merge::PatchedWhole(_));
+                let kind = list_kind(merge);
+                let whole = matches!(merge, Merge::PatchedWhole(_) | Merge::Table(_, true));
                 let element = self.node(item, if whole { Merge::Atomic } else { Merge::Plain });
                 self.compiler.add(Atom { list: Some(ListType { element, kind }), ..Atom::default() })
             }
             Shape::Map(_, value) => {
                 let element = self.node(value, Merge::Plain);
-                let map = plain_map(vec![], Some(element), merge == Merge::Atomic);
+                let map = plain_map(vec![], Some(element), is_atomic(merge));
                 self.compiler.add(Atom { map: Some(map), ..Atom::default() })
             }
-            Shape::Struct(inner) => self.structure(inner, merge == Merge::Atomic, None),
+            Shape::Struct(inner) => self.structure(inner, is_atomic(merge), None),
+            Shape::Any if is_atomic(merge) => {
+                let map = plain_map(vec![], Some(DEDUCED), true);
+                self.compiler.add(Atom { map: Some(map), ..Atom::default() })
+            }
             Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
         }
     }
@@ -74,6 +71,28 @@ impl Shapes {
         let element = fields.is_empty().then_some(DEDUCED);
         self.compiler.set(id, Atom { map: Some(plain_map(fields, element, whole)), ..Atom::default() });
         id
+    }
+}
+
+fn list_kind(merge: Merge) -> ListRelation {
+    match merge {
+        Merge::Plain | Merge::Atomic => ListRelation::Atomic,
+        Merge::Set => ListRelation::Set,
+        Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => ListRelation::Map(vec![key.into()]),
+        Merge::PatchedByAll(keys) => ListRelation::Map(keys.iter().copied().map(Into::into).collect()),
+        Merge::Table(merging, _) => match merging.list_type {
+            "map" => ListRelation::Map(merging.keys.split(',').map(Into::into).collect()),
+            "set" => ListRelation::Set,
+            _ => ListRelation::Atomic,
+        },
+    }
+}
+
+/// Whether a map or a struct has one owner.
+fn is_atomic(merge: Merge) -> bool {
+    match merge {
+        Merge::Table(merging, is_atomic) => is_atomic || merging.map_type == "atomic",
+        merge => merge == Merge::Atomic,
     }
 }
 

@@ -10,6 +10,8 @@ mod error;
 mod joined;
 mod metadata;
 mod read;
+mod rules;
+mod table;
 mod time;
 mod types;
 
@@ -21,6 +23,8 @@ pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
 pub use read::{Read, convert_numbers, convert_whole_numbers, read, read_request, read_stored, sees_duplicate};
+pub use rules::{Rules, rule_errors, set_defaults};
+pub use table::named;
 pub use time::{normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
 pub use types::{declared_schema, type_schema};
@@ -74,6 +78,8 @@ pub struct Field {
     pub key_default: Option<&'static str>,
     /// The embedded Go structs that the member comes from, as errors show them: each ends with a dot.
     pub embedded: &'static str,
+    /// Its default and simple rules, if they are data.
+    pub rules: Option<&'static Rules>,
 }
 
 /// How a list or a struct is merged where that is not what its shape says: lists as a whole, structs by member.
@@ -92,6 +98,8 @@ pub enum Merge {
     PatchedWhole(&'static str),
     /// A struct that has one owner.
     Atomic,
+    /// As the table of Go types says; the second is whether the struct, or each item of the list, has one owner.
+    Table(&'static machinery::types::Merging, bool),
 }
 
 impl Field {
@@ -126,15 +134,15 @@ pub enum Print {
 pub const TEXT: Shape = Shape::Text("string");
 
 pub const fn always(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Always, merge: Merge::Plain, key_default: None, embedded: "" }
+    Field { name, shape, print: Print::Always, merge: Merge::Plain, key_default: None, embedded: "", rules: None }
 }
 
 pub const fn non_empty(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain, key_default: None, embedded: "" }
+    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain, key_default: None, embedded: "", rules: None }
 }
 
 pub const fn given(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Given, merge: Merge::Plain, key_default: None, embedded: "" }
+    Field { name, shape, print: Print::Given, merge: Merge::Plain, key_default: None, embedded: "", rules: None }
 }
 
 pub const fn texts() -> Shape {

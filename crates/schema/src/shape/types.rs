@@ -1,5 +1,6 @@
 //! The schema of a shape: what merging and OpenAPI need to know of a typed kind.
 
+use machinery::types::Merging;
 use machinery::{Value, json};
 
 use super::definition::SCHEMA_PROPS;
@@ -66,6 +67,26 @@ fn keyed(schema: &mut Value, keys: &[&'static str]) {
     schema.set_at(&["x-kubernetes-list-map-keys"], keys.iter().copied().map(Value::from).collect());
 }
 
+fn by_table(schema: &mut Value, merging: &Merging, is_atomic: bool) {
+    let mut given = |path: &[&str], value: &'static str| {
+        if !value.is_empty() {
+            schema.set_at(path, Value::from(value));
+        }
+    };
+    given(&["x-kubernetes-list-type"], merging.list_type);
+    given(&["x-kubernetes-map-type"], merging.map_type);
+    given(&["x-kubernetes-patch-strategy"], merging.strategy);
+    given(&["x-kubernetes-patch-merge-key"], merging.merge_key);
+    if !merging.keys.is_empty() {
+        keyed(schema, &merging.keys.split(',').collect::<Vec<_>>());
+    }
+    match (is_atomic, schema.get("items").is_some()) {
+        (true, true) => schema.set_at(&["items", "x-kubernetes-map-type"], Value::from("atomic")),
+        (true, false) => schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic")),
+        (false, _) => {}
+    }
+}
+
 fn merged(mut schema: Value, merge: Merge) -> Value {
     match merge {
         Merge::Plain => {}
@@ -73,6 +94,7 @@ fn merged(mut schema: Value, merge: Merge) -> Value {
         Merge::Atomic => schema.set_at(&["x-kubernetes-map-type"], Value::from("atomic")),
         Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => keyed(&mut schema, &[key]),
         Merge::PatchedByAll(keys) => keyed(&mut schema, keys),
+        Merge::Table(merging, is_atomic) => by_table(&mut schema, merging, is_atomic),
     }
     if let Merge::PatchedWhole(_) = merge {
         schema.set_at(&["items", "x-kubernetes-map-type"], Value::from("atomic"));

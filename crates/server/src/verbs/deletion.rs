@@ -29,7 +29,7 @@ impl Write<'_> {
         admit.mutate(None, Some(old)).await?;
         admit.validate(None, Some(old)).await?;
         let mut object = std::mem::take(&mut live.object);
-        deletion.mark(&mut object, propagation(options), &clock::now_rfc3339());
+        deletion.mark(&mut object, propagation(options).or(deletion.propagation), &clock::now_rfc3339());
         hooks::before_deletion(self, &current, &mut object).await?;
         if deletion.is_held(&object) {
             return self.mark(options, object, &live).await;

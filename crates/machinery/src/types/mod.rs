@@ -1,0 +1,280 @@
+//! The Go types of built-in kinds: facts of the Kubernetes API that `cargo xtask kinds` writes to `types.txt`.
+//!
+//! A line without indentation names a struct, as protobuf does: package, version and type. `atomic` behind it says that the
+//! struct has one owner. Below it is a line for each field, in the order of the Go struct:
+//!
+//! ```text
+//!  NUMBER NAME TYPE [PRINTED] [required] [LIST-TYPE | map-type:TYPE] [patch:STRATEGY[:KEY]] [default[=JSON]]
+//! ```
+//!
+//! *Type* is `string`, `bool`, `int32`, `int64`, `double`, `bytes` or a struct, with `[]` in front for a list, `{}` for a map
+//! from strings and `^` for an embedded struct; `=` and a name follow if Go has its own name for the type. *Printed* is `!` for
+//! a field that JSON always shows, `?` for a pointer, `?!` for a pointer that is shown as null, `*` for a struct that is left
+//! out when it is zero; other fields are left out when they are empty. *List-type* is `atomic`, `set` or `map:` and the keys.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+static TEXT: &str = include_str!("types.txt");
+
+/// A Go struct.
+#[derive(Debug)]
+pub struct GoStruct {
+    /// Its name in the table, such as `core.v1.PodSpec`.
+    pub name: &'static str,
+    /// Whether server-side apply treats it as one value.
+    pub is_atomic: bool,
+    /// In the order of the struct.
+    pub fields: Vec<GoField>,
+}
+
+/// A field of a Go struct.
+#[derive(Debug)]
+pub struct GoField {
+    /// Number of the protobuf field; 0 if there is none.
+    pub number: u32,
+    /// Name in JSON; of an embedded struct, its Go name.
+    pub name: &'static str,
+    pub go_type: GoType,
+    pub printed: Printed,
+    /// Whether OpenAPI lists the field as required.
+    pub is_required: bool,
+    pub merging: Merging,
+    /// The default in the schema, as JSON.
+    pub default: Option<&'static str>,
+}
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoType {
+    pub container: Container,
+    pub base: GoBase,
+    /// Go's own name for a string or a container, such as `v1.Protocol`.
+    pub alias: Option<&'static str>,
+    /// Go's own name for the string in a container.
+    pub item_alias: Option<&'static str>,
+}
+
+/// What is around a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Container {
+    None,
+    List,
+    Map,
+    /// A map of lists.
+    MapOfLists,
+    /// The fields of the struct are those of the struct around it.
+    Embedded,
+}
+
+/// The type of a single value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoBase {
+    Text,
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    Bytes,
+    Struct(&'static str),
+}
+
+/// When JSON shows a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// Unless it is empty.
+    NonEmpty,
+    Always,
+    /// A pointer: if it is set.
+    Set,
+    /// A pointer, shown as null if it is not set.
+    SetOrNull,
+    /// Unless the struct has its zero value.
+    NonZero,
+}
+
+/// How applies and patches merge a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merging {
+    /// `x-kubernetes-list-type`; empty if there is none.
+    pub list_type: &'static str,
+    /// `x-kubernetes-list-map-keys`, with commas between them.
+    pub keys: &'static str,
+    /// `x-kubernetes-map-type`; empty if there is none.
+    pub map_type: &'static str,
+    /// `x-kubernetes-patch-strategy`; empty if there is none.
+    pub strategy: &'static str,
+    /// `x-kubernetes-patch-merge-key`; empty if there is none.
+    pub merge_key: &'static str,
+}
+
+/// The struct of that name, such as `core.v1.PodSpec`. It is parsed when it is first used.
+#[must_use]
+pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
+    type Entry = (&'static str, OnceLock<GoStruct>);
+    static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
+    let (section, parsed) =
+        INDEX.get_or_init(|| sections().map(|(name, text)| (name, (text, OnceLock::new()))).collect()).get(name)?;
+    Some(parsed.get_or_init(|| parse(section)))
+}
+
+/// The name of each struct, and its lines.
+fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut rest = TEXT;
+    std::iter::from_fn(move || {
+        while rest.starts_with('#') {
+            rest = rest.split_once('\n')?.1;
+        }
+        let mut end = rest.find('\n')? + 1;
+        while rest[end..].starts_with(' ') {
+            end += rest[end..].find('\n').map_or(rest.len() - end, |line| line + 1);
+        }
+        let (section, behind) = rest.split_at(end);
+        rest = behind;
+        let name = section.split([' ', '\n']).next()?;
+        Some((name, section))
+    })
+}
+
+fn parse(section: &'static str) -> GoStruct {
+    let mut lines = section.lines();
+    let head = lines.next().unwrap_or_default();
+    let (name, is_atomic) = head.split_once(' ').map_or((head, false), |(name, mark)| (name, mark == "atomic"));
+    GoStruct { name, is_atomic, fields: lines.filter_map(field).collect() }
+}
+
+fn field(line: &'static str) -> Option<GoField> {
+    let mut parts = line.trim_start().split(' ');
+    let (number, name) = (parts.next()?.parse().ok()?, parts.next()?);
+    let mut field = GoField {
+        number,
+        name,
+        go_type: go_type(parts.next()?)?,
+        printed: Printed::NonEmpty,
+        is_required: false,
+        merging: Merging::default(),
+        default: None,
+    };
+    for part in parts {
+        match part.split_once([':', '=']) {
+            Some(("map", keys)) => (field.merging.list_type, field.merging.keys) = ("map", keys),
+            Some(("map-type", kind)) => field.merging.map_type = kind,
+            Some(("patch", how)) => {
+                (field.merging.strategy, field.merging.merge_key) = how.split_once(':').unwrap_or((how, ""))
+            }
+            Some(("default", json)) => field.default = Some(json),
+            Some(_) => {}
+            None => mark(&mut field, part),
+        }
+    }
+    Some(field)
+}
+
+fn mark(field: &mut GoField, mark: &'static str) {
+    match mark {
+        "!" => field.printed = Printed::Always,
+        "?" => field.printed = Printed::Set,
+        "?!" => field.printed = Printed::SetOrNull,
+        "*" => field.printed = Printed::NonZero,
+        "required" => field.is_required = true,
+        "atomic" | "set" => field.merging.list_type = mark,
+        "default" => field.default = Some(field.go_type.zero()),
+        _ => {}
+    }
+}
+
+fn go_type(text: &'static str) -> Option<GoType> {
+    let containers =
+        [("{}[]", Container::MapOfLists), ("[]", Container::List), ("{}", Container::Map), ("^", Container::Embedded)];
+    let found = containers.into_iter().find_map(|(mark, container)| Some((container, text.strip_prefix(mark)?)));
+    let (container, rest) = found.unwrap_or((Container::None, text));
+    let (base, aliases) = rest.split_once('=').unwrap_or((rest, ""));
+    let base = match base {
+        "string" => GoBase::Text,
+        "bool" => GoBase::Bool,
+        "int32" => GoBase::Int32,
+        "int64" => GoBase::Int64,
+        "double" => GoBase::Double,
+        "bytes" => GoBase::Bytes,
+        name => GoBase::Struct(name),
+    };
+    // a string in a container has its name in front of that of the container
+    let (item_alias, alias) = match (container, base, aliases.split_once('=')) {
+        (Container::None, ..) => ("", aliases),
+        (_, _, Some((item, container))) => (item, container),
+        (_, GoBase::Text, None) if container == Container::List => (aliases, ""),
+        (_, _, None) => ("", aliases),
+    };
+    let given = |name: &'static str| Some(name).filter(|name| !name.is_empty());
+    Some(GoType { container, base, alias: given(alias), item_alias: given(item_alias) })
+}
+
+impl GoType {
+    /// The zero value of a scalar, as JSON.
+    fn zero(&self) -> &'static str {
+        match self.base {
+            GoBase::Bool => "false",
+            GoBase::Int32 | GoBase::Int64 | GoBase::Double => "0",
+            GoBase::Text | GoBase::Bytes | GoBase::Struct(_) => "\"\"",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Structs that are encoded in their own way and have no fields here.
+    const OWN: [&str; 14] = [
+        "meta.v1.Time",
+        "meta.v1.MicroTime",
+        "meta.v1.FieldsV1",
+        "resource.Quantity",
+        "intstr.IntOrString",
+        "runtime.RawExtension",
+        "apiextensions.v1.JSON",
+        "apiextensions.v1.JSONSchemaPropsOrBool",
+        "apiextensions.v1.JSONSchemaPropsOrArray",
+        "apiextensions.v1.JSONSchemaPropsOrStringArray",
+        "authentication.v1.AttestationValue",
+        "authentication.v1.ExtraValue",
+        "authorization.v1.ExtraValue",
+        "certificates.v1.ExtraValue",
+    ];
+
+    #[test]
+    fn every_struct_that_is_named_is_there() {
+        assert!(sections().count() > 700);
+        for (name, _) in sections() {
+            let found = go_struct(name).unwrap();
+            assert_eq!(found.name, name);
+            for field in &found.fields {
+                if let GoBase::Struct(inner) = field.go_type.base {
+                    assert!(OWN.contains(&inner) || go_struct(inner).is_some(), "{name}.{} is a {inner}", field.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fields_have_what_their_lines_say() {
+        let field = |of: &str, name: &str| {
+            let fields = &go_struct(of).unwrap().fields;
+            fields.iter().find(|field| field.name == name).unwrap()
+        };
+        let volumes = field("core.v1.PodSpec", "volumes");
+        assert_eq!((volumes.number, volumes.go_type.container), (1, Container::List));
+        assert_eq!((volumes.merging.list_type, volumes.merging.keys), ("map", "name"));
+        assert_eq!((volumes.merging.strategy, volumes.merging.merge_key), ("merge,retainKeys", "name"));
+        let containers = field("core.v1.PodSpec", "containers");
+        assert!(containers.is_required && containers.printed == Printed::Always);
+        let overhead = field("core.v1.PodSpec", "overhead").go_type;
+        assert_eq!((overhead.container, overhead.alias), (Container::Map, Some("v1.ResourceList")));
+        assert_eq!(field("core.v1.ContainerPort", "protocol").default, Some("\"TCP\""));
+        assert_eq!(field("core.v1.PodSpec", "restartPolicy").go_type.alias, Some("v1.RestartPolicy"));
+        let modes = field("core.v1.PersistentVolumeSpec", "accessModes").go_type;
+        assert_eq!((modes.container, modes.item_alias), (Container::List, Some("v1.PersistentVolumeAccessMode")));
+        assert!(go_struct("core.v1.LocalObjectReference").unwrap().is_atomic);
+        assert!(go_struct("core.v1.Nothing").is_none());
+    }
+}

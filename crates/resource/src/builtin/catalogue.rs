@@ -1,0 +1,389 @@
+//! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
+
+use super::{BASE, BuiltIn, Form, columns, pods, tables, volumes, workloads};
+use crate::rules::{Deletion, Propagation};
+
+/// A kind without rules of its own. `go` is its Go type.
+const fn kind(
+    group: &'static str,
+    go: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+) -> BuiltIn {
+    BuiltIn { group, kind, plural, singular, form: Form::Named(go), namespaced: false, ..BASE }
+}
+
+const fn namespaced(
+    group: &'static str,
+    go: &'static str,
+    name: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+) -> BuiltIn {
+    BuiltIn { namespaced: true, ..kind(group, go, name, plural, singular) }
+}
+
+/// With a status of its own, which creates reset.
+const fn with_status(row: BuiltIn) -> BuiltIn {
+    BuiltIn { status: true, fresh_status: true, ..row }
+}
+
+const fn with_generation(row: BuiltIn) -> BuiltIn {
+    BuiltIn { generation: true, ..row }
+}
+
+/// A kind whose spec has a template of Pods.
+const fn workload(row: BuiltIn) -> BuiltIn {
+    BuiltIn { categories: &["all"], ..with_generation(with_status(row)) }
+}
+
+const RETURNED: Deletion = Deletion { returns_object: true, ..Deletion::DEFAULT };
+const ORPHANED: Deletion = Deletion { propagation: Some(Propagation::Orphan), ..Deletion::DEFAULT };
+
+/// Whose deletion responds with the object.
+const fn returned(row: BuiltIn) -> BuiltIn {
+    BuiltIn { deletion: RETURNED, ..row }
+}
+
+pub static CATALOGUE: &[BuiltIn] = &[
+    BuiltIn {
+        columns: tables::ENDPOINTS,
+        deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        short_names: &["ep"],
+        create_on_update: true,
+        ..namespaced("", "core.v1.Endpoints", "Endpoints", "endpoints", "endpoints")
+    },
+    BuiltIn {
+        columns: columns::PLAIN,
+        default: workloads::default_limit_range,
+        short_names: &["limits"],
+        create_on_update: true,
+        ..namespaced("", "core.v1.LimitRange", "LimitRange", "limitranges", "limitrange")
+    },
+    BuiltIn {
+        columns: tables::NODE,
+        admit: workloads::admit_node,
+        short_names: &["no"],
+        status: true,
+        selectable: &[("spec.unschedulable", &["spec.unschedulable"])],
+        default: workloads::default_node,
+        ..kind("", "core.v1.Node", "Node", "nodes", "node")
+    },
+    BuiltIn {
+        columns: tables::CLAIM,
+        admit: volumes::admit_claim,
+        short_names: &["pvc"],
+        deletion: RETURNED,
+        default: volumes::default_claim,
+        prepare: volumes::prepare_pending,
+        ..with_status(namespaced(
+            "",
+            "core.v1.PersistentVolumeClaim",
+            "PersistentVolumeClaim",
+            "persistentvolumeclaims",
+            "persistentvolumeclaim",
+        ))
+    },
+    BuiltIn {
+        columns: tables::VOLUME,
+        admit: volumes::admit_volume,
+        short_names: &["pv"],
+        deletion: RETURNED,
+        prepare: volumes::prepare_volume,
+        ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
+    },
+    BuiltIn {
+        columns: tables::POD,
+        admit: pods::admit,
+        short_names: &["po"],
+        deletion: RETURNED,
+        selectable: pods::SELECTABLE,
+        default: pods::default,
+        prepare: pods::prepare,
+        validate: pods::validate,
+        ..workload(namespaced("", "core.v1.Pod", "Pod", "pods", "pod"))
+    },
+    BuiltIn {
+        columns: tables::POD_TEMPLATE,
+        validate: workloads::validate_pod_template,
+        deletion: RETURNED,
+        generation: true,
+        default: workloads::default_template,
+        ..namespaced("", "core.v1.PodTemplate", "PodTemplate", "podtemplates", "podtemplate")
+    },
+    BuiltIn {
+        columns: tables::REPLICAS,
+        deletion: ORPHANED,
+        short_names: &["rc"],
+        scale: true,
+        default: workloads::default_controller,
+        validate: workloads::validate_controller,
+        ..workload(namespaced(
+            "",
+            "core.v1.ReplicationController",
+            "ReplicationController",
+            "replicationcontrollers",
+            "replicationcontroller",
+        ))
+    },
+    BuiltIn {
+        columns: tables::REVISION,
+        validate: workloads::validate_revision,
+        ..namespaced(
+            "apps",
+            "apps.v1.ControllerRevision",
+            "ControllerRevision",
+            "controllerrevisions",
+            "controllerrevision",
+        )
+    },
+    BuiltIn {
+        columns: tables::DAEMON_SET,
+        prepare: workloads::prepare_daemon_set,
+        short_names: &["ds"],
+        default: workloads::default_daemon_set,
+        validate: workloads::validate,
+        ..workload(namespaced("apps", "apps.v1.DaemonSet", "DaemonSet", "daemonsets", "daemonset"))
+    },
+    BuiltIn {
+        columns: tables::DEPLOYMENT,
+        prepare: workloads::prepare_deployment,
+        short_names: &["deploy"],
+        scale: true,
+        default: workloads::default_deployment,
+        validate: workloads::validate,
+        ..workload(namespaced("apps", "apps.v1.Deployment", "Deployment", "deployments", "deployment"))
+    },
+    BuiltIn {
+        columns: tables::REPLICAS,
+        short_names: &["rs"],
+        scale: true,
+        default: workloads::default_template,
+        validate: workloads::validate,
+        ..workload(namespaced("apps", "apps.v1.ReplicaSet", "ReplicaSet", "replicasets", "replicaset"))
+    },
+    BuiltIn {
+        columns: tables::STATEFUL_SET,
+        short_names: &["sts"],
+        scale: true,
+        default: workloads::default_stateful_set,
+        validate: workloads::validate,
+        ..workload(namespaced("apps", "apps.v1.StatefulSet", "StatefulSet", "statefulsets", "statefulset"))
+    },
+    BuiltIn {
+        columns: tables::AUTOSCALER,
+        generation: true,
+        version: "v2",
+        short_names: &["hpa"],
+        categories: &["all"],
+        ..with_status(namespaced(
+            "autoscaling",
+            "autoscaling.v2.HorizontalPodAutoscaler",
+            "HorizontalPodAutoscaler",
+            "horizontalpodautoscalers",
+            "horizontalpodautoscaler",
+        ))
+    },
+    BuiltIn {
+        columns: tables::CRON_JOB,
+        short_names: &["cj"],
+        default: workloads::default_cron_job,
+        ..workload(namespaced("batch", "batch.v1.CronJob", "CronJob", "cronjobs", "cronjob"))
+    },
+    BuiltIn {
+        columns: tables::JOB,
+        deletion: ORPHANED,
+        default: workloads::default_job,
+        prepare: workloads::prepare_job,
+        validate: workloads::validate_job,
+        ..workload(namespaced("batch", "batch.v1.Job", "Job", "jobs", "job"))
+    },
+    BuiltIn {
+        short_names: &["csr"],
+        selectable: &[("spec.signerName", &["spec.signerName"])],
+        ..with_status(kind(
+            "certificates.k8s.io",
+            "certificates.v1.CertificateSigningRequest",
+            "CertificateSigningRequest",
+            "certificatesigningrequests",
+            "certificatesigningrequest",
+        ))
+    },
+    BuiltIn {
+        columns: tables::SLICE,
+        ..with_generation(namespaced(
+            "discovery.k8s.io",
+            "discovery.v1.EndpointSlice",
+            "EndpointSlice",
+            "endpointslices",
+            "endpointslice",
+        ))
+    },
+    BuiltIn {
+        columns: tables::INGRESS_CLASS,
+        ..with_generation(kind(
+            "networking.k8s.io",
+            "networking.v1.IngressClass",
+            "IngressClass",
+            "ingressclasses",
+            "ingressclass",
+        ))
+    },
+    BuiltIn {
+        columns: tables::INGRESS,
+        short_names: &["ing"],
+        ..with_generation(with_status(namespaced(
+            "networking.k8s.io",
+            "networking.v1.Ingress",
+            "Ingress",
+            "ingresses",
+            "ingress",
+        )))
+    },
+    BuiltIn {
+        columns: tables::NETWORK_POLICY,
+        short_names: &["netpol"],
+        default: workloads::default_network_policy,
+        ..with_generation(namespaced(
+            "networking.k8s.io",
+            "networking.v1.NetworkPolicy",
+            "NetworkPolicy",
+            "networkpolicies",
+            "networkpolicy",
+        ))
+    },
+    BuiltIn {
+        columns: tables::RUNTIME_CLASS,
+        ..kind("node.k8s.io", "node.v1.RuntimeClass", "RuntimeClass", "runtimeclasses", "runtimeclass")
+    },
+    BuiltIn {
+        columns: tables::DISRUPTION_BUDGET,
+        short_names: &["pdb"],
+        ..with_generation(with_status(namespaced(
+            "policy",
+            "policy.v1.PodDisruptionBudget",
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+            "poddisruptionbudget",
+        )))
+    },
+    returned(with_generation(kind(
+        "resource.k8s.io",
+        "resource.v1.DeviceClass",
+        "DeviceClass",
+        "deviceclasses",
+        "deviceclass",
+    ))),
+    BuiltIn {
+        columns: tables::RESOURCE_CLAIM,
+        default: workloads::default_resource_claim,
+        ..returned(with_status(namespaced(
+            "resource.k8s.io",
+            "resource.v1.ResourceClaim",
+            "ResourceClaim",
+            "resourceclaims",
+            "resourceclaim",
+        )))
+    },
+    BuiltIn {
+        default: workloads::default_resource_claim,
+        ..returned(namespaced(
+            "resource.k8s.io",
+            "resource.v1.ResourceClaimTemplate",
+            "ResourceClaimTemplate",
+            "resourceclaimtemplates",
+            "resourceclaimtemplate",
+        ))
+    },
+    with_generation(kind(
+        "resource.k8s.io",
+        "resource.v1.ResourceSlice",
+        "ResourceSlice",
+        "resourceslices",
+        "resourceslice",
+    )),
+    BuiltIn {
+        columns: tables::PRIORITY_CLASS,
+        short_names: &["pc"],
+        prepare: workloads::prepare_priority_class,
+        ..kind("scheduling.k8s.io", "scheduling.v1.PriorityClass", "PriorityClass", "priorityclasses", "priorityclass")
+    },
+    BuiltIn {
+        columns: tables::CSI_DRIVER,
+        ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
+    },
+    BuiltIn {
+        columns: tables::CSI_NODE,
+        ..returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode")))
+    },
+    BuiltIn {
+        columns: columns::PLAIN,
+        ..namespaced(
+            "storage.k8s.io",
+            "storage.v1.CSIStorageCapacity",
+            "CSIStorageCapacity",
+            "csistoragecapacities",
+            "csistoragecapacity",
+        )
+    },
+    BuiltIn {
+        columns: tables::STORAGE_CLASS,
+        short_names: &["sc"],
+        ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
+    },
+    BuiltIn {
+        columns: tables::ATTACHMENT,
+        ..returned(with_status(kind(
+            "storage.k8s.io",
+            "storage.v1.VolumeAttachment",
+            "VolumeAttachment",
+            "volumeattachments",
+            "volumeattachment",
+        )))
+    },
+    BuiltIn {
+        columns: tables::ATTRIBUTES_CLASS_ITSELF,
+        admit: volumes::admit_attributes_class,
+        deletion: RETURNED,
+        short_names: &["vac"],
+        ..kind(
+            "storage.k8s.io",
+            "storage.v1.VolumeAttributesClass",
+            "VolumeAttributesClass",
+            "volumeattributesclasses",
+            "volumeattributesclass",
+        )
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The resources of kube-apiserver, by `cargo xtask kinds`.
+    const DISCOVERY: &str = include_str!("kinds.txt");
+
+    #[test]
+    fn rows_are_as_discovery_lists_them() {
+        for row in CATALOGUE {
+            let version = crate::group_version(row.group, row.version);
+            let scope = if row.namespaced { "namespaced" } else { "cluster" };
+            let mut want = format!("{version} {} {} {} {scope}", row.plural, row.kind, row.singular);
+            for (name, values) in [("short", row.short_names), ("categories", row.categories)] {
+                if !values.is_empty() {
+                    want += &format!(" {name}={}", values.join(","));
+                }
+            }
+            assert!(DISCOVERY.lines().any(|line| line == want), "{want}");
+        }
+    }
+
+    #[test]
+    fn forms_are_in_the_table() {
+        for row in CATALOGUE {
+            assert_eq!(row.structure().name, row.kind);
+            assert_eq!(row.zero().get("status").is_some(), row.status, "{}", row.kind);
+        }
+    }
+}

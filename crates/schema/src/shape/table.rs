@@ -1,0 +1,194 @@
+//! Shapes of the Go types in `machinery::types`, which are built when they are first used and then kept.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use machinery::types::{Container, GoBase, GoField, GoStruct, GoType, Printed, go_struct};
+
+use super::{Field, Merge, OBJECT_META, Print, Shape, Struct};
+
+/// The shape of a struct by its name, such as `core.v1.Pod`.
+///
+/// # Panics
+///
+/// The table has no struct of that name. Names are constants or come from the table itself, and a test looks up all of them.
+#[must_use]
+pub fn named(name: &'static str) -> &'static Struct {
+    static SHAPES: OnceLock<Mutex<HashMap<&'static str, &'static Struct>>> = OnceLock::new();
+    let shapes = SHAPES.get_or_init(Mutex::default);
+    let kept = |name| shapes.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+    kept(name).unwrap_or_else(|| {
+        let found = go_struct(name).unwrap_or_else(|| panic!("no Go type {name}"));
+        let built: &'static Struct = Box::leak(Box::new(build(found)));
+        *shapes.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(built)
+    })
+}
+
+fn build(go: &'static GoStruct) -> Struct {
+    let mut fields = Vec::new();
+    if is_kind(go) {
+        fields.extend([super::non_empty("apiVersion", super::TEXT), super::non_empty("kind", super::TEXT)]);
+    }
+    add_fields(go, "", &mut fields);
+    if is_kind(go) {
+        // objects without metadata have been refused before
+        fields.iter_mut().filter(|field| field.name == "metadata").for_each(|field| field.print = Print::Given);
+    }
+    fields.sort_by_key(|field| field.name);
+    Struct { name: bare(go.name), fields: fields.leak() }
+}
+
+/// Whether a struct is that of an object, which has a type.
+fn is_kind(go: &GoStruct) -> bool {
+    let metadata =
+        |field: &GoField| matches!(field.go_type.base, GoBase::Struct("meta.v1.ObjectMeta" | "meta.v1.ListMeta"));
+    let is_template = go.name.ends_with("TemplateSpec") || go.name == "core.v1.PersistentVolumeClaimTemplate";
+    !is_template && go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
+}
+
+/// Adds the fields of a struct, and those of the structs that it embeds.
+fn add_fields(go: &'static GoStruct, embedded: &'static str, out: &mut Vec<Field>) {
+    for field in &go.fields {
+        match (field.go_type.container, field.go_type.base) {
+            (Container::Embedded, GoBase::Struct(inner)) => {
+                let path = format!("{embedded}{}.", field.name);
+                go_struct(inner).into_iter().for_each(|inner| add_fields(inner, path.clone().leak(), out));
+            }
+            _ => out.push(field_of(go.name, field, embedded)),
+        }
+    }
+}
+
+fn field_of(go: &'static str, field: &'static GoField, embedded: &'static str) -> Field {
+    let print = match field.printed {
+        Printed::NonEmpty => Print::NonEmpty,
+        Printed::Always => Print::Always,
+        Printed::Set | Printed::SetOrNull | Printed::NonZero => Print::Given,
+    };
+    let item_is_atomic = match field.go_type.base {
+        GoBase::Struct("runtime.RawExtension") => true,
+        GoBase::Struct(name) => go_struct(name).is_some_and(|inner| inner.is_atomic),
+        _ => false,
+    };
+    Field {
+        name: field.name,
+        shape: shape(&field.go_type),
+        print,
+        merge: Merge::Table(&field.merging, item_is_atomic),
+        key_default: field.default.map(|json| json.trim_matches('"')).filter(|default| !default.is_empty()),
+        embedded,
+        rules: super::rules::of_field(go, field.name),
+    }
+}
+
+fn shape(go: &GoType) -> Shape {
+    let item = |alias: Option<&'static str>| -> &'static Shape { Box::leak(Box::new(single(go.base, alias))) };
+    let name = |prefix: &str| -> &'static str {
+        go.alias.unwrap_or_else(|| format!("{prefix}{}", go_name(go.base, go.item_alias)).leak())
+    };
+    match go.container {
+        Container::None | Container::Embedded => single(go.base, go.alias),
+        Container::List => Shape::List(name("[]"), item(go.item_alias)),
+        Container::Map => Shape::Map(name("map[string]"), item(go.item_alias)),
+        Container::MapOfLists => {
+            let list = Shape::List(go.alias.unwrap_or("[]string"), item(None));
+            Shape::Map("map[string][]string", Box::leak(Box::new(list)))
+        }
+    }
+}
+
+/// The shape of a single value.
+fn single(base: GoBase, alias: Option<&'static str>) -> Shape {
+    match base {
+        GoBase::Text => Shape::Text(alias.unwrap_or("string")),
+        GoBase::Bool => Shape::Bool,
+        GoBase::Int32 => Shape::Int32,
+        GoBase::Int64 => Shape::Int64,
+        GoBase::Double => Shape::Float,
+        GoBase::Bytes => Shape::Bytes,
+        GoBase::Struct(name) => match name {
+            "meta.v1.ObjectMeta" => Shape::Struct(&OBJECT_META),
+            "meta.v1.Time" => Shape::Time,
+            "meta.v1.MicroTime" => Shape::MicroTime,
+            "resource.Quantity" => Shape::Quantity,
+            "intstr.IntOrString" => Shape::IntOrString,
+            "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => Shape::Any,
+            name if name.ends_with("ExtraValue") => Shape::List("v1.ExtraValue", &super::TEXT),
+            name => Shape::Struct(named(name)),
+        },
+    }
+}
+
+/// The name of a type as Go's decoder shows it.
+fn go_name(base: GoBase, alias: Option<&'static str>) -> String {
+    match base {
+        GoBase::Text => alias.unwrap_or("string").to_owned(),
+        GoBase::Bool => "bool".to_owned(),
+        GoBase::Int32 => "int32".to_owned(),
+        GoBase::Int64 => "int64".to_owned(),
+        GoBase::Double => "float64".to_owned(),
+        GoBase::Bytes => "[]uint8".to_owned(),
+        // package and type, without the group
+        GoBase::Struct(name) => match name.split('.').collect::<Vec<_>>()[..] {
+            [_, version, name] => format!("{version}.{name}"),
+            _ => name.to_owned(),
+        },
+    }
+}
+
+/// The name of a type without its package.
+fn bare(name: &'static str) -> &'static str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+    use crate::shape::read;
+
+    #[test]
+    fn reads_objects_as_their_go_types() {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+            "spec": {
+                "containers": [{"name": "c", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1000m"}}}],
+                "volumes": [{"name": "v", "emptyDir": {}}], "hostNetwork": false, "nothing": 1
+            }
+        });
+        let got = read(&pod, named("core.v1.Pod"));
+        assert_eq!(got.unknown, ["spec.nothing"]);
+        assert_eq!(got.error, None);
+        let want = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+            "spec": {
+                "containers": [{"name": "c", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}],
+                "volumes": [{"emptyDir": {}, "name": "v"}]
+            },
+            "status": {}
+        });
+        assert_eq!(got.value, want);
+    }
+
+    #[test]
+    fn names_types_in_errors_as_go_does() {
+        let cases = [
+            (
+                json!({"spec": {"containers": 1}}),
+                "json: cannot unmarshal number into Go struct field PodSpec.spec.containers of type []v1.Container",
+            ),
+            (
+                json!({"spec": {"restartPolicy": 1}}),
+                "json: cannot unmarshal number into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy",
+            ),
+            (
+                json!({"spec": {"overhead": "x"}}),
+                "json: cannot unmarshal string into Go struct field PodSpec.spec.overhead of type v1.ResourceList",
+            ),
+        ];
+        for (pod, want) in cases {
+            assert_eq!(read(&pod, named("core.v1.Pod")).error.as_deref(), Some(want));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// Command kinds writes the facts of Kubernetes' built-in kinds as two tables.
+//
+// types.txt has the Go types of all kinds: fields in the order of their struct, with protobuf number, JSON name, type, and
+// how they are printed and merged. kinds.txt has the resources of discovery. The facts are read from the modules that
+// go.mod names: Go types by reflection, list types, keys and defaults from the published OpenAPI documents, resources from
+// the published discovery document. Descriptions are not read.
+//
+// Usage: go run . OUT_DIRECTORY, or `cargo xtask kinds`.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// release is that of the published documents; go.mod has the same one's Go types.
+const release = "v1.37.2"
+
+func main() {
+	if len(os.Args) != 2 {
+		fail(fmt.Errorf("usage: kinds OUT_DIRECTORY"))
+	}
+	directory := os.Args[1]
+	api, err := moduleDirectory("k8s.io/kubernetes@" + release)
+	fail(err)
+	resources, err := readDiscovery(filepath.Join(api, "api", "discovery", "aggregated_v2.json"))
+	fail(err)
+	schemas, err := readSchemas(filepath.Join(api, "api", "openapi-spec", "v3"))
+	fail(err)
+	types := newTypes(schemas)
+	for _, resource := range resources {
+		fail(types.addKind(resource))
+	}
+	fail(write(filepath.Join(directory, "types.txt"), types.table()))
+	fail(write(filepath.Join(directory, "kinds.txt"), kindsTable(resources)))
+}
+
+// moduleDirectory fetches a module of which no package is imported.
+func moduleDirectory(module string) (string, error) {
+	out, err := exec.Command("go", "mod", "download", "-json", module).Output()
+	if err != nil {
+		return "", err
+	}
+	var fetched struct{ Dir string }
+	return fetched.Dir, json.Unmarshal(out, &fetched)
+}
+
+func write(path, text string) error {
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kinds:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// types collects the structs that kinds are made of.
+type types struct {
+	scheme  *runtime.Scheme
+	schemas map[string]*schema
+	structs map[string][]string
+}
+
+func newTypes(schemas map[string]*schema) *types {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensions.AddToScheme(scheme))
+	utilruntime.Must(apiregistration.AddToScheme(scheme))
+	return &types{scheme: scheme, schemas: schemas, structs: map[string][]string{}}
+}
+
+// addKind adds the types of a kind, its list, and its subresources.
+func (t *types) addKind(r resource) error {
+	gv := runtimeschema.GroupVersion{Group: r.group, Version: r.version}
+	if err := t.addObject(gv.WithKind(r.kind)); err != nil {
+		return err
+	}
+	list := gv.WithKind(r.kind + "List")
+	if t.scheme.Recognizes(list) {
+		if err := t.addObject(list); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.subresources {
+		kind := runtimeschema.GroupVersionKind{Group: s.group, Version: s.version, Kind: s.kind}
+		if s.kind != "" && t.scheme.Recognizes(kind) {
+			if err := t.addObject(kind); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *types) addObject(kind runtimeschema.GroupVersionKind) error {
+	object, err := t.scheme.New(kind)
+	if err != nil {
+		return err
+	}
+	_, err = t.add(reflect.TypeOf(object).Elem())
+	return err
+}
+
+// ownEncoding are structs whose JSON is not that of their fields; only their protobuf fields are listed.
+var ownEncoding = []string{
+	"meta.v1.Time", "meta.v1.MicroTime", "meta.v1.FieldsV1", "resource.Quantity", "intstr.IntOrString", "runtime.RawExtension",
+	"authentication.v1.AttestationValue", "authentication.v1.ExtraValue", "authorization.v1.ExtraValue", "certificates.v1.ExtraValue", "apiextensions.v1.JSON", "apiextensions.v1.JSONSchemaPropsOrBool", "apiextensions.v1.JSONSchemaPropsOrArray",
+	"apiextensions.v1.JSONSchemaPropsOrStringArray",
+}
+
+// add adds a struct and all that it contains, and returns its name.
+func (t *types) add(of reflect.Type) (string, error) {
+	name := messageName(of)
+	if _, ok := t.structs[name]; ok || slices.Contains(ownEncoding, name) {
+		return name, nil
+	}
+	t.structs[name] = nil
+	published := t.schemas[schemaName(of)]
+	if published == nil {
+		published = &schema{}
+	}
+	var lines []string
+	for i := range of.NumField() {
+		line, err := t.field(of.Field(i), published)
+		if err != nil {
+			return "", fmt.Errorf("%s.%s: %w", name, of.Field(i).Name, err)
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	head := name
+	if published.MapType == "atomic" {
+		head += " atomic"
+	}
+	t.structs[name] = append([]string{head}, lines...)
+	return name, nil
+}
+
+// field returns the line of a field; empty for the type of an object.
+func (t *types) field(field reflect.StructField, published *schema) (string, error) {
+	tag, hasTag := field.Tag.Lookup("json")
+	name, options, _ := strings.Cut(tag, ",")
+	if !hasTag || name == "-" || field.Name == "TypeMeta" {
+		return "", nil
+	}
+	number := "0"
+	if parts := strings.Split(field.Tag.Get("protobuf"), ","); len(parts) > 1 {
+		number = parts[1]
+	}
+	of, isPointer := field.Type, false
+	if of.Kind() == reflect.Pointer {
+		of, isPointer = of.Elem(), true
+	}
+	if name == "" && field.Anonymous {
+		inner, err := t.addEmbedded(of, published)
+		return fmt.Sprintf("%s %s ^%s", number, field.Name, inner), err
+	}
+	kind, err := t.typeOf(of)
+	if err != nil {
+		return "", err
+	}
+	line := fmt.Sprintf("%s %s %s", number, name, kind)
+	if printed := printMark(of, isPointer, options); printed != "" {
+		line += " " + printed
+	}
+	property := published.Properties[name]
+	if property == nil {
+		return line, nil
+	}
+	if slices.Contains(published.Required, name) {
+		line += " required"
+	}
+	return line + merging(property) + defaults(property, of, isPointer), nil
+}
+
+// addEmbedded adds a struct whose fields are those of the struct around it, which is the one that is published.
+func (t *types) addEmbedded(of reflect.Type, around *schema) (string, error) {
+	name := messageName(of)
+	if t.schemas[schemaName(of)] == nil {
+		t.schemas[schemaName(of)] = &schema{Properties: around.Properties, Required: around.Required}
+	}
+	_, err := t.add(of)
+	return name, err
+}
+
+// printMark tells when JSON shows a field: `!` always, `?` a pointer that is set, `?!` a pointer even if it is null, `*` a
+// struct that is not zero; without a mark unless it is empty.
+func printMark(of reflect.Type, isPointer bool, options string) string {
+	omits := strings.Contains(options, "omitempty")
+	isStruct := of.Kind() == reflect.Struct
+	switch {
+	case isPointer && (omits || strings.Contains(options, "omitzero")):
+		return "?"
+	case isPointer:
+		return "?!"
+	case strings.Contains(options, "omitzero"):
+		return "*"
+	case isStruct || !omits:
+		return "!"
+	default:
+		return ""
+	}
+}
+
+// typeOf returns how the table shows a type: string, bool, int32, int64, double, bytes or a message; `[]` and `{}` in front
+// for lists and maps; `=` and the Go name behind where that is another than the type says.
+func (t *types) typeOf(of reflect.Type) (string, error) {
+	switch of.Kind() {
+	case reflect.String:
+		return "string" + named(of, "string"), nil
+	case reflect.Bool:
+		return "bool" + named(of, "bool"), nil
+	case reflect.Int32, reflect.Uint32:
+		return "int32" + named(of, "int32"), nil
+	case reflect.Int64, reflect.Uint64, reflect.Int:
+		return "int64" + named(of, "int64"), nil
+	case reflect.Float64:
+		return "double", nil
+	case reflect.Struct:
+		return t.add(of)
+	case reflect.Pointer:
+		return t.typeOf(of.Elem())
+	case reflect.Slice:
+		if of.Elem().Kind() == reflect.Uint8 {
+			return "bytes", nil
+		}
+		if name := messageName(of); slices.Contains(ownEncoding, name) {
+			return name, nil
+		}
+		inner, err := t.typeOf(of.Elem())
+		return "[]" + inner + named(of, "[]"+of.Elem().String()), err
+	case reflect.Map:
+		inner, err := t.typeOf(of.Elem())
+		return "{}" + inner + named(of, "map["+of.Key().String()+"]"+of.Elem().String()), err
+	}
+	return "", fmt.Errorf("a %s has no place in the table", of)
+}
+
+func named(of reflect.Type, plain string) string {
+	if of.String() == plain {
+		return ""
+	}
+	return "=" + of.String()
+}
+
+// merging returns how a field is merged by applies and by strategic merge patches.
+func merging(property *schema) string {
+	out := ""
+	switch property.ListType {
+	case "":
+	case "map":
+		out += " map:" + strings.Join(property.MapKeys, ",")
+	default:
+		out += " " + property.ListType
+	}
+	if property.MapType != "" {
+		out += " map-type:" + property.MapType
+	}
+	if property.Strategy != "" {
+		out += " patch:" + property.Strategy
+		if property.MergeKey != "" {
+			out += ":" + property.MergeKey
+		}
+	}
+	return out
+}
+
+// defaults returns the default of a field in its schema, unless it is that of its Go type.
+func defaults(property *schema, of reflect.Type, isPointer bool) string {
+	var compact bytes.Buffer
+	if len(property.Default) > 0 && json.Compact(&compact, property.Default) != nil {
+		return ""
+	}
+	text := compact.String()
+	switch text {
+	case "":
+		return ""
+	case `{}`:
+		if of.Kind() == reflect.Struct && !isPointer {
+			return ""
+		}
+	case `""`, "0", "false":
+		return " default"
+	}
+	return " default=" + text
+}
+
+// messageName is the protobuf name of a type, such as core.v1.Pod.
+func messageName(of reflect.Type) string {
+	if of.PkgPath() == "" {
+		return of.String()
+	}
+	parts := strings.Split(of.PkgPath(), "/")
+	switch last := parts[len(parts)-1]; last {
+	case "resource", "intstr", "runtime":
+		return last + "." + of.Name()
+	default:
+		return parts[len(parts)-2] + "." + last + "." + of.Name()
+	}
+}
+
+// schemaName is the name of a type in OpenAPI documents, such as io.k8s.api.core.v1.Pod.
+func schemaName(of reflect.Type) string {
+	return "io." + strings.ReplaceAll(strings.Replace(of.PkgPath(), "k8s.io/", "k8s.", 1), "/", ".") + "." + of.Name()
+}
+
+// table is types.txt.
+func (t *types) table() string {
+	names := make([]string, 0, len(t.structs))
+	for name := range t.structs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var out strings.Builder
+	out.WriteString("# The Go types of built-in kinds, by `cargo xtask kinds`; its format is described in mod.rs beside this file.\n")
+	for _, name := range names {
+		lines := t.structs[name]
+		out.WriteString(lines[0] + "\n")
+		for _, line := range lines[1:] {
+			out.WriteString(" " + line + "\n")
+		}
+	}
+	return out.String()
+}
