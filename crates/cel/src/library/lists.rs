@@ -274,3 +274,24 @@ pub fn sets_intersects<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }
     Ok(Val::Bool(false))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More than 20 values: the standard library then looks whether their order is total.
+    #[test]
+    fn values_that_are_no_numbers_come_last() {
+        for count in [1, 3, 64, 1000] {
+            let value = |i: i32| if i % 3 == 0 { f64::NAN } else { f64::from(count - i) };
+            let Ok(Val::List(list)) = sort(&[Val::list((0..count).map(|i| Val::Double(value(i))).collect())]) else {
+                panic!("no list")
+            };
+            let double = |item: &Val<'_>| if let Val::Double(double) = item { *double } else { panic!("no double") };
+            let sorted: Vec<f64> = list.to_vec().unwrap().iter().map(double).collect();
+            let (numbers, rest) = sorted.split_at(sorted.iter().position(|double| double.is_nan()).unwrap());
+            assert!(numbers.is_sorted() && rest.iter().all(|double| double.is_nan()), "{sorted:?}");
+            assert_eq!(sorted.len(), usize::try_from(count).unwrap());
+        }
+    }
+}
