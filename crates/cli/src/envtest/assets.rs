@@ -63,5 +63,7 @@ fn link(program: &Path, path: &Path) -> Result<(), String> {
 
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())
+    let found = std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())?;
+    // the program itself, also if this is the link of an earlier run
+    found.canonicalize().ok()
 }
