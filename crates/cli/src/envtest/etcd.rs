@@ -1,4 +1,4 @@
-//! A stand-in for etcd: it answers health checks and stores nothing, because Pintle keeps the objects itself.
+//! A stand-in for etcd: it responds to health checks and stores nothing, because Pintle keeps the objects itself.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
@@ -15,7 +15,7 @@ const REQUEST_BYTES_MAX: usize = 4096;
 /// How long a client may take to send them.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-const HELP: &str = "etcd of Pintle: answers health checks for test environments; pintle keeps the objects itself
+const HELP: &str = "etcd of Pintle: responds to health checks for test environments; pintle keeps the objects itself
 
       --listen-client-urls URL,...   addresses to listen on (default http://127.0.0.1:2379)
       --advertise-client-urls, --listen-peer-urls, --data-dir, --unsafe-no-fsync: accepted, without effect

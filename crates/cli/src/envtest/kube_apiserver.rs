@@ -56,7 +56,7 @@ pub fn start(arguments: &[String]) -> Start {
 /// What kube-controller-manager would do, which no test environment starts.
 const OFF: &str = "-garbagecollector,-namespace";
 
-/// The storage: etcd if there is one, else memory, with files of the server beside the certificates.
+/// The storage: etcd if there is one, else memory, with the server's own files in the directory of certificates.
 fn storage(flags: &[Flag]) -> Vec<String> {
     let value = |name: &str| flags.iter().find(|flag| flag.name == name).and_then(|flag| flag.value.clone());
     let in_etcd = flags.iter().any(|flag| flag.name == "etcd-servers" && !is_stand_in(flag));
