@@ -157,7 +157,6 @@ impl Resource {
     /// `group/version/kind`; `None` if that version is not served.
     pub fn storage_version_hash(&self) -> Option<String> {
         use base64::Engine as _;
-        use sha2::Digest as _;
         let storage = self.storage_version();
         if !storage.served {
             return None;
@@ -165,7 +164,7 @@ impl Resource {
         // the hash of CRDs is that of v1beta1, as in kube-apiserver
         let is_crd = self.group == builtin::DEFINITION_GROUP;
         let version = if is_crd { "v1beta1" } else { storage.name.as_str() };
-        let digest = sha2::Sha256::digest(format!("{}/{version}/{}", self.storage_group(), self.kind));
+        let digest = base::digest::sha256(format!("{}/{version}/{}", self.storage_group(), self.kind).as_bytes());
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }
 }

@@ -1,4 +1,4 @@
-//! The contract of every engine: five operations on bytes.
+//! The contract of the engines: a revisioned map of bytes with conditional writes, snapshots and followers.
 
 #[cfg(feature = "suite")]
 pub mod suite;
@@ -8,13 +8,13 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 
-/// The store's clock: it rises with each write, by one or by more. What clients see as resourceVersion.
+/// The number of a commit. It rises with each write, by one or more. Clients see it as resourceVersion.
 pub type Revision = u64;
 
 /// The future that each operation of an engine returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What must hold of a key for a write to happen.
+/// The precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// Nothing is stored under the key.
@@ -23,7 +23,7 @@ pub enum Expected {
     At(Revision),
 }
 
-/// One write: a new value, or none to delete.
+/// One write: a new value, or `None` to delete.
 #[derive(Clone, Debug)]
 pub struct Write {
     pub key: Bytes,
@@ -54,7 +54,7 @@ pub struct Snapshot {
     pub entries: Vec<Entry>,
 }
 
-/// Why a write did not happen.
+/// Why a write was not committed.
 #[derive(Debug)]
 pub enum Refused {
     /// The key is not in the expected state; it was last written at this revision, or is absent.
@@ -95,7 +95,7 @@ pub struct Batch {
 
 /// A reader of changes: every change after some revision, in order, exactly once.
 pub trait Changes: Send {
-    /// What comes next; waits until there is anything. After [`StoreError::Compacted`] changes are lost to this reader.
+    /// The next batch; waits until there is one. After [`StoreError::Compacted`] this follower has missed changes.
     fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>>;
 }
 
@@ -121,22 +121,22 @@ pub trait Store: Send + Sync {
     /// Forgets what was overwritten or deleted at or before `before`.
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Bytes that the store takes on disk, where that is known.
+    /// Size on disk in bytes, if it is known.
     fn size(&self) -> Option<u64> {
         None
     }
 
-    /// Whether others write to the same store. Then it forgets its history by itself.
+    /// Whether other processes write to the same store. Such a store compacts itself.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Why the store will not work again before it is opened anew, if it will not.
+    /// The fatal error after which the store has to be opened again, if there was one.
     fn ended(&self) -> Option<String> {
         None
     }
 
-    /// Why writes are refused at the moment, if they are; reads and followers go on.
+    /// The error with which writes fail at present, if they do; reads and followers work.
     fn health(&self) -> Result<(), StoreError> {
         Ok(())
     }

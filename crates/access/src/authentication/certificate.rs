@@ -78,11 +78,7 @@ fn user(der: &[u8], subject: &x509_parser::x509::X509Name<'_>) -> Option<User> {
     let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| attribute.as_str().ok().map(Text::from);
     let name = Some(common_name(subject)).filter(|name| !name.is_empty()).map(Text::from)?;
     let groups = subject.iter_organization().filter_map(text).collect();
-    let fingerprint: String = {
-        use sha2::Digest as _;
-        sha2::Sha256::digest(der).iter().map(|b| format!("{b:02x}")).collect()
-    };
-    let credential = Text::from(format!("X509SHA256={fingerprint}"));
+    let credential = Text::from(format!("X509SHA256={}", base::digest::sha256_hex(der)));
     let extra = vec![("authentication.kubernetes.io/credential-id".into(), vec![credential])];
     let uid = subject.iter_attributes().find(|attribute| attribute.attr_type().to_id_string() == UID);
     Some(User { name, uid: uid.and_then(text).unwrap_or_default(), groups, extra }.authenticated())

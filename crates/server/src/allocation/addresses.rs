@@ -1,4 +1,4 @@
-//! Cluster IPs: an IPAddress object for each that is taken.
+//! Cluster IPs: one IPAddress object for each that is reserved.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(super) fn of(spec: &Value) -> Vec<IpAddr> {
     }
 }
 
-/// Gives an address back. It may have been released before, or allocated again since.
+/// Releases an address. It may have been released before, or allocated to another Service since.
 pub(super) async fn release(objects: &Arc<Objects>, address: IpAddr) {
     let key = key(address);
     if let Some(current) = collection(objects).get(&key.path)
@@ -92,7 +92,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// Takes an address for every family of the Service from number `first` on: that which is given, or any.
+    /// Reserves an address for each family of the Service from index `first` on: the requested one, or any.
     async fn take_from(
         &self,
         first: usize,
@@ -156,8 +156,8 @@ impl Allocation {
         Err(Refusal::Invalid(format!("failed to allocate IP {wanted}: {why}")))
     }
 
-    /// Takes a free address, from the low part of the network only when all others are taken. Starts anywhere, so that
-    /// servers rarely meet.
+    /// Reserves a free address; from the low part of the network only if the rest is exhausted. The search starts at a random
+    /// address, so that servers rarely conflict.
     async fn take_any(&self, objects: &Arc<Objects>, network: &Network, service: &Value) -> Result<IpAddr, Failure> {
         let known = collection(objects);
         let (low, size) = (network.low(), network.size());
@@ -186,12 +186,12 @@ impl Allocation {
     }
 }
 
-/// Whether a stored `spec` should have an address and has none, as those that were written before there was allocation.
+/// Whether a stored `spec` should have an address and has none: it was written before Pintle allocated addresses.
 fn of_any(old: &Value) -> bool {
     allocates_addresses(old) && old.get("clusterIPs").is_none()
 }
 
-/// How a Service is refused.
+/// The response to a Service whose address cannot be reserved.
 enum Refusal {
     Invalid(String),
     Internal(String),
@@ -207,7 +207,7 @@ fn refused(service: &Value, all: &[Text], refusal: Refusal) -> Status {
     }
 }
 
-/// What a dry run gets: the address that was asked for, or that of the network itself.
+/// The address in a dry run: the requested one, or that of the network itself.
 fn dry(network: &Network, wanted: &str) -> Result<IpAddr, Refusal> {
     match ip::parse(wanted) {
         None => Ok(network.nth(0)),
@@ -218,7 +218,7 @@ fn dry(network: &Network, wanted: &str) -> Result<IpAddr, Refusal> {
     }
 }
 
-/// Creates the object of an address.
+/// Creates the IPAddress object of an address.
 async fn create(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), Failure> {
     let time = clock::now_rfc3339();
     let owned = json!({
@@ -244,7 +244,7 @@ async fn create(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Res
     }
 }
 
-/// Reserves an address that a stored Service has.
+/// Reserves an address that a stored Service uses.
 pub(super) async fn restore(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), String> {
     match create(objects, address, service).await {
         Ok(()) | Err(Failure::Taken | Failure::Full) => Ok(()),

@@ -1,9 +1,9 @@
-//! Cluster IPs and node ports of Services: who has which.
+//! Allocation of the cluster IPs and node ports of Services.
 //!
-//! Both are kept as kube-apiserver keeps them: an address is taken by creating its IPAddress, which fails if another
-//! server has taken it; the node ports are one bitmap, which is replaced if it is still the one that was read. So several
-//! servers on one etcd, of either kind, give nothing twice. What is taken is reserved before the Service is written, and
-//! what it no longer has is released afterwards; [`Allocation::repair`] puts right what a crash left between the two.
+//! Both are stored as kube-apiserver stores them: an address is reserved by creating its IPAddress object, which fails if
+//! it exists; the node ports are one bitmap, updated with its revision as a precondition. So servers that share an etcd,
+//! Pintle or kube-apiserver, never allocate the same value twice. Values are reserved before the Service is written and
+//! released after it no longer uses them; [`Allocation::repair`] cleans up after a crash between the two.
 
 mod addresses;
 mod ports;
@@ -21,13 +21,13 @@ use resource::builtin::services;
 pub use ranges::Ranges;
 pub use repair::Suspects;
 
-/// Allocates for the Services of one server.
+/// The allocator of cluster IPs and node ports.
 #[derive(Default)]
 pub struct Allocation {
     ranges: Ranges,
 }
 
-/// What a Service that is about to be written has been given, and what it gives back.
+/// The values that are reserved for a Service that is about to be written, and those that it releases once it is.
 #[derive(Debug, Default)]
 pub struct Reservation {
     taken: Held,
@@ -56,9 +56,9 @@ impl Allocation {
         Allocation { ranges }
     }
 
-    /// Completes the linked fields of a Service, and reserves the addresses and node ports that it lacks or asks for.
-    /// `old` is the Service that it is to replace. A dry run gets values that are not reserved. The error is the
-    /// response; then nothing stays reserved.
+    /// Fills in the dependent fields of a Service, and reserves the addresses and node ports that it needs or requests. `old`
+    /// is the Service that it replaces. A dry run gets values that are not reserved. On an error, which is the response,
+    /// nothing stays reserved.
     pub async fn begin(
         &self,
         objects: &Arc<Objects>,
@@ -99,12 +99,12 @@ impl Allocation {
         self.allocate_ports(objects, service, old, dry_run, reservation).await
     }
 
-    /// Ends a reservation: the Service was written, or it was not.
+    /// Completes a reservation after the Service was written, or cancels it.
     pub async fn finish(&self, objects: &Arc<Objects>, reservation: Reservation, written: bool) {
         self.release(objects, if written { reservation.released } else { reservation.taken }).await;
     }
 
-    /// Releases what a deleted Service had.
+    /// Releases the values of a deleted Service.
     pub async fn release_all(&self, objects: &Arc<Objects>, service: &Value) {
         if let Some(spec) = service.get("spec") {
             let held = Held { addresses: addresses::of(spec), ports: ports::of(spec) };
@@ -112,7 +112,7 @@ impl Allocation {
         }
     }
 
-    /// Whatever cannot be released now, the next repair releases.
+    /// Releases values; those that cannot be released now are released by the next repair.
     async fn release(&self, objects: &Arc<Objects>, held: Held) {
         for address in held.addresses {
             addresses::release(objects, address).await;

@@ -24,13 +24,13 @@ pub(super) fn of(spec: &Value) -> Vec<u16> {
     node_ports(spec).into_iter().chain(health).filter_map(|port| u16::try_from(port).ok()).collect()
 }
 
-/// The node ports as they are while a Service is given some.
+/// The node ports during the allocation for one Service.
 pub(super) struct Pool {
     first: u16,
-    /// Whether each port is taken, by its place in the range.
+    /// Whether each port is allocated, by its offset in the range.
     pub taken: Vec<bool>,
     changed: bool,
-    /// What this Service has been given.
+    /// Ports allocated to this Service.
     own: Vec<u16>,
     dry_run: bool,
 }
@@ -52,7 +52,7 @@ impl Pool {
         format!("{}-{last}", self.first)
     }
 
-    /// Takes a certain port. The error is kube-apiserver's.
+    /// Allocates the given port. The error has kube-apiserver's text.
     fn take(&mut self, port: i64) -> Result<(), String> {
         let number = u16::try_from(port).unwrap_or_default();
         match self.index(port) {
@@ -69,7 +69,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes any port, from the low part of the range only when all others are taken.
+    /// Allocates any free port; from the low part of the range only if the rest is exhausted.
     fn take_any(&mut self) -> Result<u16, String> {
         if self.dry_run {
             // not reserved, so it only has to differ from the others
@@ -123,7 +123,7 @@ fn wrong_port(service: &Value, index: usize, port: i64, why: String) -> Status {
 }
 
 impl Allocation {
-    /// The node ports as they are stored; those of all Services where there is no bitmap of this range.
+    /// The stored bitmap of node ports; built from all Services if none is stored for this range.
     fn pool(&self, objects: &Arc<Objects>, current: Option<&Stored>, dry_run: bool) -> Pool {
         let range = self.ranges.ports();
         let taken = vec![false; range.len()];
@@ -141,7 +141,7 @@ impl Allocation {
         pool
     }
 
-    /// Changes the node ports. `work` runs again when another server has changed them meanwhile.
+    /// Updates the stored bitmap; on a conflict with another server, `work` runs again.
     pub(super) async fn change_ports<T>(
         &self,
         objects: &Arc<Objects>,
@@ -238,7 +238,7 @@ fn full(why: String) -> Status {
     Status::internal(format!("failed to allocate a nodePort: {why}"))
 }
 
-/// Gives node ports to a new Service. Ports of one number share theirs.
+/// Allocates node ports for a new Service. Ports with the same number (of different protocols) share one node port.
 fn plan_create(service: &mut Value, pool: &mut Pool) -> Result<(), Status> {
     let spec = service.get("spec").cloned().unwrap_or_default();
     let (ports, all) = (numbers(&spec), gets_node_ports(&spec));
@@ -291,7 +291,7 @@ fn take_health_port(service: &mut Value, pool: &mut Pool) -> Result<(), Status> 
     }
 }
 
-/// Gives node ports to a Service that replaces another, and returns those of the replaced Service that are left over.
+/// Allocates node ports for an updated Service, and returns those of the old one that it no longer uses.
 fn plan_update(service: &mut Value, old: &Value, pool: &mut Pool) -> Result<Vec<u16>, Status> {
     let spec = service.get("spec").cloned().unwrap_or_default();
     let (before, mut given) = (node_ports(old), vec![]);

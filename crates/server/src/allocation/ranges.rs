@@ -1,4 +1,4 @@
-//! The ranges that addresses and node ports are allocated from.
+//! The ranges from which cluster IPs and node ports are allocated.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use resource::builtin::services::addresses::Families;
 use resource::builtin::services::ip::{Cidr, Family};
 
-/// Where the addresses and node ports of Services come from.
+/// The ranges of cluster IPs and node ports.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     /// One network, or one of each family; the first is the default.
@@ -15,7 +15,7 @@ pub struct Ranges {
     routed: bool,
 }
 
-/// A network and its addresses that can be given, all but the first and, in IPv4, the last.
+/// A network. All of its addresses can be allocated but the first and, in IPv4, the last (broadcast).
 #[derive(Clone, Debug)]
 pub struct Network {
     base: IpAddr,
@@ -23,7 +23,7 @@ pub struct Network {
 }
 
 impl Default for Ranges {
-    /// `10.0.0.0/24` and `30000-32767`, as kube-apiserver has them.
+    /// kube-apiserver's defaults: `10.0.0.0/24` and `30000-32767`.
     fn default() -> Ranges {
         let networks = vec![Network { base: IpAddr::from([10, 0, 0, 0]), bits: 24 }];
         Ranges { networks, ports: 30_000..=32_767, routed: false }
@@ -44,7 +44,7 @@ impl Ranges {
         Ok(ranges)
     }
 
-    /// Whether a flag names the network: then its addresses can be expected to be reachable.
+    /// Whether the network was set by a flag, so that its addresses are expected to be reachable.
     pub fn are_routed(&self) -> bool {
         self.routed
     }
@@ -61,7 +61,7 @@ impl Ranges {
         self.ports.clone()
     }
 
-    /// Whether an address can be given.
+    /// Whether an address can be allocated.
     pub fn holds(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.holds(address))
     }
@@ -117,14 +117,14 @@ impl Network {
         (if self.base.is_ipv4() { 32 } else { 128 }) - self.bits
     }
 
-    /// How many addresses can be given.
+    /// Number of addresses that can be allocated.
     pub fn size(&self) -> u64 {
         let all = 1u128 << self.host_bits();
         let reserved = if self.base.is_ipv4() { 2 } else { 1 };
         u64::try_from(all - reserved).unwrap_or(u64::MAX)
     }
 
-    /// The `n`th address; that of the network itself has number 0.
+    /// The `n`th address of the network, from 0.
     pub fn nth(&self, n: u64) -> IpAddr {
         match self.base {
             IpAddr::V4(v4) => IpAddr::from((u32::from(v4).wrapping_add(n as u32)).to_be_bytes()),
@@ -137,7 +137,8 @@ impl Network {
         Family::of(address) == self.family() && (1..=u128::from(self.size())).contains(&offset)
     }
 
-    /// The addresses that are given only when all others are taken, so that clients can choose them.
+    /// Size of the low part of the network, which is allocated only when the rest is exhausted, so that clients can choose
+    /// addresses from it (KEP-3070).
     pub fn low(&self) -> u64 {
         low_part(self.size() + 2, 16, 16, 256)
     }
@@ -149,8 +150,8 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// How many numbers at the low end of a range of `size` are given last: one of `step`, from `min` to `max`; none of a
-/// range that has no more than `min`.
+/// Size of the low part of a range of `size` that is allocated last: `size / step`, at least `min` and at most `max`; 0 if
+/// `size` is at most `min`.
 pub fn low_part(size: u64, step: u64, min: u64, max: u64) -> u64 {
     if size <= min { 0 } else { (size / step).clamp(min, max) }
 }

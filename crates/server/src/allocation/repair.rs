@@ -1,4 +1,4 @@
-//! What the stored Services say about addresses and node ports, against what is reserved.
+//! Repair: makes the reserved addresses and node ports equal to those of the stored Services.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,8 +19,8 @@ pub struct Suspects {
 }
 
 impl Allocation {
-    /// Reserves what stored Services have, and releases what is reserved for none of them: at once if no other server can be
-    /// writing one, which `alone` says.
+    /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. They are released
+    /// at once if `alone` is true: no other server can be writing a Service that needs them.
     pub async fn repair(&self, objects: &Arc<Objects>, suspects: &mut Suspects, alone: bool) -> Result<(), Status> {
         let services = super::services(objects);
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
@@ -41,7 +41,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// The ports that are reserved and that no Service has.
+    /// Reserves the ports that stored Services use; returns the reserved ports that no Service uses.
     async fn repair_ports(
         &self,
         objects: &Arc<Objects>,
@@ -63,7 +63,7 @@ impl Allocation {
     }
 }
 
-/// The addresses that allocation has reserved.
+/// Reserved addresses: those of the IPAddress objects that Pintle or kube-apiserver manages.
 fn reserved(objects: &Arc<Objects>) -> BTreeSet<IpAddr> {
     let (root, _) = addresses::collection(objects).latest();
     let own = root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));

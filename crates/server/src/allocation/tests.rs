@@ -1,4 +1,4 @@
-//! Services of a whole server: what they are given is theirs alone, and comes back.
+//! Allocation in a whole server: no value is allocated twice, and values are released.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use access::authentication::websocket::TOKEN_PROTOCOL;
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, Response, StatusCode};
@@ -10,7 +13,6 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use machinery::url::Url;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
@@ -70,11 +72,18 @@ pub fn upgrade(
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     set(response.headers_mut(), "connection", "Upgrade");
     set(response.headers_mut(), "upgrade", "websocket");
-    set(response.headers_mut(), "sec-websocket-accept", &derive_accept_key(key.as_bytes()));
+    set(response.headers_mut(), "sec-websocket-accept", &accept_key(key));
     if let Some(protocol) = protocol(&protocols(headers)) {
         set(response.headers_mut(), "sec-websocket-protocol", protocol);
     }
     response
+}
+
+/// `Sec-WebSocket-Accept`: proves that the server has read the client's `Sec-WebSocket-Key` (RFC 6455, section 4.2.2).
+fn accept_key(key: &str) -> String {
+    const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{GUID}").as_bytes());
+    STANDARD.encode(hash.as_ref())
 }
 
 /// The subprotocols that the client offers, joined by commas.
@@ -179,6 +188,8 @@ mod tests {
         for offered in ["one, two", "base64url.bearer.authorization.k8s.io.YQ, one"] {
             assert_eq!(handshake(&[("sec-websocket-protocol", offered)]), (101, Some(protocol.clone())), "{offered}");
         }
+        // the example of RFC 6455, section 1.3
+        assert_eq!(accept_key("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         for (name, value, code) in [
             ("sec-websocket-key", "", 400),
             ("sec-websocket-version", "8", 400),

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use base::digest::{self, Sha512};
 use bytes::Bytes;
 use machinery::value::write_json_string;
 use machinery::{Value, json};
 use resource::{Resource, Version};
-use sha2::{Digest as _, Sha256, Sha512};
 
 use super::DocumentEncoding;
 use crate::limits;
@@ -128,25 +128,25 @@ impl Index {
         }
         let mut digests = HashMap::new();
         let mut groups = BTreeMap::new();
-        let mut all = Sha512::new_with_prefix(RELEASE);
+        let mut all = Sha512::with_prefix(RELEASE);
         for (name, members) in members {
-            let mut hasher = Sha512::new_with_prefix(RELEASE);
+            let mut hasher = Sha512::with_prefix(RELEASE);
             for member in &members {
                 let id = member.version.id;
-                let digest = old.digests.get(&id).copied().unwrap_or_else(|| digest(member));
+                let digest = old.digests.get(&id).copied().unwrap_or_else(|| member_digest(member));
                 digests.insert(id, digest);
-                hasher.update(digest);
+                hasher.update(&digest);
             }
-            let hash = upper_hex(&hasher.finalize());
-            all.update(&name);
-            all.update(&hash);
+            let hash = hasher.upper_hex();
+            all.update(name.as_bytes());
+            all.update(hash.as_bytes());
             let group = match old.groups.get(&name) {
                 Some(group) if group.hash == hash => group.clone(),
                 _ => Arc::new(Group::new(members, hash)),
             };
             groups.insert(name, group);
         }
-        let hash = upper_hex(&all.finalize());
+        let hash = all.upper_hex();
         let (merged, body) = (Merged::default(), OnceLock::new());
         Index { generation: Some(generation), groups, hash, merged, body, digests }
     }
@@ -183,7 +183,7 @@ impl Group {
 }
 
 /// The digest of everything that documents contain of a resource in one version.
-fn digest(member: &Member) -> [u8; 32] {
+fn member_digest(member: &Member) -> [u8; 32] {
     let Member { resource, version } = member;
     let texts = [&resource.group, &version.name, &resource.plural, &resource.kind, &resource.list_kind];
     let flags = [
@@ -201,10 +201,5 @@ fn digest(member: &Member) -> [u8; 32] {
     let mut bytes = Vec::with_capacity(4096);
     machinery::value::write_json(&identity, &mut bytes);
     bytes.extend_from_slice(&version.encoded);
-    Sha256::digest(&bytes).into()
-}
-
-fn upper_hex(bytes: &[u8]) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    bytes.iter().flat_map(|b| [b >> 4, b & 15]).map(|digit| char::from(HEX[usize::from(digit)])).collect()
+    digest::sha256(&bytes)
 }

@@ -1,4 +1,4 @@
-//! The contract as checks that hold of every engine: each takes an empty store. With the feature `suite`, for tests.
+//! The contract as a test suite for all engines; each check takes an empty store. Enabled by the feature `suite`.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use super::{Batch, BoxFuture, Change, Changes, Expected, Refused, Revision, Store, StoreError, Write};
 
-/// A check: panics where the store does not hold its contract.
+/// A check, which panics if the store violates the contract.
 pub type Check = for<'a> fn(&'a dyn Store, &'a str) -> BoxFuture<'a, ()>;
 
-/// Every check with its name. The text is what the keys of the store have to begin with.
+/// All checks with their names. The text is the prefix of the keys that a check may use.
 pub const CHECKS: [(&str, Check); 8] = [
     ("writes are checked and numbered", |store, prefix| Box::pin(numbered(store, prefix))),
     ("followers see every change once and in order", |store, prefix| Box::pin(followed(store, prefix))),

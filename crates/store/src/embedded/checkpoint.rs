@@ -1,4 +1,4 @@
-//! Checkpoints: the live keys at a revision in one file, so that older files can go. Written beside the writers.
+//! Checkpoints: one file with the live keys at a revision, which replaces older files. Written while the committer goes on.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ fn unavailable(error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("cannot write a checkpoint: {error}"))
 }
 
-/// Writes entries by rising revision. It counts for nothing until it has been finished and renamed.
+/// Writes entries by rising revision. The file is ignored until it has been finished and renamed.
 pub struct Entries {
     file: Box<dyn Appending>,
     header: Header,
@@ -59,7 +59,7 @@ impl Entries {
     }
 }
 
-/// Whether the files that a checkpoint at `before` makes superfluous are worth its work.
+/// Whether a checkpoint at `before` replaces enough bytes to be worth writing.
 pub fn is_worthwhile(files: &Files, before: Revision, bytes_min: u64) -> bool {
     let listed = files.lock();
     let last = listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
@@ -129,7 +129,7 @@ fn each_change(
     Ok(())
 }
 
-/// Puts a finished checkpoint in place of what it replaces: first there for good, then the others go.
+/// Puts a finished checkpoint in place: renames it, syncs the directory, and only then removes the files it replaces.
 fn publish(files: &Files, checkpoint: Checkpoint) -> Result<(), StoreError> {
     let disk = &*files.disk;
     disk.rename(TEMPORARY, &checkpoint.name).and_then(|()| disk.sync()).map_err(|error| unavailable(&error))?;

@@ -23,14 +23,14 @@ type Reply = (oneshot::Sender<Result<Revision, Refused>>, Result<Revision, Refus
 type Written = (Write, oneshot::Sender<Result<Revision, Refused>>);
 type Waiting = Vec<Written>;
 
-/// The committer: where it writes, if anywhere but to memory.
+/// The committer, with the log unless the store is in memory.
 pub struct Committer {
     pub shared: Arc<Shared>,
     pub log: Option<Writer>,
 }
 
 impl Committer {
-    /// Serves jobs until every sender is gone.
+    /// Serves jobs until every sender is dropped.
     pub fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut group = Vec::with_capacity(limits::COMMIT_GROUP_MAX);
         let mut clock = Clock::new();
@@ -52,7 +52,7 @@ impl Committer {
             }
         }
         if let Some(log) = self.working_log() {
-            // every acknowledged write is where it was promised to be already
+            // every acknowledged write already has the durability that was promised
             let _ = log.close();
         }
     }
@@ -62,7 +62,7 @@ impl Committer {
         self.log.as_mut().filter(|_| self.shared.lock().poisoned.is_none())
     }
 
-    /// How often there is something to do beside the jobs.
+    /// Interval of periodic work, if there is any.
     fn every(&self) -> Option<Duration> {
         let durability = self.log.as_ref().map(|log| log.options().durability);
         match durability {
@@ -72,7 +72,7 @@ impl Committer {
         }
     }
 
-    /// Syncs what an interval has left, and sees whether a full disk has room again.
+    /// Periodic work: syncs with `--durability interval`, and probes whether a full disk has room again.
     fn tick(&mut self) {
         let full = self.shared.lock().full.is_some();
         let Some(log) = self.working_log() else { return };
@@ -139,7 +139,7 @@ impl Committer {
         replies
     }
 
-    /// Forgets history up to `before`; a checkpoint, if it is worth its work, is written beside the committer.
+    /// Forgets history up to `before`; a checkpoint, if it is worth its work, is written by another thread.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
         let poisoned = self.shared.lock().poisoned.clone();
         if let Some(why) = poisoned {
@@ -174,7 +174,7 @@ impl Committer {
     }
 }
 
-/// Keeps in mind whether the last append went well.
+/// Records whether the last append succeeded, for `/readyz`.
 fn note(shared: &Shared, failed: Option<Failure>) {
     let mut state = shared.lock();
     match failed {
@@ -208,7 +208,7 @@ fn first_of_each_key(writes: Waiting) -> (Waiting, Waiting) {
 
 type Accepted = Vec<(oneshot::Sender<Result<Revision, Refused>>, Revision)>;
 
-/// Sorts out the writes that don't find their key as expected and gives the others their revisions.
+/// Rejects the writes whose precondition fails, and assigns revisions to the others.
 fn accept(state: &State, round: Waiting, replies: &mut Vec<Reply>) -> (Vec<Change>, Accepted) {
     let (mut changes, mut accepted) = (Vec::with_capacity(round.len()), Vec::with_capacity(round.len()));
     let mut next = state.head + 1;
@@ -231,7 +231,7 @@ fn drop_superseded(state: &mut State, before: Revision) {
     state.superseded.drain(..count);
 }
 
-/// Rings at intervals while jobs come in.
+/// A receiver of jobs with a periodic tick.
 struct Clock {
     runtime: Option<tokio::runtime::Runtime>,
     interval: Option<tokio::time::Interval>,
@@ -243,13 +243,13 @@ impl Clock {
         Clock { runtime: None, interval: None, rang: false }
     }
 
-    /// Receives jobs, or nothing when it rings; false when every sender is gone.
+    /// Receives jobs, or none at a tick; false when every sender is dropped.
     fn receive(&mut self, jobs: &mut mpsc::Receiver<Job>, group: &mut Vec<Job>, every: Duration) -> bool {
         let make = || tokio::runtime::Builder::new_current_thread().enable_time().build();
         if self.runtime.is_none() {
             self.runtime = make().ok();
         }
-        // without a runtime there are no rings: every job counts as one
+        // without a runtime there are no ticks: every job counts as one
         let Some(runtime) = &self.runtime else {
             self.rang = true;
             return jobs.blocking_recv_many(group, limits::COMMIT_GROUP_MAX) > 0;

@@ -1,4 +1,4 @@
-//! All that the engine asks of a disk: a directory of files that grow at their end. Tests put a simulated one in its place.
+//! The file operations of the engine: a directory of append-only files. Tests replace it by a simulated disk.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -6,20 +6,20 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// One directory. What is not synced may be lost in a crash, in part and in any order.
+/// One directory. Unsynced changes may be lost in a crash, in part and in any order.
 pub trait Disk: Send + Sync {
     fn list(&self) -> io::Result<Vec<String>>;
 
     /// Up to `length` bytes from `offset`; fewer only at the end of the file.
     fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>>;
 
-    /// A new file, or one that is emptied.
+    /// Creates a file, or truncates an existing one.
     fn create(&self, name: &str) -> io::Result<Box<dyn Appending>>;
 
-    /// A file that is there.
+    /// Opens an existing file for appending.
     fn open(&self, name: &str) -> io::Result<Box<dyn Appending>>;
 
-    /// Writes bytes that a file holds already, at the same place: they are to be synced whatever came of earlier syncs.
+    /// Rewrites bytes of a file with the same bytes, so that the next sync writes them even if an earlier one has failed.
     fn write_anew(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -30,9 +30,9 @@ pub trait Disk: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A file that is written at its end.
+/// A file that is open for appending.
 pub trait Appending: Send {
-    /// Appends all of `bytes`; after an error, any part of them may be there.
+    /// Appends all of `bytes`; after an error, any part of them may have been written.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes everything that was appended durable.
@@ -44,7 +44,7 @@ pub trait Appending: Send {
 /// A directory of the file system.
 pub struct Directory {
     path: PathBuf,
-    /// Kept open from the first sync on, so that a sync needs no descriptor.
+    /// Kept open after the first sync, so that later ones need no free descriptor.
     handle: Mutex<Option<File>>,
 }
 

@@ -1,4 +1,4 @@
-//! The files of a log, as writers and readers share them: which there are, and where their frames start.
+//! The files of a log, shared by writers and readers, with the offsets of their frames.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct Segment {
     pub salt: u64,
     /// The first revision it may hold.
     pub first: Revision,
-    /// Bytes that are whole frames.
+    /// Length of the complete frames, in bytes.
     pub length: u64,
     /// The first revision of each frame, and where it starts.
     pub frames: Vec<(Revision, u64)>,
@@ -182,12 +182,12 @@ impl Files {
     }
 }
 
-/// Of parts of what was read at once, memory of its own.
+/// Copies key and value, which are parts of a larger buffer.
 fn owned(entry: &Entry) -> Entry {
     Entry { key: Bytes::copy_from_slice(&entry.key), value: Bytes::copy_from_slice(&entry.value), ..*entry }
 }
 
-/// The error for a position of a log segment where a valid frame must be and none is.
+/// The error for an offset of a segment where there should be a valid frame.
 pub fn checksum_mismatch(name: &str, offset: u64) -> StoreError {
     StoreError::Corrupt(format!("checksum mismatch at byte {offset} of log/{name}"))
 }

@@ -1,4 +1,4 @@
-//! Readers of changes: from memory where the tail still has them, from the files of the log otherwise.
+//! Readers of changes: from the tail in memory, or from the log for changes that are older.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Follower {
         Ok(Follower { shared, files, newest, after })
     }
 
-    /// What is there after `after`; empty if nothing is.
+    /// The changes after `after`; empty if there are none.
     fn read(&self) -> Result<Vec<Change>, StoreError> {
         let state = self.shared.lock();
         if self.after >= state.head {

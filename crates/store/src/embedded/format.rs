@@ -1,4 +1,4 @@
-//! The data directory: who works on it, and which format it has.
+//! The data directory: its lock and its format.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -10,9 +10,9 @@ use super::{OpenError, recovery};
 
 /// The format of the data directory that this version writes.
 pub const FORMAT_VERSION: u32 = 2;
-/// Where the log lies.
+/// Subdirectory of the log.
 const LOG: &str = "log";
-/// Where a log lies that is being made.
+/// Subdirectory of a log that is being created.
 const UNFINISHED: &str = "log.tmp";
 
 fn io(directory: &Path, error: &std::io::Error) -> OpenError {
@@ -27,8 +27,8 @@ pub fn log_directory(directory: &Path) -> PathBuf {
     directory.join(LOG)
 }
 
-/// Makes the data directory, for its user only, if it is not there, and refuses one that others can write to: they could
-/// replace what is in it. Afterwards its name is durable.
+/// Creates the data directory with mode 0700 unless it exists, and rejects one that other users can write to, since they
+/// could replace its files. Its name is synced.
 pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
     let failed = |error: std::io::Error| io(directory, &error);
     let missing = directory.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
@@ -45,7 +45,7 @@ pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Makes the name of a directory durable.
+/// Syncs the name of a directory.
 fn sync_name(directory: &Path) -> std::io::Result<()> {
     let parent = match directory.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -116,7 +116,7 @@ pub fn prepare(directory: &Path) -> Result<(), OpenError> {
     make(directory, |log| recovery::create(log).map_err(|error| io(directory, &error)))
 }
 
-/// Whether a log lies there to which something has been written.
+/// Whether there is a log with at least one record.
 fn has_content(directory: &Path) -> std::io::Result<bool> {
     let entries = match std::fs::read_dir(directory.join(LOG)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -129,7 +129,7 @@ fn has_content(directory: &Path) -> std::io::Result<bool> {
     Ok(length > super::frame::FILE_HEADER as u64)
 }
 
-/// Makes a log, moves it to its place and names the format.
+/// Creates a log, renames it to its final name and writes FORMAT.
 pub fn make(directory: &Path, fill: impl FnOnce(&Directory) -> Result<(), OpenError>) -> Result<(), OpenError> {
     let failed = |error: std::io::Error| io(directory, &error);
     for unfinished in [UNFINISHED, LOG] {

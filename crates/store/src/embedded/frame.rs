@@ -18,7 +18,7 @@ pub const FRAME_HEADER: usize = 24;
 /// Bytes of a record before its key and value: kind, revision, their lengths.
 const RECORD_HEADER: usize = 17;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Put = 1,
@@ -63,7 +63,7 @@ impl Header {
         bytes
     }
 
-    /// The header at the start of a file, if it is whole.
+    /// The header at the start of a file, if it is complete and valid.
     pub fn decode(bytes: &[u8]) -> Option<Header> {
         let (body, checksum) = bytes.get(..FILE_HEADER)?.split_last_chunk::<4>()?;
         let whole = body.starts_with(FILE_MAGIC) && crc32c::crc32c(body) == u32::from_be_bytes(*checksum);
@@ -105,7 +105,7 @@ impl Frame {
         self.bytes.len()
     }
 
-    /// The frame as it is written, into a file with this salt; `synced` is on disk already.
+    /// The encoded frame for a file with this salt; `synced` is the last synced revision.
     pub fn finish(mut self, salt: u64, synced: Revision) -> Vec<u8> {
         let length = u32::try_from(self.bytes.len() - FRAME_HEADER).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(FRAME_MAGIC);
@@ -130,7 +130,7 @@ fn checksum(salt: u64, frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&salt.to_be_bytes()), &frame[12..])
 }
 
-/// A frame that was read and is whole.
+/// A frame with valid checksums.
 #[derive(Debug)]
 pub struct Whole {
     pub offset: u64,
@@ -143,7 +143,7 @@ pub struct Whole {
 /// Why reading stopped.
 #[derive(Debug)]
 pub enum Stop {
-    /// What stands at this offset is no whole frame.
+    /// The frame at this offset is incomplete, or a checksum does not match.
     Broken(u64),
     /// The frame at this offset has the right checksum, and holds no records: it was never written by this format.
     Damaged(u64),
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         Ok(&self.buffer[self.used..end])
     }
 
-    /// The next frame; none at the end of the file. Keys and values are parts of what was read at once: who keeps them
+    /// The next frame; `None` at the end of the file. Keys and values are slices of the read buffer; a caller that keeps them
     /// copies them.
     pub fn next(&mut self) -> Result<Option<Whole>, Stop> {
         let (offset, salt) = (self.offset(), self.salt);
@@ -246,7 +246,7 @@ fn records(body: &Bytes) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// The header of a file; none if it is not whole.
+/// The header of a file; `None` if it is incomplete or corrupt.
 pub fn header(disk: &dyn Disk, name: &str) -> Result<Option<Header>, StoreError> {
     let bytes = disk.read_at(name, 0, FILE_HEADER).map_err(|e| StoreError::Unavailable(format!("{name}: {e}")))?;
     Ok(Header::decode(&bytes))

@@ -94,10 +94,10 @@ pub struct Embedded {
     committer: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Waits until everything is written and the directory is free.
+/// Waits until all writes are done and the lock is released.
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // the committer ends when its last sender is gone
+        // the committer ends when its last sender is dropped
         self.jobs = mpsc::channel(1).0;
         if let Some(committer) = self.committer.take() {
             let _ = committer.join();
@@ -106,7 +106,7 @@ impl Drop for Embedded {
 }
 
 impl Embedded {
-    /// A store that lives and dies with the process.
+    /// A store in memory.
     pub fn in_memory() -> Embedded {
         Self::start(Shared::default(), None)
     }
@@ -124,7 +124,7 @@ impl Embedded {
         Ok(Self::start(shared, Some(writer)))
     }
 
-    /// Reads a log and makes it ready to go on.
+    /// Recovers a log and prepares it for writes.
     fn recover(disk: Arc<dyn Disk>, options: Options, lock: Option<File>) -> Result<(Shared, Writer), StoreError> {
         let found = recovery::read(&*disk)?;
         let repaired = recovery::repair(&*disk, &found);

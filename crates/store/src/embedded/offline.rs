@@ -1,4 +1,4 @@
-//! What can be done with a data directory beside the server: check it, back it up, restore it.
+//! Check, backup and restore of a data directory, without a server or while one uses it.
 //!
 //! Files of a log only grow, or are replaced whole, so check and backup read them while a server writes.
 
@@ -48,7 +48,7 @@ fn read(directory: &Path) -> Result<Found, OpenError> {
         let before = names();
         match recovery::read(&log) {
             Ok(found) => return Ok(found),
-            // a server has replaced files under us, however often it does so
+            // a server has replaced files meanwhile
             Err(_) if names() != before => {}
             Err(_) if attempt < limits::READ_ATTEMPTS => attempt += 1,
             Err(error) => return Err(open_error(directory, error)),
@@ -56,7 +56,7 @@ fn read(directory: &Path) -> Result<Found, OpenError> {
     }
 }
 
-/// Reads every byte of the store in `directory`, with or without a server at work, and changes nothing.
+/// Reads every byte of the store in `directory` and changes nothing. A server may be using it.
 pub fn check(directory: &Path) -> Result<Summary, OpenError> {
     read(directory).map(|found| Summary::of(&found))
 }
@@ -104,7 +104,7 @@ fn write_live(mut entries: Entries, found: &Found) -> std::io::Result<()> {
     entries.finish().map(drop)
 }
 
-/// A stream in the place of a file.
+/// A stream as the target of a backup.
 struct Stream<W>(W);
 
 impl<W: Write + Send> Appending for Stream<W> {
@@ -121,7 +121,7 @@ impl<W: Write + Send> Appending for Stream<W> {
     }
 }
 
-/// How far a restored store is ahead of its backup, unless something else is asked for: as etcd's documentation advises.
+/// Default of `--bump-revision`, as etcd's documentation recommends.
 pub const RESTORE_BUMP: Revision = 1_000_000_000;
 
 /// Fills a new data directory from a backup; every byte of the backup is checked first. The revision of the new store is

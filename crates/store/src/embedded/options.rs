@@ -1,15 +1,15 @@
-//! How a store on disk is kept.
+//! Options of a store on disk.
 
 use std::time::Duration;
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// When it is on disk.
+    /// After `fdatasync`.
     Sync,
-    /// At once; it is on disk after this time. A crash of the machine loses what was written in it.
+    /// At once; it is synced within this interval. A crash of the machine loses the writes of the last interval.
     Interval(Duration),
-    /// At once; the operating system decides when it is on disk. A crash of the machine loses what it has not written.
+    /// At once; the operating system decides when to sync. A crash of the machine loses unsynced writes.
     None,
 }
 

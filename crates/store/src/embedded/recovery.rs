@@ -44,7 +44,7 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     // a segment counts from the one that holds the first change after the checkpoint
     let start = firsts.iter().rposition(|first| *first <= state.compacted + 1);
     let start = match (start, firsts.first()) {
-        // that one was being made, so the one before is the last
+        // that one was being created, so the one before is the last
         (Some(start), _) if start > 0 && start + 1 == firsts.len() && is_unmade(disk, firsts[start])? => start - 1,
         (Some(start), _) => start,
         (None, Some(first)) => return Err(missing(state.compacted, *first)),
@@ -88,7 +88,7 @@ fn read_checkpoint(disk: &dyn Disk, revision: Revision, state: &mut State) -> Re
 struct Scanned {
     salt: u64,
     frames: Vec<Whole>,
-    /// Where no whole frame stands, before the end of the file.
+    /// Offset of the first incomplete or corrupt frame, if there is one before the end of the file.
     broken: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ fn scan(disk: &dyn Disk, first: Revision) -> Result<Scanned, StoreError> {
     }
 }
 
-/// Reads segments on every core and hands them on in their order; never more than a few are in memory.
+/// Reads segments on all cores and returns them in order, with a bounded number in memory.
 fn scan_all<T>(
     disk: &dyn Disk,
     firsts: &[Revision],
@@ -133,7 +133,7 @@ fn scan_all<T>(
     })
 }
 
-/// The segments, as they are taken one after the other.
+/// The state of the replay, segment by segment.
 struct Segments<'a> {
     disk: &'a dyn Disk,
     state: State,
@@ -144,7 +144,7 @@ struct Segments<'a> {
     raw: Revision,
     /// Revisions up to here are known to have been synced.
     proven: Revision,
-    /// The last file says that the log goes on at this revision.
+    /// First revision of the next file, from the `roll` record of the last one.
     rolled: Option<Revision>,
 }
 
@@ -276,16 +276,16 @@ pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appendi
     Ok(file)
 }
 
-/// The segments with an end of which nothing proves that it is on disk: the last one, and the one before while that is
-/// empty, since it is written to only when the file before is complete.
+/// The segments whose end may be unsynced: the last one, and, while that is empty, the one before. A segment is written to
+/// only when the file before it is complete.
 fn unproven(found: &Found) -> &[Segment] {
     let segments = &found.listed.segments;
     let count = if segments.last().is_some_and(|last| last.frames.is_empty()) { 2 } else { 1 };
     &segments[segments.len().saturating_sub(count)..]
 }
 
-/// Writes the end of a segment as it is, from the last frame of which it is known that it had been synced. Where a sync
-/// has failed before this start, what it was for may be in the memory of the system only, which takes it for written.
+/// Rewrites the end of a segment with the same bytes, from the last frame that is known to be synced. After a failed sync
+/// before this start, those bytes may be in the page cache only, marked as clean, and no later sync would write them.
 fn write_anew(disk: &dyn Disk, segment: &Segment, proven: Revision) -> std::io::Result<()> {
     let known = segment.frames.iter().rfind(|(first, _)| *first <= proven);
     let mut at = known.map_or(0, |(_, offset)| *offset);
@@ -301,7 +301,7 @@ fn write_anew(disk: &dyn Disk, segment: &Segment, proven: Revision) -> std::io::
     Ok(())
 }
 
-/// The files of a log that holds nothing yet.
+/// The files of an empty log.
 pub fn create(disk: &dyn Disk) -> std::io::Result<()> {
     let mut file = disk.create(&segment_name(1))?;
     file.append(&Header::new(1).encode())?;

@@ -1,4 +1,4 @@
-//! What the engine keeps in memory: the index of live keys, and the newest changes.
+//! The state in memory: the index of live keys, and the tail of newest changes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
@@ -23,21 +23,21 @@ pub struct State {
     pub tail: VecDeque<Change>,
     pub tail_after: Revision,
     pub tail_bytes: usize,
-    /// What the tail has let go can be read from the log.
+    /// Whether changes older than the tail can be read from the log.
     pub logged: bool,
     pub head: Revision,
-    /// History up to here is forgotten.
+    /// The compacted revision.
     pub compacted: Revision,
-    /// Records that no longer count: `(revision that overwrote it, revision of the record)`, rising.
+    /// Obsolete records: `(revision that overwrote it, revision of the record)`, rising.
     pub superseded: VecDeque<(Revision, Revision)>,
-    /// Why writes are refused for good, once they are.
+    /// The error that makes all further writes fail.
     pub poisoned: Option<String>,
-    /// Why the last write could not be made; a later one may.
+    /// The error of the last write, if it failed; later ones may succeed.
     pub full: Option<String>,
 }
 
 impl State {
-    /// Whether `write` finds its key as expected; otherwise the revision that stands there.
+    /// Checks the precondition of `write`; the error is the current revision of the key.
     pub fn check(&self, write: &Write) -> Result<(), Option<Revision>> {
         let found = self.index.get(&write.key).map(|live| live.revision);
         let wanted = match write.expected {
@@ -75,7 +75,7 @@ impl State {
         self.head = self.head.max(change.revision);
     }
 
-    /// Ends the replay: values get memory of their own, in place of parts of what was read at once.
+    /// Ends the replay: copies values, so that they do not keep the buffers alive that they were read into.
     pub fn settle(&mut self) {
         self.index.values_mut().for_each(|live| live.value = Bytes::copy_from_slice(&live.value));
         self.tail_after = self.head;

@@ -13,9 +13,9 @@ use crate::limits;
 /// Why changes were not appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The log is as before, and a later attempt may succeed: there is no room, or no descriptor.
+    /// The log is unchanged, and a later attempt may succeed: no space or no descriptor is left.
     Temporary(String),
-    /// What is on disk is not known any more: nothing may be acknowledged until the store is opened again.
+    /// The content of the disk is unknown: no write may be acknowledged until the store is opened again.
     Fatal(String),
 }
 
@@ -24,10 +24,10 @@ pub struct Writer {
     options: Options,
     file: Box<dyn Appending>,
     salt: u64,
-    /// Bytes of the file that are whole frames.
+    /// Length of the complete frames in the file, in bytes.
     length: u64,
     head: Revision,
-    /// Everything up to here is on disk.
+    /// The last synced revision.
     synced: Revision,
     /// Returns a frame that states `synced` as the synced revision.
     sealed: bool,

@@ -30,16 +30,16 @@ use program::Programs;
 pub struct Policy {
     name: Text,
     matching: Matching,
-    /// Whether what goes wrong refuses the write.
+    /// `failurePolicy: Fail`: an error rejects the write.
     fails: bool,
-    /// Whether it is asked again when the object was changed after it.
+    /// `reinvocationPolicy: IfNeeded`: it runs again if the object has been changed after it.
     again: bool,
     param_kind: Option<ParamKind>,
     spec: Value,
     programs: OnceLock<Programs>,
 }
 
-/// What a policy is applied to, and what a failure does.
+/// A binding: the writes and parameters that a policy is applied to, and its validation actions.
 pub struct Binding {
     name: Text,
     policy: Text,
@@ -47,7 +47,7 @@ pub struct Binding {
     params: Option<ParamRef>,
     denies: bool,
     warns: bool,
-    /// All actions, if failures are recorded.
+    /// `validationActions` for audit annotations, if they contain `Audit`.
     recorded: Option<Value>,
 }
 
@@ -59,15 +59,15 @@ struct PolicySnapshot {
     bound: Vec<BoundPolicy>,
 }
 
-/// The policies there are: follows their objects.
+/// All policies and bindings, updated by events.
 #[derive(Default)]
 pub struct Policies {
     snapshot: ArcSwap<PolicySnapshot>,
-    /// Those that change writes.
+    /// MutatingAdmissionPolicies.
     mutating: ArcSwap<PolicySnapshot>,
 }
 
-/// A policy with what it is applied to.
+/// A policy and one of its bindings.
 struct BoundPolicy {
     policy: Arc<Policy>,
     bindings: Vec<Arc<Binding>>,
@@ -120,11 +120,11 @@ impl Binding {
     }
 }
 
-/// Why a write is refused.
+/// The rejection of a write.
 struct Denial {
     message: String,
     reason: Reason,
-    /// Which of the policy's validations says so.
+    /// Index of the validation that failed.
     index: usize,
 }
 
@@ -134,11 +134,11 @@ impl Denial {
     }
 }
 
-/// What has been found about one write.
+/// The results of validating one write.
 #[derive(Default)]
 struct Findings {
     first: Option<Denial>,
-    /// What is to be recorded: keys, each with what the policy said under different parameters.
+    /// Audit annotations: keys, each with the values under different parameters.
     annotations: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -203,17 +203,17 @@ impl Policies {
         all.store(Arc::new(PolicySnapshot::new(policies, bindings)));
     }
 
-    /// Whether no policy is bound that may refuse.
+    /// Whether no validating policy is bound.
     pub fn none_validate(&self) -> bool {
         self.snapshot.load().bound.is_empty()
     }
 
-    /// Whether no policy is bound that may change anything.
+    /// Whether no mutating policy is bound.
     pub fn none_mutate(&self) -> bool {
         self.mutating.load().bound.is_empty()
     }
 
-    /// The object as policies change it, in order of their names.
+    /// Applies the mutating policies to the object, in order of their names.
     pub async fn mutate(
         &self,
         world: &World<'_>,
@@ -225,7 +225,7 @@ impl Policies {
         mutate::apply(&self.mutating.load_full().bound, world, attributes, object, round, state).await
     }
 
-    /// Refuses a write, or warns about it.
+    /// Applies the validating policies: rejects the write, or adds warnings.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let snapshot = self.snapshot.load_full();
         let mut findings = Findings::default();

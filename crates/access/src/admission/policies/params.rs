@@ -24,7 +24,7 @@ pub struct ParamRef {
     denies_missing: bool,
 }
 
-/// Where parameters come from.
+/// The objects from which parameters are read.
 pub struct Source {
     resource: Arc<Resource>,
     version: Arc<Version>,
@@ -62,7 +62,7 @@ impl ParamRef {
     }
 }
 
-/// The parameters with which a policy runs: none once if it takes none.
+/// The parameters that a policy is evaluated with, one evaluation each; `[None]` if it has no `paramKind`.
 pub async fn collect(
     source: Option<&Source>,
     reference: Option<&ParamRef>,

@@ -14,7 +14,7 @@ pub struct Validation {
     pub reason: Reason,
 }
 
-/// How a mutation is written.
+/// The form of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchType {
     ApplyConfiguration,
@@ -31,13 +31,13 @@ pub struct Mutation {
 pub struct Programs {
     /// The names of the variables of all expressions.
     pub names: VariableNames,
-    /// With their names: `variables.NAME`.
+    /// The policy's variables with their names, `variables.NAME`.
     pub variables: Vec<(Text, Expression)>,
-    /// `variables` as a whole: which there are.
+    /// The names of the policy's variables, as an object: the value of `variables` as a whole.
     pub variable_names: Value,
     pub conditions: Vec<Expression>,
     pub validations: Vec<Validation>,
-    /// What is recorded of a write, with the keys.
+    /// Audit annotations: keys and expressions.
     pub annotations: Vec<(Text, Expression)>,
     pub mutations: Vec<Mutation>,
 }

@@ -1,4 +1,4 @@
-//! What is counted of calls.
+//! Metrics of webhook calls.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use base::metrics::{Label, METRICS, WebhookCall, WebhookName, WebhookRejection, 
 
 use crate::admission::Operation;
 
-/// Webhooks refuse by any code; greater ones than this are counted as it.
+/// Greatest code of rejections in metrics; greater ones, which webhooks may send, are counted under it.
 const CODE_MAX: u16 = 600;
 
-/// A call that took this long, and why the write is refused if it is.
+/// Records the duration of a call, and the error type if it rejects the write.
 pub fn called(hook: &Hook, operation: Operation, took: Duration, failure: Option<&Failure>) {
     let name = Label::from(hook.name.as_str());
     let (kind, operation) = (if hook.mutating { "admit" } else { "validating" }, operation.as_str());

@@ -42,21 +42,21 @@ pub struct Hook {
     matching: Matching,
     conditions: Vec<Value>,
     compiled: OnceLock<Conditions>,
-    /// Whether a call that fails refuses the write.
+    /// `failurePolicy: Fail`: a failed call rejects the write.
     fails: bool,
     endpoint: Arc<Endpoint>,
     timeout: Duration,
     version: Option<ReviewVersion>,
-    /// Whether it may be called for what is not to be done.
+    /// Whether it may be called for dry runs: `sideEffects` is `None` or `NoneOnDryRun`.
     dry_run: bool,
-    /// Whether it is called again when others changed the object after it.
+    /// `reinvocationPolicy: IfNeeded`: it is called again if the object has been changed after it.
     pub again: bool,
 }
 
 /// Webhooks by the name of their configuration.
 pub type Configurations = OrdMap<Text, Arc<[Hook]>>;
 
-/// The webhooks there are: follows their configurations.
+/// All webhooks, updated by events of their configurations.
 #[derive(Default)]
 pub struct Webhooks {
     mutating: ArcSwap<Configurations>,
@@ -64,7 +64,7 @@ pub struct Webhooks {
     client: Arc<Client>,
 }
 
-/// Why a call does not let a write pass.
+/// Why a call does not admit a write.
 enum Failure {
     /// The call failed, or its response is not valid: `failurePolicy` decides.
     Calling(CallError),
@@ -101,7 +101,8 @@ impl Hook {
         })
     }
 
-    /// The version in which the webhook wants to see a write, and its objects in that version; none if it isn't asked.
+    /// The version in which the webhook receives a write, and the objects in that version; `None` if the webhook is not
+    /// called.
     async fn wants<'a>(
         &self,
         world: &World<'_>,
@@ -199,13 +200,13 @@ impl Hook {
         Ok(Some(decoded))
     }
 
-    /// The text of an annotation about a call.
+    /// The value of the audit annotation of a call.
     fn annotated<const N: usize>(&self, more: [(&str, Value); N]) -> String {
         let who = [("configuration", self.configuration.clone().into()), ("webhook", self.name.clone().into())];
         in_order(who.into_iter().chain(more))
     }
 
-    /// What a failure means for the write; `place` is where the call stands, for the record.
+    /// Applies `failurePolicy` to a failure. `place` identifies the call in audit annotations.
     fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
         match failure {
             Failure::Refused(status) | Failure::Failed(status) => Err(status),
@@ -229,7 +230,7 @@ pub struct Place {
     pub index: usize,
 }
 
-/// The key of an annotation about the call of a webhook.
+/// The key of the audit annotation of a call.
 fn annotation(kind: &str, Place { round, index }: Place) -> String {
     format!("{kind}.admission.k8s.io/round_{round}_index_{index}")
 }
@@ -271,12 +272,12 @@ impl Webhooks {
         self.mutating.load().is_empty()
     }
 
-    /// The webhooks that may change writes.
+    /// The mutating webhooks.
     pub fn mutating(&self) -> Arc<Configurations> {
         self.mutating.load_full()
     }
 
-    /// The object as one webhook changes it, in the version of the request.
+    /// Calls a mutating webhook; returns the patched object in the version of the request.
     pub async fn mutate_by(
         &self,
         world: &World<'_>,
@@ -299,7 +300,7 @@ impl Webhooks {
         }
     }
 
-    /// Refuses what a validating webhook refuses: the first in order.
+    /// Calls the validating webhooks at once; the error is the rejection of the first in order.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let configurations = self.validating.load_full();
         if configurations.is_empty() {

@@ -54,7 +54,7 @@ pub fn request(
     (uid, review.into())
 }
 
-/// A response that is what it should be.
+/// A valid response.
 pub struct Response<'a> {
     response: &'a Value,
     patch: Vec<u8>,
@@ -89,7 +89,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
-/// Refuses what cannot be read as a review of a known version, as the reference's client does.
+/// Rejects a response that is no AdmissionReview of a known version, with the errors of kube-apiserver's client.
 pub fn check_type(review: &Value) -> Result<(), String> {
     let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
     let known = api_version.is_empty() || matches!(api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1");
@@ -140,7 +140,7 @@ impl Response<'_> {
         warnings.iter().filter_map(Value::as_str).map(str::to_owned)
     }
 
-    /// What it wants to have recorded.
+    /// Audit annotations.
     pub fn annotations(&self) -> impl Iterator<Item = (Text, String)> {
         let annotations = self.response.get("auditAnnotations").and_then(Value::as_object).into_iter();
         annotations
@@ -148,7 +148,7 @@ impl Response<'_> {
             .filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned())))
     }
 
-    /// The refusal of a webhook that doesn't allow.
+    /// The Status with which the webhook rejects the write.
     pub fn refusal(&self, webhook: &str) -> Option<Status> {
         if self.response.get("allowed").and_then(Value::as_bool) == Some(true) {
             return None;

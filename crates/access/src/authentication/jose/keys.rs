@@ -35,8 +35,7 @@ impl PublicKey {
             }
             _ => None,
         };
-        use sha2::Digest as _;
-        let id = URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(info.raw));
+        let id = URL_SAFE_NO_PAD.encode(base::digest::sha256(info.raw));
         let family = family.ok_or("neither an RSA key nor one of the curves P-256, P-384, P-521")?;
         Ok(PublicKey { family, id, der: info.raw.to_vec() })
     }

@@ -1,6 +1,6 @@
 //! Estimates of calls: the rows of the table of costs applied to the sizes of arguments.
 
-use super::{Argument, Coster, Entries, ONE, Range};
+use super::{Entries, Estimator, Facts, ONE, Range};
 use crate::ast::{Expr, Kind, Literal};
 use crate::decl::DeclStep;
 use crate::decl::types::Type;
@@ -16,19 +16,24 @@ const REQUIREMENTS_PER_CHARACTER: f64 = 0.5;
 const REQUIREMENT_COST: f64 = 50.0;
 const SELECTOR_COST: Range = Range::fixed(10);
 
-/// One call: what it is called on and with.
-pub(super) struct EstimatedCall<'a, 'c, 'd> {
+/// An argument of a call, or its receiver, with its estimate.
+pub(super) struct Argument<'c, 'd> {
     pub expr: &'c Expr,
-    pub receiver: Option<&'a Argument<'c, 'd>>,
-    pub args: &'a [Argument<'c, 'd>],
-    /// The costs of the arguments themselves.
-    pub costs: &'a [Range],
+    pub t: &'c Type,
+    pub cost: Range,
+    pub value: Facts<'d>,
 }
 
-impl<'a, 'c, 'd> EstimatedCall<'a, 'c, 'd> {
-    fn argument(&self, operand: Operand) -> Option<&'a Argument<'c, 'd>> {
+/// One call: what it is called on and with.
+pub(super) struct EstimatedCall<'c, 'd> {
+    pub receiver: Option<Argument<'c, 'd>>,
+    pub args: Vec<Argument<'c, 'd>>,
+}
+
+impl<'c, 'd> EstimatedCall<'c, 'd> {
+    fn argument(&self, operand: Operand) -> Option<&Argument<'c, 'd>> {
         match operand {
-            Operand::Receiver => self.receiver,
+            Operand::Receiver => self.receiver.as_ref(),
             Operand::First => self.args.first(),
             Operand::Second => self.args.get(1),
             Operand::Result => None,
@@ -47,35 +52,34 @@ impl<'a, 'c, 'd> EstimatedCall<'a, 'c, 'd> {
             _ => None,
         }
     }
+
+    /// The entries of the result of a conditional or a concatenation, which come from either of the last two operands.
+    pub(super) fn result_entries(&self, overload: &Overload) -> Option<Entries> {
+        let (Size::Either | Size::Sum, [.., left, right]) = (&overload.costs.size, self.args.as_slice()) else {
+            return None;
+        };
+        let (a, b) = (left.value.entries?, right.value.entries?);
+        Some(Entries { list: a.list, key: a.key.union(b.key), value: a.value.union(b.value) })
+    }
 }
 
-impl<'c, 'd> Coster<'c, 'd> {
-    /// The cost of a call of one of its overloads, arguments included, and the size of the result if it is known.
-    pub(super) fn overload(&mut self, call: &EstimatedCall<'_, 'c, 'd>, overload: &Overload) -> (Range, Option<Range>) {
-        let costs = overload.costs;
-        let spent = call.costs.iter().fold(Range::default(), |sum, cost| sum.plus(*cost));
-        let size = self.result_size(call, costs.size);
-        let cost = match (costs.estimate, call.costs) {
-            (CostFormula::ShortCircuit, [first, ..]) => Range { min: first.min, max: spent.max },
-            (CostFormula::Branches, [condition, yes, no]) => condition.plus(yes.union(*no)),
+impl<'c, 'd> Estimator<'c, 'd> {
+    /// The cost of a call of one of its overloads, arguments included.
+    pub(super) fn overload_cost(
+        &self,
+        call: &EstimatedCall<'c, 'd>,
+        overload: &Overload,
+        size: Option<Range>,
+    ) -> Range {
+        let spent = call.args.iter().fold(Range::default(), |sum, argument| sum.plus(argument.cost));
+        match (overload.costs.estimate, call.args.as_slice()) {
+            (CostFormula::ShortCircuit, [first, ..]) => Range { min: first.cost.min, max: spent.max },
+            (CostFormula::Branches, [condition, yes, no]) => condition.cost.plus(yes.cost.union(no.cost)),
             (estimate, _) => self.estimate(call, estimate, size.unwrap_or(Range::UNKNOWN)).plus(spent),
-        };
-        if let Size::Either | Size::Sum = costs.size {
-            self.unite_entries(call);
-        }
-        (cost, size)
-    }
-
-    /// The entries of the result of a conditional or a concatenation come from either of the last two operands.
-    fn unite_entries(&mut self, call: &EstimatedCall<'_, 'c, 'd>) {
-        let [.., left, right] = call.args else { return };
-        if let (Some(a), Some(b)) = (self.entries(left.expr), self.entries(right.expr)) {
-            let united = Entries { list: a.list, key: a.key.union(b.key), value: a.value.union(b.value) };
-            self.entries.insert(call.expr.id, united);
         }
     }
 
-    fn estimate(&self, call: &EstimatedCall<'_, 'c, 'd>, estimate: CostFormula, result: Range) -> Range {
+    fn estimate(&self, call: &EstimatedCall<'c, 'd>, estimate: CostFormula, result: Range) -> Range {
         let size = |operand| if let Operand::Result = operand { result } else { call.size(operand) };
         match estimate {
             CostFormula::ShortCircuit | CostFormula::Branches => Range::default(),
@@ -85,7 +89,7 @@ impl<'c, 'd> Coster<'c, 'd> {
             CostFormula::Product(a, b, factor) => size(a).times(size(b)).by(factor).plus(ONE),
             CostFormula::NewList(factor) => result.by(factor).plus(Range::fixed(LIST_COST)),
             CostFormula::Flattening => {
-                let depth = match call.args {
+                let depth = match call.args.as_slice() {
                     [] => 1,
                     _ => call.literal(Operand::First).map_or(u64::MAX, not_negative),
                 };
@@ -100,7 +104,7 @@ impl<'c, 'd> Coster<'c, 'd> {
             }
             CostFormula::Comparison => comparison(call),
             CostFormula::Equality => equality(call),
-            CostFormula::Traversal => call.receiver.map_or(ONE, |list| self.traversal(list)),
+            CostFormula::Traversal => call.receiver.as_ref().map_or(ONE, |list| self.traversal(list)),
             CostFormula::Selector => {
                 let text = size(Operand::First);
                 let requirements = text.by(REQUIREMENTS_PER_CHARACTER).by(REQUIREMENT_COST);
@@ -115,9 +119,10 @@ impl<'c, 'd> Coster<'c, 'd> {
         }
     }
 
-    fn result_size(&self, call: &EstimatedCall<'_, 'c, 'd>, size: Size) -> Option<Range> {
+    /// The size of the result of an overload, if it is known.
+    pub(super) fn result_size(&self, call: &EstimatedCall<'c, 'd>, overload: &Overload) -> Option<Range> {
         let (receiver, first) = (call.size(Operand::Receiver), call.size(Operand::First));
-        Some(match size {
+        Some(match overload.costs.size {
             Size::Unknown => return None,
             Size::Same(operand) => call.size(operand),
             Size::UpTo(operand) => Range { min: 0, max: call.size(operand).max },
@@ -150,7 +155,8 @@ impl<'c, 'd> Coster<'c, 'd> {
             Type::Opaque(_, params) => params.first()?,
             _ => return None,
         };
-        let declared = list.place.is_some().then(|| self.declared(self.step(list.place, DeclStep::Items))).flatten();
+        let declared =
+            list.value.place.is_some().then(|| self.declared(self.step(list.value.place, DeclStep::Items))).flatten();
         Some((declared.unwrap_or(Range::UNKNOWN), item))
     }
 
@@ -165,17 +171,18 @@ impl<'c, 'd> Coster<'c, 'd> {
     }
 
     /// All items, and the separator between each two.
-    fn joined(&self, call: &EstimatedCall<'_, 'c, 'd>) -> Range {
+    fn joined(&self, call: &EstimatedCall<'c, 'd>) -> Range {
         let count = call.size(Operand::Receiver);
         let gaps = Range { min: count.min.saturating_sub(1), max: count.max.saturating_sub(1) };
-        let item = call.receiver.and_then(|list| self.element(list)).map_or(Range::default(), |(size, _)| size);
+        let item =
+            call.receiver.as_ref().and_then(|list| self.element(list)).map_or(Range::default(), |(size, _)| size);
         let separator = call.args.first().map_or(Range::default(), known);
         count.times(item).plus(gaps.times(separator))
     }
 }
 
 fn known(argument: &Argument<'_, '_>) -> Range {
-    argument.size.unwrap_or(Range::UNKNOWN)
+    argument.value.size_or_unknown()
 }
 
 fn not_negative(i: i64) -> u64 {
@@ -183,27 +190,27 @@ fn not_negative(i: i64) -> u64 {
 }
 
 /// A comparison ends with the shorter side.
-fn comparison(call: &EstimatedCall<'_, '_, '_>) -> Range {
+fn comparison(call: &EstimatedCall<'_, '_>) -> Range {
     let max = call.size(Operand::First).max.min(call.size(Operand::Second).max);
     Range { min: max.min(1), max }.by(STRING_FACTOR)
 }
 
 /// Two values of the same Kubernetes type are compared by its own rule.
-fn equality(call: &EstimatedCall<'_, '_, '_>) -> Range {
-    let [left, right] = call.args else { return ONE };
+fn equality(call: &EstimatedCall<'_, '_>) -> Range {
+    let [left, right] = call.args.as_slice() else { return ONE };
     match left.t {
         t if t != right.t => comparison(call),
         Type::Opaque("net.IP" | "net.CIDR", _) | Type::Named("kubernetes.Quantity" | "kubernetes.Semver") => ONE,
         Type::Named(name) if name.starts_with("kubernetes.authorization.") => ONE,
         Type::Named("kubernetes.NamedFormat") => FORMAT_NAME.by(STRING_FACTOR),
-        Type::Named("kubernetes.URL") => Range { min: 1, max: right.size.unwrap_or(ONE).max }.by(STRING_FACTOR),
+        Type::Named("kubernetes.URL") => Range { min: 1, max: right.value.size.unwrap_or(ONE).max }.by(STRING_FACTOR),
         _ => comparison(call),
     }
 }
 
 /// The sizes of the last two operands as one.
-fn last_two(call: &EstimatedCall<'_, '_, '_>, unite: fn(Range, Range) -> Range) -> Range {
-    match call.args {
+fn last_two(call: &EstimatedCall<'_, '_>, unite: fn(Range, Range) -> Range) -> Range {
+    match call.args.as_slice() {
         [.., left, right] => unite(known(left), known(right)),
         _ => Range::UNKNOWN,
     }
