@@ -124,12 +124,12 @@ def test_layout(launch):
         kinds = [json.loads(line)["type"] for line in events.splitlines()]
         assert kinds == ["ADDED", "DELETED"], events
         # what stays when the server starts again: the same, from before its start too
-        etcd.put("/registry/pods/default/p", b"k8s\0 of no interest")
+        etcd.put("/registry/masterleases/p", b"k8s\0 of no interest")
         server.restart()
         events = server.request("GET", f"{BOATS}?watch=1&resourceVersion={start}&timeoutSeconds=1")[1]
         assert [json.loads(line)["type"] for line in events.splitlines()] == kinds, events
-        assert etcd.get("/registry/pods/default/p") == b"k8s\0 of no interest"
-        assert "keys that are not ours, such as /registry/pods/default/p" in server.stderr()
+        assert etcd.get("/registry/masterleases/p") == b"k8s\0 of no interest"
+        assert "keys that are not ours, such as /registry/masterleases/p" in server.stderr()
 
 
 def test_two_servers(launch):

@@ -141,9 +141,19 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
             let mut map = read(members, bytes, depth)?;
             Some(map.remove("items").unwrap_or(Value::Array(vec![])))
         }
+        // the template of a claim in a StatefulSet: its type is shown in JSON and is not part of the message
+        "core.v1.PersistentVolumeClaim" if depth >= CLAIM_TEMPLATE_DEPTH => {
+            let mut claim = read(members, bytes, depth)?;
+            claim.insert("apiVersion", Value::from("v1"));
+            claim.insert("kind", Value::from("PersistentVolumeClaim"));
+            Some(Value::Object(claim))
+        }
         _ => read(members, bytes, depth).map(Value::Object),
     }
 }
+
+/// How deep the templates of claims are in a StatefulSet; items of lists are less deep.
+const CLAIM_TEMPLATE_DEPTH: usize = 2;
 
 /// An empty message is no time.
 fn read_time(name: &str, bytes: &[u8]) -> Option<Value> {
