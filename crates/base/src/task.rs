@@ -172,7 +172,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn others_go_on_beside_long_polls() {
-        let (sender, receiver) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let long = async move {
             // this is the only worker: the other task runs only if this poll has left it
             spawn("other", async move { sender.send(()) });

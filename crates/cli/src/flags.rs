@@ -59,32 +59,31 @@ pub enum Command {
 pub struct Assets {
     /// The directory, which is created.
     #[arg(value_name = "DIR", required = true)]
-    directory: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
     #[command(subcommand)]
-    task: Option<AssetsTask>,
+    pub task: Option<AssetsTask>,
 }
 
 #[derive(Subcommand)]
-enum AssetsTask {
+pub enum AssetsTask {
     /// Print the directory as setup-envtest does, and write it first if it is not there.
     Use {
         /// What is printed.
         #[arg(short, long, value_enum, default_value = "path")]
-        print: crate::envtest::Use,
+        print: AssetsForm,
         /// The directory.
         #[arg(long, value_name = "DIR", default_value = ".pintle/assets")]
         directory: PathBuf,
     },
 }
 
-impl Assets {
-    pub fn run(&self) -> Result<(), String> {
-        match (&self.task, &self.directory) {
-            (Some(AssetsTask::Use { print, directory }), _) => crate::envtest::print(directory, *print),
-            (None, Some(directory)) => crate::envtest::write(directory),
-            (None, None) => Err("a directory is needed".to_owned()),
-        }
-    }
+/// The form in which `pintle assets use` prints the directory, as setup-envtest does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AssetsForm {
+    /// The path.
+    Path,
+    /// An assignment for a shell.
+    Env,
 }
 
 #[derive(Subcommand)]

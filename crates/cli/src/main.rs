@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         flags::Command::Cel(task) => cel::run(&task),
         flags::Command::Migrate(task) => migrate::run(&task),
         flags::Command::Storage(task) => storage::run(&task),
-        flags::Command::Assets(task) => task.run(),
+        flags::Command::Assets(task) => envtest::run(&task),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

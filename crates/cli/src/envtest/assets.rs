@@ -2,24 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-/// The form in which `pintle assets use` prints the directory, as setup-envtest does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Use {
-    /// The path.
-    Path,
-    /// An assignment for a shell.
-    Env,
-}
+use crate::flags::{Assets, AssetsForm, AssetsTask};
 
 /// The programs that are links to this one.
 const NAMES: [&str; 2] = ["kube-apiserver", "etcd"];
 
-/// Writes the directory: links to this program, and one to kubectl if it is in PATH.
+/// Runs `pintle assets`.
 ///
 /// # Errors
 ///
 /// The directory cannot be made, or something else than a link has the name of a program.
-pub fn write(directory: &Path) -> Result<(), String> {
+pub fn run(assets: &Assets) -> Result<(), String> {
+    match (&assets.task, &assets.directory) {
+        (Some(AssetsTask::Use { print: form, directory }), _) => print(directory, *form),
+        (None, Some(directory)) => write(directory),
+        (None, None) => Err("a directory is needed: pintle assets DIR".to_owned()),
+    }
+}
+
+/// Writes the directory: links to this program, and one to kubectl if it is in PATH.
+fn write(directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let program = std::env::current_exe().map_err(|error| format!("the path of pintle: {error}"))?;
     for name in NAMES {
@@ -35,11 +37,7 @@ pub fn write(directory: &Path) -> Result<(), String> {
 }
 
 /// Prints where the directory is, and writes it if it is not there.
-///
-/// # Errors
-///
-/// As [`write`].
-pub fn print(directory: &Path, form: Use) -> Result<(), String> {
+fn print(directory: &Path, form: AssetsForm) -> Result<(), String> {
     if !directory.join(NAMES[0]).exists() {
         std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let program = std::env::current_exe().map_err(|error| format!("the path of pintle: {error}"))?;
@@ -47,8 +45,8 @@ pub fn print(directory: &Path, form: Use) -> Result<(), String> {
     }
     let shown = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     match form {
-        Use::Path => print!("{}", shown.display()),
-        Use::Env => println!("export KUBEBUILDER_ASSETS='{}'", shown.display()),
+        AssetsForm::Path => print!("{}", shown.display()),
+        AssetsForm::Env => println!("export KUBEBUILDER_ASSETS='{}'", shown.display()),
     }
     Ok(())
 }
@@ -63,5 +61,7 @@ fn link(program: &Path, path: &Path) -> Result<(), String> {
 
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())
+    let found = std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())?;
+    // the program itself, also if this is the link of an earlier run
+    found.canonicalize().ok()
 }

@@ -1,7 +1,7 @@
-//! A stand-in for etcd: it answers health checks and stores nothing, because Pintle keeps the objects itself.
+//! A stand-in for etcd: it responds to health checks and stores nothing, because Pintle keeps the objects itself.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const REQUEST_BYTES_MAX: usize = 4096;
 /// How long a client may take to send them.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-const HELP: &str = "etcd of Pintle: answers health checks for test environments; pintle keeps the objects itself
+const HELP: &str = "etcd of Pintle: responds to health checks for test environments; pintle keeps the objects itself
 
       --listen-client-urls URL,...   addresses to listen on (default http://127.0.0.1:2379)
       --advertise-client-urls, --listen-peer-urls, --data-dir, --unsafe-no-fsync: accepted, without effect
@@ -73,7 +73,8 @@ fn respond(mut connection: TcpStream) -> std::io::Result<()> {
 pub fn is_stand_in(url: &str) -> bool {
     let ask = || -> std::io::Result<bool> {
         let address = url.trim_start_matches("http://").trim_end_matches('/');
-        let mut connection = TcpStream::connect(address)?;
+        let address = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
+        let mut connection = TcpStream::connect_timeout(&address, READ_TIMEOUT)?;
         connection.set_read_timeout(Some(READ_TIMEOUT))?;
         connection.write_all(b"GET /version HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n")?;
         let mut response = String::new();

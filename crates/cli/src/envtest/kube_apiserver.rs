@@ -1,6 +1,7 @@
 //! The flags of kube-apiserver, translated to those of `pintle serve`: flags of the same name are passed on, and those that
 //! have no effect here are accepted with a warning.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
@@ -22,6 +23,10 @@ struct Flag {
 }
 
 pub fn start(arguments: &[String]) -> Start {
+    if arguments.iter().any(|argument| argument == "--version") {
+        println!("Kubernetes v1.{}.0 (pintle {})", machinery::Release::default().minor(), env!("CARGO_PKG_VERSION"));
+        return Start::End(ExitCode::SUCCESS);
+    }
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
         print!("{}", help());
         return Start::End(ExitCode::SUCCESS);
@@ -51,15 +56,24 @@ pub fn start(arguments: &[String]) -> Start {
 /// What kube-controller-manager would do, which no test environment starts.
 const OFF: &str = "-garbagecollector,-namespace";
 
-/// The storage: etcd if there is one, else memory, with files of the server beside the certificates.
+/// The storage: etcd if there is one, else memory, with the server's own files in the directory of certificates.
 fn storage(flags: &[Flag]) -> Vec<String> {
     let value = |name: &str| flags.iter().find(|flag| flag.name == name).and_then(|flag| flag.value.clone());
     let in_etcd = flags.iter().any(|flag| flag.name == "etcd-servers" && !is_stand_in(flag));
     let mut storage = if in_etcd { vec![] } else { vec!["--storage=memory".to_owned()] };
     if let Some(directory) = value("cert-dir") {
         storage.push(format!("--data-dir={directory}/pintle"));
+        storage
+            .extend(serving_certificate(&directory).filter(|_| value("tls-cert-file").is_none()).into_iter().flatten());
     }
     storage
+}
+
+/// The certificate that kube-apiserver looks for in its `--cert-dir`.
+fn serving_certificate(directory: &str) -> Option<[String; 2]> {
+    let [certificate, key] = ["crt", "key"].map(|kind| format!("{directory}/apiserver.{kind}"));
+    let exists = Path::new(&certificate).exists() && Path::new(&key).exists();
+    exists.then(|| [format!("--tls-cert-file={certificate}"), format!("--tls-private-key-file={key}")])
 }
 
 fn is_stand_in(flag: &Flag) -> bool {

@@ -8,7 +8,7 @@ mod kube_apiserver;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use assets::{Use, print, write};
+pub use assets::run;
 
 /// The arguments with which the program goes on, or the end of the process.
 pub enum Start {
@@ -18,7 +18,7 @@ pub enum Start {
 
 /// Decides by the name under which the program was started.
 pub fn start(arguments: Vec<String>) -> Start {
-    let name = arguments.first().map(|path| Path::new(path)).and_then(Path::file_name).and_then(|name| name.to_str());
+    let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(|name| name.to_str());
     match name {
         Some("etcd") => Start::End(etcd::run(&arguments[1..])),
         Some("kube-apiserver") => kube_apiserver::start(&arguments),

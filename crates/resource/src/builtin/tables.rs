@@ -445,8 +445,7 @@ pub const NETWORK_POLICY: &[BuiltInColumn] = &[
     AGE,
 ];
 
-pub const RUNTIME_CLASS: &[BuiltInColumn] =
-    &[text_column("Handler", "Handler in the container runtime.", |o, _| text_or(o, &["handler"], "")), AGE];
+pub const RUNTIME_CLASS: &[BuiltInColumn] = &[text_column("Handler", "", |o, _| text_or(o, &["handler"], "")), AGE];
 
 pub const DISRUPTION_BUDGET: &[BuiltInColumn] = &[
     text_column("Min Available", "Pods that stay available.", |o, _| count_or_share(o, "minAvailable")),
