@@ -30,6 +30,8 @@ pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String>
     let feature_gates =
         FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
     runtime.mutating_policies = feature_gates.mutating_policies();
+    runtime.migrations &= feature_gates.storage_migrations();
+    runtime.beta_migrations &= feature_gates.storage_migrations();
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;

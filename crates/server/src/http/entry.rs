@@ -69,7 +69,9 @@ impl Edge {
             remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
             audit_context.took(Layer::Authentication, authenticated);
         }
-        reply.closes = parts.version == http::Version::HTTP_2 && identified.as_ref().map_or(true, User::is_anonymous);
+        reply.closes = self.closes_anonymous
+            && parts.version == http::Version::HTTP_2
+            && identified.as_ref().map_or(true, User::is_anonymous);
         let user = match identified {
             Ok(user) => user,
             Err(status) => {

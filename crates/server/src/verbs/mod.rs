@@ -28,6 +28,7 @@ mod selection;
 mod tests;
 mod third_party;
 mod tracking;
+mod unreadable;
 mod warnings;
 mod watch;
 mod write;
@@ -98,7 +99,7 @@ impl Context {
         aggregation: Arc<Aggregation>,
         allocation: Allocation,
     ) -> Context {
-        let of_row = |row| Arc::new(resource::from_row(row, &[], &objects, registry.release()));
+        let of_row = |row| Arc::new(resource::from_row(row, &[], &objects, registry.gates()));
         let (token_requests, accounts) = (of_row(&builtin::TOKEN_REQUEST), of_row(&builtin::SERVICE_ACCOUNT));
         Context {
             token_requests,
