@@ -296,7 +296,7 @@ fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, form: &Go, free: &[
     if old.is_some_and(|old| MANDATORY.contains(&name) && compared(old) != compared(new)) {
         let except: String = free.iter().map(|field| format!(" except the 'spec.{field}' field")).collect();
         let why = format!("spec of '{name}'{except} must equal the fixed value");
-        errors.push(FieldError::invalid_raw(path, form.print(spec), why));
+        errors.push(FieldError { value: form.print(spec), ..FieldError::invalid(path, &Value::Null, why) });
     }
 }
 
