@@ -36,12 +36,12 @@ struct Seen {
     outcome: String,
 }
 
-/// Runs every scenario against every binary, and returns a table.
-pub async fn run(directory: &Path, binaries: &[(&str, PathBuf)]) -> Result<String, String> {
+/// Runs every scenario whose name contains `filter` against every binary, and returns a table.
+pub async fn run(directory: &Path, binaries: &[(&str, PathBuf)], filter: &str) -> Result<String, String> {
     let mut out = String::from(
         "| scenario | binary | memory before | memory at most | p99 alone | p99 beside it | slowest | hostile requests |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
-    for scenario in inputs::scenarios() {
+    for scenario in inputs::scenarios().into_iter().filter(|scenario| scenario.name.contains(filter)) {
         for (name, binary) in binaries {
             eprintln!("{} ({name}) …", scenario.name);
             let place = tempfile::Builder::new().tempdir_in(directory).map_err(|error| error.to_string())?;
