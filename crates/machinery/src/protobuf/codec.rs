@@ -23,7 +23,8 @@ pub(super) fn message_name(api_version: &str, kind: &str) -> String {
         | "APIVersions"
         | "APIGroup"
         | "APIGroupList"
-        | "APIResourceList" => format!("meta.v1.{kind}"),
+        | "APIResourceList"
+        | "Status" => format!("meta.v1.{kind}"),
         _ => format!("{package}.{version}.{kind}"),
     }
 }
