@@ -111,12 +111,14 @@ class Run:
             for step in self.scenario["steps"]:
                 if time.time() > self.end:
                     return
-                if "method" in step and "${" not in json.dumps(step.get("until", "")):
+                if "method" in step and "until" not in step:
                     self.vary(step)
                 if changed and step.get("id") == changed:
                     step = self.for_good(step)
                 if not self.advance(step, changed):
                     return
+                if "until" in step:
+                    self.vary(step)
 
     def vary(self, step):
         """Asks random changes of a request as dry runs."""

@@ -103,7 +103,7 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
     errors
 }
 
-fn validate_status(new: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("status"), Value::object());
     let (new, old) = (new.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
     let (version, known) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
@@ -112,7 +112,7 @@ fn validate_status(new: &Value, old: &Value, _release: Release) -> Vec<FieldErro
     if !is_version(version) {
         errors.push(version_error(format!("resource version is not well formed: {version}")));
     }
-    errors.extend(condition_errors(new, &path));
+    errors.extend(condition_errors(new, &path, release));
     if !known.is_empty() && known != version {
         errors.push(version_error("field is immutable".to_owned()));
     }

@@ -60,7 +60,12 @@ impl Edge {
         if resource.broken {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));
         }
-        let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
+        let is_namespace = info.resource == "namespaces";
+        if is_namespace && info.group.is_empty() && info.namespace != info.name {
+            // below a namespace are no namespaces
+            return Err(unknown());
+        }
+        let named_scope = !info.namespace.is_empty() && !is_namespace;
         let scoped = match (resource.namespaced, named_scope) {
             // routes report the missing namespace when the object is looked up
             (true, false) if info.nowhere && resource.serving.routes => true,
