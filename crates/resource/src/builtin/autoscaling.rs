@@ -229,8 +229,10 @@ mod tests {
         let shown = to_shown(stored.clone());
         assert_eq!(shown.at(&["spec", "targetCPUUtilizationPercentage"]), Some(&Value::Int(50)));
         let kept = r#"[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1Gi"}}]"#;
-        assert_eq!(machinery::value::decode(shown.str_at(&["metadata", "annotations", METRICS]).as_bytes()).ok(),
-            machinery::value::decode(kept.as_bytes()).ok());
+        assert_eq!(
+            machinery::value::decode(shown.str_at(&["metadata", "annotations", METRICS]).as_bytes()).ok(),
+            machinery::value::decode(kept.as_bytes()).ok()
+        );
         assert_eq!(to_stored(shown), stored);
     }
 }

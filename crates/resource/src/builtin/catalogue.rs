@@ -1,8 +1,8 @@
 //! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
 
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, certificates, columns, components, pods, tables,
-    volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, certificates, columns, components, pods,
+    tables, volumes, workloads,
 };
 use crate::rules::{Deletion, Propagation};
 
@@ -53,10 +53,7 @@ const fn returned(row: BuiltIn) -> BuiltIn {
 pub const PROXY_VERBS: &[&str] = &["create", "delete", "get", "patch", "update"];
 
 pub static CATALOGUE: &[BuiltIn] = &[
-    BuiltIn {
-        review: Some(Review::Binding),
-        ..namespaced("", "core.v1.Binding", "Binding", "bindings", "binding")
-    },
+    BuiltIn { review: Some(Review::Binding), ..namespaced("", "core.v1.Binding", "Binding", "bindings", "binding") },
     BuiltIn {
         computed: Some(components::all),
         columns: tables::COMPONENT,
@@ -252,7 +249,11 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD_CERTIFICATE_REQUEST,
-        selectable: &[("spec.signerName", &["spec.signerName"]), ("spec.podName", &["spec.podName"]), ("spec.nodeName", &["spec.nodeName"])],
+        selectable: &[
+            ("spec.signerName", &["spec.signerName"]),
+            ("spec.podName", &["spec.podName"]),
+            ("spec.nodeName", &["spec.nodeName"]),
+        ],
         ..with_status(namespaced(
             "certificates.k8s.io",
             "certificates.v1.PodCertificateRequest",

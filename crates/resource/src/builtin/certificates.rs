@@ -249,8 +249,7 @@ pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) 
     } else {
         let prefix = format!("{}:", signer.replace('/', ":"));
         if !name.starts_with(&prefix) {
-            let why =
-                format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
+            let why = format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
             errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
         }
         signer_errors(signer, &path.child("signerName"), &mut errors);

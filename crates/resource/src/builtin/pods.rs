@@ -160,7 +160,11 @@ fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldErro
     validate_spec(pod.get("spec").unwrap_or(&empty), &path, &mut errors);
     if quality_of_service(pod) != old.str_at(&["status", "qosClass"]) {
         let shown = Value::from(quality_of_service(pod));
-        errors.push(FieldError::invalid(&FieldPath::new("metadata"), &shown, "Pod QOS Class may not change as a result of resizing"));
+        errors.push(FieldError::invalid(
+            &FieldPath::new("metadata"),
+            &shown,
+            "Pod QOS Class may not change as a result of resizing",
+        ));
     }
     errors
 }
