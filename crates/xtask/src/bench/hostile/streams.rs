@@ -59,7 +59,7 @@ pub async fn never_read(
 }
 
 /// Opens TLS connections and sends nothing. Sets `opened` once all of them are open.
-pub async fn silent(access: &Access, count: usize, (time, opened): (Duration, &AtomicBool)) -> Result<String, String> {
+pub async fn silent(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String, String> {
     let client = Client::new(access, options(false))?;
     let mut held = vec![];
     for _ in 0..count {
