@@ -89,12 +89,12 @@ pub(crate) struct Node {
     /// Bytes of the default as JSON.
     pub(crate) default_bytes: usize,
     pub(crate) checks: Option<Box<Checks>>,
-    pub(crate) below: Below,
+    pub(crate) below: SubtreeFeatures,
 }
 
-/// What stands in a node or below it.
+/// What a node or its descendants contain.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Below {
+pub(crate) struct SubtreeFeatures {
     pub(crate) defaults: bool,
     pub(crate) embedded: bool,
     pub(crate) lists: bool,

@@ -34,7 +34,7 @@ use access::flow::Flow;
 use base::metrics::{METRICS, Reload};
 pub use base::request::FeatureGates;
 pub use base::trace::Configuration as TracingConfiguration;
-pub use base::webhook::{Address, Identity, Outside, Remote};
+pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace, webhook};
 pub use machinery::Release;
 use machinery::Value;
@@ -49,7 +49,7 @@ use tokio::sync::watch;
 pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use aggregation::Aggregation;
 pub use allocation::Ranges as ServiceRanges;
-use allocation::{Allocation, Suspects};
+use allocation::{Allocation, UnownedReservations};
 pub use controllers::Controllers;
 use verbs::Context;
 
@@ -217,7 +217,7 @@ impl Server {
         let max = config.inflight_max;
         let seats = if max.read_only * max.mutating == 0 { 0 } else { max.read_only + max.mutating };
         let trust = trust(&config.tls, &config.authentication.proxy);
-        let gatekeepers = Gatekeepers {
+        let gatekeepers = Components {
             authentication: config.authentication,
             modes: config.authorization,
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
@@ -398,9 +398,9 @@ impl Followers {
     }
 }
 
-/// Authentication, authorization, fairness, aggregation and allocation.
+/// The components of the server that configuration creates: authentication, authorization, fairness, aggregation, allocation.
 #[derive(Default)]
-struct Gatekeepers {
+struct Components {
     authentication: Authentication,
     modes: Vec<AuthorizationMode>,
     flow: Option<Arc<Flow>>,
@@ -412,7 +412,7 @@ struct Gatekeepers {
 async fn prepare(
     storage: Storage,
     admission: Arc<Admission>,
-    gatekeepers: Gatekeepers,
+    gatekeepers: Components,
     derived: Arc<controllers::Derived>,
     runtime: RuntimeConfig,
 ) -> Result<Arc<Context>, String> {
@@ -436,7 +436,7 @@ async fn prepare(
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let Gatekeepers { authentication, aggregation, allocation, .. } = gatekeepers;
+    let Components { authentication, aggregation, allocation, .. } = gatekeepers;
     let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
     let context = Arc::new(context);
     while let Err(status) = verbs::bootstrap(&context).await {
@@ -450,7 +450,7 @@ async fn prepare(
     verbs::settle_all(&context).await;
     if !context.objects.store().is_shared() {
         // no request is served yet, so no Service is being written
-        let repaired = context.allocation.repair(&context.objects, &mut Suspects::default(), true).await;
+        let repaired = context.allocation.repair(&context.objects, &mut UnownedReservations::default(), true).await;
         repaired.map_err(|status| status.message.clone())?;
     }
     Ok(context)

@@ -23,23 +23,23 @@ pub struct Read {
 /// Converts the numbers of a tree as Go's converter from trees to structs does: whole floats to integers, and integers
 /// to their lowest 32 bits where the field has no more. What decodes itself stays.
 pub fn convert_numbers(value: &mut Value, shape: &'static Struct) {
-    convert_in(value, shape, Beyond::Least);
+    convert_in(value, shape, OutOfRangeFloat::Least);
 }
 
 /// Converts the whole floats of a tree as writing it as JSON and reading that does: those that are no 64-bit integer stay.
 pub fn convert_whole_numbers(value: &mut Value, shape: &'static Struct) {
-    convert_in(value, shape, Beyond::Kept);
+    convert_in(value, shape, OutOfRangeFloat::Kept);
 }
 
-/// What a whole float becomes that is no 64-bit integer.
+/// The conversion of a whole float beyond the range of 64-bit integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beyond {
+enum OutOfRangeFloat {
     /// The least integer, as the instruction does that Go uses.
     Least,
     Kept,
 }
 
-fn convert_in(value: &mut Value, shape: &'static Struct, beyond: Beyond) {
+fn convert_in(value: &mut Value, shape: &'static Struct, beyond: OutOfRangeFloat) {
     let Some(map) = value.as_object_mut() else { return };
     for (name, value) in map.iter_mut() {
         if let Some(field) = find(shape, name).and_then(|i| shape.fields.get(i)) {
@@ -48,7 +48,7 @@ fn convert_in(value: &mut Value, shape: &'static Struct, beyond: Beyond) {
     }
 }
 
-fn convert_number(value: &mut Value, shape: &'static Shape, beyond: Beyond) {
+fn convert_number(value: &mut Value, shape: &'static Shape, beyond: OutOfRangeFloat) {
     match (shape, value) {
         (Shape::Int32 | Shape::Int64, value) => {
             if let Value::Float(float) = *value
@@ -57,11 +57,11 @@ fn convert_number(value: &mut Value, shape: &'static Shape, beyond: Beyond) {
                 let fits = (i64::MIN as f64..i64::MAX as f64).contains(&float);
                 match (fits, beyond) {
                     (true, _) => *value = Value::Int(float as i64),
-                    (false, Beyond::Least) => *value = Value::Int(i64::MIN),
-                    (false, Beyond::Kept) => {}
+                    (false, OutOfRangeFloat::Least) => *value = Value::Int(i64::MIN),
+                    (false, OutOfRangeFloat::Kept) => {}
                 }
             }
-            if let (Shape::Int32, Value::Int(number), Beyond::Least) = (shape, &mut *value, beyond) {
+            if let (Shape::Int32, Value::Int(number), OutOfRangeFloat::Least) = (shape, &mut *value, beyond) {
                 *number = i64::from(*number as i32);
             }
         }

@@ -115,7 +115,7 @@ async fn reservations_are_released_on_second_repair() {
         .begin(&context.objects, &mut service, None, false, machinery::Release::NEWEST)
         .await
         .unwrap();
-    let mut suspects = Suspects::default();
+    let mut suspects = UnownedReservations::default();
     for left in [1, 0] {
         context.allocation.repair(&context.objects, &mut suspects, false).await.unwrap();
         assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), left);

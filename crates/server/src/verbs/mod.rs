@@ -55,7 +55,7 @@ pub use bootstrap::{
     token_tracking,
 };
 pub use connect::connect;
-pub use definitions::{Outlived, finalize};
+pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};

@@ -194,7 +194,7 @@ async fn registry_follows_crd_changes() {
     let stored = resource.collection.get("boats.harbor.example.com").unwrap();
     let key = resource.key("", "boats.harbor.example.com");
     super::delete(&world.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
-    verbs::finalize(&world.context, &mut verbs::Outlived::default()).await;
+    verbs::finalize(&world.context, &mut verbs::PendingCrdDeletions::default()).await;
     assert!(live(&world.context, &key, &boat.meta.uid).is_none());
     world.settle(SOON).await;
     // the boat can no longer be read, but its deletion was observed
