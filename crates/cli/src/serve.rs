@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::{Address, Config, Controllers, CustomForm, FeatureGates, RuntimeConfig, Server, ServiceRanges};
+use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Serve};
@@ -25,11 +25,7 @@ pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String>
     server::check_plugins(&flags.disable_admission_plugins)
         .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let mut runtime =
-        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
-    let feature_gates =
-        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
-    runtime.mutating_policies = feature_gates.mutating_policies();
+    let (runtime, feature_gates) = features(flags, release)?;
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
@@ -93,6 +89,18 @@ pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String>
     });
     end_threads(runtime, key);
     ended
+}
+
+/// The optional APIs and the feature gates.
+fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
+    let gates =
+        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
+    let mut runtime =
+        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
+    runtime.mutating_policies = gates.mutating_policies();
+    runtime.migrations &= gates.storage_migrations();
+    runtime.beta_migrations &= gates.storage_migrations();
+    Ok((runtime, gates))
 }
 
 /// Waits for the signal to end, and reloads files when another one asks for that. The error is the reason why the server

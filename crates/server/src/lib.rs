@@ -224,7 +224,8 @@ impl Server {
             aggregation: aggregation.clone(),
             allocation: Allocation::new(config.service_ranges),
         };
-        let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
+        let context =
+            prepare(storage, admission, gatekeepers, derived.clone(), config.runtime, config.feature_gates).await?;
         health.watch(context.objects.faults.clone());
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
@@ -245,7 +246,6 @@ impl Server {
             stop.subscribe(),
             config.request_timeout,
             config.inflight_max,
-            config.feature_gates,
             config.flags,
             config.compatible_minor,
             audit.clone(),
@@ -390,7 +390,7 @@ impl Followers {
         self.aggregation.observe(key, event);
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
-            let defined = resource::defined(objects, client, self.runtime, &group, &plural);
+            let defined = resource::defined(objects, client, self.runtime, self.registry.gates(), &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
         // last, since controllers read the state that the others derive from the event
@@ -415,8 +415,9 @@ async fn prepare(
     gatekeepers: Components,
     derived: Arc<controllers::Derived>,
     runtime: RuntimeConfig,
+    gates: FeatureGates,
 ) -> Result<Arc<Context>, String> {
-    let registry = Arc::new(Registry::new(runtime.release));
+    let registry = Arc::new(Registry::new(gates));
     let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
     let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes, runtime.release);
     let flow = gatekeepers.flow;
@@ -432,7 +433,7 @@ async fn prepare(
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
     for (built_in, older) in builtin::served(runtime) {
-        let resource = resource::from_row(built_in, older, &objects, runtime.release);
+        let resource = resource::from_row(built_in, older, &objects, registry.gates());
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }

@@ -42,7 +42,7 @@ static SPEC: Struct = Struct {
         non_empty("healthCheckNodePort", Shape::Int32),
         given("internalTrafficPolicy", Shape::Text("v1.ServiceInternalTrafficPolicy")),
         non_empty("ipFamilies", texts()),
-        given("ipFamilyPolicy", TEXT),
+        given("ipFamilyPolicy", Shape::Text("v1.IPFamilyPolicy")),
         given("loadBalancerClass", TEXT),
         non_empty("loadBalancerIP", TEXT),
         non_empty("loadBalancerSourceRanges", texts()),

@@ -13,9 +13,16 @@ use crate::verbs::{self, Context, Document, Outcome, Request, controller_request
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
     let derived = Arc::new(Derived::new(&Controllers::default(), false));
-    crate::prepare(Storage::own(store), Default::default(), Default::default(), derived, Default::default())
-        .await
-        .unwrap()
+    crate::prepare(
+        Storage::own(store),
+        Default::default(),
+        Default::default(),
+        derived,
+        Default::default(),
+        Default::default(),
+    )
+    .await
+    .unwrap()
 }
 
 fn request(context: &Context, method: &Method, name: &str) -> Request {

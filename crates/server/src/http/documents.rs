@@ -48,6 +48,7 @@ impl Edge {
     /// Responds to a request for a non-resource path; unknown paths return 404.
     pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
         let path = info.path.trim_end_matches('/');
+        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         match info.path.as_str() {
             path @ ("/healthz" | "/livez" | "/readyz") => return self.health.respond(path, &info.query),
@@ -67,21 +68,20 @@ impl Edge {
             "/version" if !negotiate::takes(given, &[Media::Json]) => {
                 return reply.status(&negotiate::unsupported_body());
             }
+            "/version" if !negotiate::lists(accept, &[Media::Json.as_str()]) => {
+                return reply.status(&negotiate::not_available(Media::Json.as_str()));
+            }
             "/version" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
                 return reply.tree(StatusCode::OK, &self.version, &accepted);
             }
-            "/metrics" => {
-                let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
-                return self.metrics(accept);
-            }
+            "/metrics" => return self.metrics(accept),
             _ => {}
         }
         if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|p| path.strip_prefix(p)) {
             return self.health.check(check);
         }
         let etag = headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         if info.path.starts_with("/openapi/v2/") {
             return respond::text(404, "404 page not found\n");
         }
@@ -211,11 +211,11 @@ impl crate::discovery::Render for Reply {
         self.aggregated.is_some()
     }
 
-    /// Never CBOR: client-go does not decode it in discovery, even if it prefers it.
-    fn document(&self, value: &Value) -> HttpResponse {
-        match self.plain.iter().find(|a| a.media != Media::Cbor) {
+    fn document(&self, value: &Value, cbor: bool) -> HttpResponse {
+        let served = if cbor { self.served } else { &Media::USUAL };
+        match self.plain.iter().find(|accepted| served.contains(&accepted.media)) {
             Some(accepted) => self.built_in(value, accepted),
-            None => self.status_in(&negotiate::not_acceptable(&Media::USUAL, false), None),
+            None => self.status_in(&negotiate::not_acceptable(served, false), None),
         }
     }
 

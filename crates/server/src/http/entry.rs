@@ -36,6 +36,12 @@ enum RequestSlot<'a> {
 }
 
 impl Edge {
+    /// Whether the connection ends after the response, since its client has no credentials that are known.
+    fn closes_after<E>(&self, version: http::Version, identified: &Result<User, E>) -> bool {
+        let is_anonymous = identified.as_ref().map_or(true, User::is_anonymous);
+        self.closes_anonymous && version == http::Version::HTTP_2 && is_anonymous
+    }
+
     /// Authenticates the request, applies impersonation, waits for a seat and authorizes. An error is the response to
     /// send.
     pub(super) async fn authorize_request<'a>(
@@ -69,7 +75,7 @@ impl Edge {
             remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
             audit_context.took(Layer::Authentication, authenticated);
         }
-        reply.closes = parts.version == http::Version::HTTP_2 && identified.as_ref().map_or(true, User::is_anonymous);
+        reply.closes = self.closes_after(parts.version, &identified);
         let user = match identified {
             Ok(user) => user,
             Err(status) => {

@@ -29,6 +29,7 @@ mod selection;
 mod tests;
 mod third_party;
 mod tracking;
+mod unreadable;
 mod warnings;
 mod watch;
 mod write;
@@ -113,7 +114,7 @@ impl Context {
 
     /// What is posted to a subresource, as a resource.
     pub fn posted(&self, row: &'static builtin::BuiltIn) -> Arc<Resource> {
-        Arc::new(resource::from_row(row, &[], &self.objects, self.registry.release()))
+        Arc::new(resource::from_row(row, &[], &self.objects, self.registry.gates()))
     }
 
     /// What admission looks at.

@@ -52,7 +52,7 @@ pub async fn watch(
     request: Arc<Request>,
     stop: tokio::sync::watch::Receiver<bool>,
 ) -> Result<Watch, Status> {
-    let options = ListOptions::parse(request.query(), true)?;
+    let options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
     let mut selection = Selection::new(&request, &options)?;
     let one = request.name();
     if !one.is_empty() {

@@ -22,10 +22,16 @@ impl World {
     async fn new() -> World {
         let derived = Arc::new(Derived::new(&Controllers::default(), false));
         let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let context =
-            crate::prepare(store, Default::default(), Default::default(), derived.clone(), Default::default())
-                .await
-                .unwrap();
+        let context = crate::prepare(
+            store,
+            Default::default(),
+            Default::default(),
+            derived.clone(),
+            Default::default(),
+            Default::default(),
+        )
+        .await
+        .unwrap();
         let world = World { context, graph: derived.owners.clone().unwrap() };
         for name in ["n", "m"] {
             world.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;
