@@ -312,7 +312,8 @@ pub struct Serve {
 
     /// Enable API priority and fairness: the sum of the two limits below is shared by priority levels (FlowSchemas,
     /// PriorityLevelConfigurations), so that one client's load does not delay the others.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Serving")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Serving")]
     pub enable_priority_and_fairness: bool,
 
     /// Maximum number of read requests in flight, apart from watches; others get 429. 0 for no limit.
@@ -378,10 +379,8 @@ pub struct Serve {
     #[command(flatten)]
     pub tracing: crate::traces::TracingFlags,
 
-    /// Admission plugins to disable, comma separated: NamespaceLifecycle, MutatingAdmissionPolicy,
-    /// MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
-    pub disable_admission_plugins: Vec<String>,
+    #[command(flatten)]
+    pub admission: crate::admission::AdmissionFlags,
 
     /// Address of a Service that webhooks and APIServices refer to, since there is no cluster network:
     /// NAMESPACE/NAME[:PORT]=HOST:PORT. May be repeated.
@@ -409,7 +408,8 @@ pub struct Serve {
 
     /// Elect one of the servers that share an etcd to run the controllers, by a Lease that it renews every 2s; false for a
     /// server that is alone.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Controllers")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Controllers")]
     pub leader_elect: bool,
 
     /// Time to live of Events after their last write; 0 for no limit.

@@ -1,6 +1,7 @@
 //! `pintle`: the Kubernetes API for custom resources, without Kubernetes.
 
 mod accounts;
+mod admission;
 mod audit;
 mod cel;
 mod certificates;
@@ -22,22 +23,25 @@ mod storage;
 mod store_tasks;
 mod traces;
 mod transfer;
+mod upstream_flags;
 mod values;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = match envtest::start(std::env::args().collect()) {
-        envtest::Start::Arguments(arguments) => flags::Arguments::parse_from(arguments),
+        envtest::Start::Arguments(arguments) => arguments,
         envtest::Start::End(code) => return code,
     };
+    let given = upstream_flags::added_to(flags::Arguments::command()).get_matches_from(arguments);
+    let arguments = flags::Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     let result = match arguments.command {
-        flags::Command::Serve(flags) => serve::run(&flags),
+        flags::Command::Serve(flags) => serve::run(&flags, &upstream_flags::without_effect(&given)),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),
         flags::Command::Import(place) => transfer::import(&place),

@@ -19,17 +19,24 @@ const KUBECONFIG: &str = "admin.kubeconfig";
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
-pub fn run(flags: &Serve) -> Result<(), String> {
+pub fn run(flags: &Serve, without_effect: &[String]) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
-    server::check_plugins(&flags.disable_admission_plugins)
-        .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
     let (release, compatible_minor) = flags.emulation.releases()?;
+    let (plugins, unknown_settings) = flags.admission.plugins(release)?;
     let mut runtime =
         RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
     let feature_gates =
         FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
     runtime.mutating_policies = feature_gates.mutating_policies();
+    warn_of(&[
+        ("flags", without_effect.to_vec()),
+        ("feature gates", texts(&feature_gates.without_effect(&flags.feature_gates, release))),
+        ("admission plugins", texts(&flags.admission.without_effect())),
+        ("configurations of admission plugins", unknown_settings),
+        ("authorization modes", flags.identity.modes_without_effect()),
+        ("APIs", texts(&RuntimeConfig::without_effect(&flags.runtime_config, release))),
+    ]);
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
@@ -48,7 +55,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         authentication_file,
         authorization,
         authorization_file,
-        disabled_admission_plugins: flags.disable_admission_plugins.clone(),
+        plugins,
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
         service_ranges: ServiceRanges::parse(
@@ -92,6 +99,19 @@ pub fn run(flags: &Serve) -> Result<(), String> {
     });
     end_threads(runtime, key);
     ended
+}
+
+fn texts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Says, in one line, what was asked for and has no effect.
+fn warn_of(ignored: &[(&str, Vec<String>)]) {
+    let ignored = ignored.iter().filter(|(_, names)| !names.is_empty());
+    let ignored: Vec<String> = ignored.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
+    if !ignored.is_empty() {
+        logs::print_error(&format!("pintle: accepted without effect: {}", ignored.join("; ")));
+    }
 }
 
 /// Waits for the signal to end, and reloads files when another one asks for that. The error is the reason why the server

@@ -20,7 +20,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use access::admission::Admission;
-pub use access::admission::check_plugins;
+pub use access::admission::plugins::Plugins;
+pub use access::admission::plugins::{PluginFlags, PodSecurity, Selection, Settings as PluginSettings};
 pub use access::audit::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 pub use access::authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, ProxyHeaders,
@@ -71,8 +72,8 @@ pub struct Config {
     pub authorization: Vec<AuthorizationMode>,
     /// Where that comes from.
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
-    /// Disabled admission plugins.
-    pub disabled_admission_plugins: Vec<String>,
+    /// The admission plugins of the server itself, and their settings.
+    pub plugins: Plugins,
     /// Client certificate for aggregated API servers.
     pub proxy_identity: Option<Identity>,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
@@ -211,7 +212,7 @@ impl Server {
         let routed = config.service_ranges.are_routed();
         let client = Arc::new(webhook_client(config.service_addresses, routed, found.clone()));
         let aggregation = Arc::new(Aggregation::new(client.clone(), config.proxy_identity));
-        let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
+        let admission = Arc::new(Admission::new(config.plugins, client));
         let max = config.inflight_max;
         let seats = if max.read_only * max.mutating == 0 { 0 } else { max.read_only + max.mutating };
         let trust = trust(&config.tls, &config.authentication.proxy);

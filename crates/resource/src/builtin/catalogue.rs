@@ -63,7 +63,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::NODE,
-        admit: workloads::admit_node,
         short_names: &["no"],
         status: true,
         selectable: &[("spec.unschedulable", &["spec.unschedulable"])],
@@ -72,7 +71,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CLAIM,
-        admit: volumes::admit_claim,
         short_names: &["pvc"],
         deletion: RETURNED,
         default: volumes::default_claim,
@@ -87,7 +85,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::VOLUME,
-        admit: volumes::admit_volume,
         short_names: &["pv"],
         deletion: RETURNED,
         prepare: volumes::prepare_volume,
@@ -95,7 +92,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD,
-        admit: pods::admit,
         short_names: &["po"],
         deletion: RETURNED,
         selectable: pods::SELECTABLE,
@@ -344,7 +340,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
-        admit: volumes::admit_attributes_class,
         deletion: RETURNED,
         short_names: &["vac"],
         ..kind(
