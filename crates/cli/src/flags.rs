@@ -290,6 +290,11 @@ pub struct Serve {
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", env = "PINTLE_BIND_ADDRESS", help_heading = "Serving")]
     pub bind_address: IpAddr,
 
+    /// IP address under which others reach the server, for the Endpoints of the Service kubernetes [default: the bind address,
+    /// or that of the default route].
+    #[arg(long, value_name = "IP", help_heading = "Serving")]
+    pub advertise_address: Option<IpAddr>,
+
     /// Port for HTTPS; 0 picks a free port, which is printed when the server is ready and written to the kubeconfig.
     #[arg(long, value_name = "PORT", default_value_t = 6443, env = "PINTLE_SECURE_PORT", help_heading = "Serving")]
     pub secure_port: u16,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,6 +58,8 @@ pub fn run(flags: &Serve, without_effect: &[String]) -> Result<(), String> {
         plugins,
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
+        advertise_address: advertised(flags),
+        hostname: hostname(),
         service_ranges: ServiceRanges::parse(
             flags.service_cluster_ip_range.as_deref(),
             flags.service_node_port_range.as_deref(),
@@ -242,6 +244,26 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
             Ok(server::Storage::own(Arc::new(store)))
         }
     }
+}
+
+/// The address under which others reach the server: as kube-apiserver, that of the default route if the server listens on
+/// every address or on a loopback address. Endpoints may name no loopback address.
+fn advertised(flags: &Serve) -> Option<IpAddr> {
+    let given = flags.advertise_address.filter(|address| !address.is_unspecified());
+    let bound = Some(flags.bind_address).filter(|address| !address.is_unspecified() && !address.is_loopback());
+    given.or(bound).or_else(routed_address).filter(|address| !address.is_loopback())
+}
+
+/// The own address on the way to a public one; nothing is sent.
+fn routed_address() -> Option<IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_unspecified())
+}
+
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
+    name.map(|name| name.trim().to_ascii_lowercase()).filter(|name| !name.is_empty()).unwrap_or("localhost".to_owned())
 }
 
 fn certificate_directory(flags: &Serve) -> PathBuf {

@@ -14,7 +14,7 @@ pub mod transfer;
 mod verbs;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -53,6 +53,7 @@ pub use allocation::Ranges as ServiceRanges;
 use allocation::{Allocation, Suspects};
 pub use controllers::Controllers;
 use verbs::Context;
+use verbs::control_plane::ControlPlane;
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;
@@ -78,6 +79,10 @@ pub struct Config {
     pub proxy_identity: Option<Identity>,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
+    /// The address under which others reach the server.
+    pub advertise_address: Option<IpAddr>,
+    /// The name of the host, which names the server among others of the store.
+    pub hostname: String,
     /// The ranges of cluster IPs and node ports.
     pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
@@ -216,12 +221,19 @@ impl Server {
         let max = config.inflight_max;
         let seats = if max.read_only * max.mutating == 0 { 0 } else { max.read_only + max.mutating };
         let trust = trust(&config.tls, &config.authentication.proxy);
+        let own = ControlPlane {
+            port: address.port(),
+            address: config.advertise_address,
+            hostname: config.hostname,
+            run: clock::uuid(),
+        };
         let gatekeepers = Gatekeepers {
             authentication: config.authentication,
             modes: config.authorization,
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
             aggregation: aggregation.clone(),
             allocation: Allocation::new(config.service_ranges),
+            own: Some(own.clone()),
         };
         let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
         health.watch(context.objects.faults.clone());
@@ -237,6 +249,7 @@ impl Server {
         audit.start();
         task::spawn("remote discovery", aggregation.follow(stop.subscribe()));
         let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
+        task::spawn("control plane", controllers::keep_control_plane(context.clone(), own, stop.subscribe()));
         let edge = http::Edge::new(
             context,
             health.clone(),
@@ -299,11 +312,11 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
     }
 }
 
-/// The content of `extension-apiserver-authentication`, from which aggregated API servers read the CA bundles and the user
-/// headers to trust; empty without `--requestheader-client-ca-file`.
+/// The content of `extension-apiserver-authentication`, from which aggregated API servers read the CA bundles and, with
+/// `--requestheader-client-ca-file`, the user headers to trust.
 fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
-    let Some(proxy) = &tls.proxy else { return vec![] };
     let text = |pem: &[u8]| String::from_utf8_lossy(pem).into_owned();
+    let Some(proxy) = &tls.proxy else { return vec![("client-ca-file", text(&tls.client_ca))] };
     let list = |names: &[String]| names.iter().map(|name| Value::from(name.as_str())).collect::<Value>().to_json();
     // as Go spells headers
     let spelled = |name: &String| -> String {
@@ -404,6 +417,8 @@ struct Gatekeepers {
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
     allocation: Allocation,
+    /// What the server says of itself in objects.
+    own: Option<ControlPlane>,
 }
 
 /// Loads the store, registers its resources and creates the objects of a new store.
@@ -434,10 +449,10 @@ async fn prepare(
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let Gatekeepers { authentication, aggregation, allocation, .. } = gatekeepers;
+    let Gatekeepers { authentication, aggregation, allocation, own, .. } = gatekeepers;
     let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
     let context = Arc::new(context);
-    while let Err(status) = verbs::bootstrap(&context).await {
+    while let Err(status) = verbs::bootstrap(&context, own.as_ref()).await {
         let store = context.objects.store();
         if !store.is_shared() || store.health().is_ok() {
             return Err(status.message.clone());

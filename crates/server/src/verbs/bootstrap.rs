@@ -14,6 +14,7 @@ use resource::builtin::{
 };
 
 use super::as_server::{SERVER, path_of, server_request};
+use super::control_plane::{self, ControlPlane};
 use super::reconcile::{self, Repair};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
 use crate::limits;
@@ -27,14 +28,20 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 
 /// Creates what a server has from the start, and adds what its roles and bindings have lost: all at once, so that one
 /// commit may carry many.
-pub async fn bootstrap(context: &Context) -> Result<(), Status> {
+/// `own` is what the server says of itself, if it does.
+pub async fn bootstrap(context: &Context, own: Option<&ControlPlane>) -> Result<(), Status> {
     let release = context.registry.release();
-    let named = |name| machinery::json!({"metadata": {"name": name}});
-    let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
-        create_of(context, PLAIN, "", "namespaces", namespaces).await?;
+        create_namespaces(context).await?;
+        let control_plane = async {
+            match own {
+                Some(own) => control_plane::create(context, own).await,
+                None => Ok(()),
+            }
+        };
         tokio::try_join!(
+            control_plane,
             create_of(context, ROLES, GROUP, "roles", defaults::roles(release, true)),
             create_of(context, ROLES, GROUP, "rolebindings", defaults::bindings(release, true)),
             create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
@@ -44,11 +51,18 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
         create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
         create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         register(context),
+        control_plane::create_classes(context),
         create_of(context, ROLES, GROUP, "clusterroles", defaults::roles(release, false)),
         create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::bindings(release, false)),
         inside_namespaces,
     )?;
     Ok(())
+}
+
+/// Creates the namespaces that every server has.
+pub async fn create_namespaces(context: &Context) -> Result<(), Status> {
+    let namespaces = NAMESPACES.map(|name| machinery::json!({"metadata": {"name": name}}));
+    create_of(context, PLAIN, "", "namespaces", namespaces).await
 }
 
 /// The ConfigMap from which aggregated API servers read the CA bundles to trust.
@@ -174,18 +188,18 @@ pub async fn restore_registration(
 
 /// How objects are kept that a server has from the start.
 #[derive(Clone, Copy)]
-struct Upkeep {
+pub(super) struct Upkeep {
     /// The field manager.
     manager: &'static str,
     /// Objects that exist get back the rules and subjects that they have lost.
     reconciled: bool,
 }
 
-const PLAIN: Upkeep = Upkeep { manager: SERVER, reconciled: false };
+pub(super) const PLAIN: Upkeep = Upkeep { manager: SERVER, reconciled: false };
 const FLOW: Upkeep = Upkeep { manager: FLOW_PRODUCER, reconciled: false };
 const ROLES: Upkeep = Upkeep { manager: SERVER, reconciled: true };
 
-async fn create_of(
+pub(super) async fn create_of(
     context: &Context,
     kept: Upkeep,
     group: &str,
@@ -217,7 +231,7 @@ async fn keep_all(
 }
 
 /// Does something until no other server has done the same, or something else, at the same time.
-async fn in_turn<F: Future<Output = Result<(), Status>>>(
+pub(super) async fn in_turn<F: Future<Output = Result<(), Status>>>(
     context: &Context,
     attempt: impl Fn() -> F,
 ) -> Result<(), Status> {

@@ -9,6 +9,7 @@ mod bootstrap;
 mod change;
 mod commit;
 mod continuation;
+pub mod control_plane;
 mod definitions;
 mod delete;
 mod deletion;
@@ -50,8 +51,8 @@ use access::flow::Flow;
 
 pub use as_server::{CONTROLLERS, SERVER, change_as, controller_request, path_in, path_of, server_request};
 pub use bootstrap::{
-    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, publish_trust, restore_registration,
-    token_tracking,
+    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, create_namespaces, publish_trust,
+    restore_registration, token_tracking,
 };
 pub use definitions::{Outlived, finalize};
 pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
