@@ -4,6 +4,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Every flag of kube-apiserver, and whether it is a `bool` or has a `value`.
 const FLAGS: &str = include_str!("upstream_flags.txt");
+/// Flags that every command has, in forms of its own.
+const BUILT_IN: [&str; 2] = ["help", "version"];
 /// The command that accepts them.
 const SERVE: &str = "serve";
 
@@ -21,13 +23,18 @@ pub fn has_value(name: &str) -> Option<bool> {
 pub fn added_to(command: Command) -> Command {
     command.mut_subcommand(SERVE, |serve| {
         let own: Vec<String> = serve.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect();
-        let missing = all().filter(|(name, _)| !own.iter().any(|own| own == name));
+        let missing = all().filter(|(name, _)| !BUILT_IN.contains(name) && !own.iter().any(|own| own == name));
         serve.args_override_self(true).args(missing.map(|(name, has_value)| hidden(name, has_value)))
     })
 }
 
+/// The id of a flag, apart from those of Pintle's own.
+fn id(name: &str) -> String {
+    format!("kube-apiserver {name}")
+}
+
 fn hidden(name: &'static str, has_value: bool) -> Arg {
-    let flag = Arg::new(name).long(name).hide(true);
+    let flag = Arg::new(id(name)).long(name).hide(true);
     match has_value {
         true => flag.action(ArgAction::Append).allow_hyphen_values(true),
         false => flag.action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true"),
@@ -37,8 +44,7 @@ fn hidden(name: &'static str, has_value: bool) -> Arg {
 /// The flags that were given and have no effect, as `--name`.
 pub fn without_effect(given: &ArgMatches) -> Vec<String> {
     let Some(serve) = given.subcommand_matches(SERVE) else { return vec![] };
-    // a flag of Pintle's own has its field as id, without dashes
-    let is_given = |name: &str| name.contains('-') && matches!(serve.try_contains_id(name), Ok(true));
+    let is_given = |name: &str| matches!(serve.try_contains_id(&id(name)), Ok(true));
     all().filter(|(name, _)| is_given(name)).map(|(name, _)| format!("--{name}")).collect()
 }
 
@@ -58,7 +64,7 @@ mod tests {
     fn every_flag_of_kube_apiserver_is_accepted() {
         let command = added_to(Arguments::command());
         let serve = command.find_subcommand(SERVE).unwrap();
-        for (name, has_value) in all() {
+        for (name, has_value) in all().filter(|(name, _)| !BUILT_IN.contains(name)) {
             let flag = serve.get_arguments().find(|flag| flag.get_long() == Some(name)).unwrap();
             let takes_none = flag.get_num_args().is_some_and(|count| count.min_values() == 0);
             assert_eq!(takes_none, !has_value, "--{name}");
@@ -69,7 +75,7 @@ mod tests {
     fn flags_without_effect_are_found() {
         let cases: [(&[&str], &[&str]); 4] = [
             (&["--secure-port=1", "--secure-port", "2", "--anonymous-auth"], &[]),
-            (&["--vmodule", "a=1", "--allow-privileged"], &["--allow-privileged", "--vmodule"]),
+            (&["--vmodule", "a=1", "-v", "2", "--allow-privileged"], &["--allow-privileged", "--vmodule"]),
             (&["--allow-privileged=false", "--allow-privileged=true"], &["--allow-privileged"]),
             (&["--etcd-healthcheck-timeout=1s", "--anonymous-auth=false"], &["--etcd-healthcheck-timeout"]),
         ];
