@@ -5,9 +5,9 @@
 
 A scenario file is {"name", "about", "steps": [...]}, one step per line. A step is one of
 
-  {"id", "method", "path", "headers"?, "body"? (JSON) | "text"? | "base64"?, "until"?, "ignore"?, "save"?, "answer"}
+  {"id", "method", "path", "headers"?, "body"? (JSON) | "text"? | "base64"?, "until"?, "ignore"?, "save"?, "protobuf"?, "answer"}
       One request. "until" repeats it until the response has a "status", or "has" or "lacks" a text, for at most
-      "seconds" (20). "save" maps a variable to a path in the response body. "answer" is {"status", "headers", "body"}.
+      "seconds" (20). "protobuf" compares the fields of an object in protobuf, except its metadata. "save" maps a variable to a path in the response body. "answer" is {"status", "headers", "body"}.
   {"id", "watch": NAME, "path", "headers"?}
       Opens a watch.
   {"id", "collect": NAME, "events": N, "seconds"? (3), "answer": [...]}
@@ -189,6 +189,37 @@ def lookup(value, path):
     return value
 
 
+def varint(data, at):
+    """A protobuf number, and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def protobuf_fields(data):
+    """The fields of a protobuf message: number, bytes of the whole field, content."""
+    at = 0
+    while at < len(data):
+        start, (tag, at) = at, varint(data, at)
+        if tag & 7 == 2:
+            length, begin = varint(data, at)
+            at = begin + length
+        else:
+            begin = at
+            at = varint(data, at)[1] if tag & 7 == 0 else at + (8 if tag & 7 == 1 else 4)
+        yield tag >> 3, data[start:at], data[begin:at]
+
+
+def parse_protobuf(raw):
+    """An object in Kubernetes' protobuf envelope: its type, and its fields without the metadata, which differ."""
+    envelope = {number: content for number, _, content in protobuf_fields(raw[4:])}
+    fields = [whole for number, whole, _ in protobuf_fields(envelope[2]) if number != 1]
+    return {"type": base64.b64encode(envelope[1]).decode(), "fields": [base64.b64encode(field).decode() for field in fields]}
+
+
 def parse(raw):
     """Decodes a response body: JSON, else text, else base64."""
     try:
@@ -289,7 +320,8 @@ class Replay:
 
     def ask(self, step):
         response, raw = self.ask_until(step)
-        value = parse(raw)
+        in_protobuf = step.get("protobuf") and raw[:4] == b"k8s\0"
+        value = parse_protobuf(raw) if in_protobuf else parse(raw)
         for variable, path in step.get("save", {}).items():
             self.saved[variable] = lookup(value, path)
         headers = {}

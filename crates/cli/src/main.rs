@@ -28,20 +28,17 @@ mod values;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = match envtest::start(std::env::args().collect()) {
+    let given = match envtest::start(std::env::args().collect()) {
         envtest::Start::Arguments(arguments) => arguments,
         envtest::Start::End(code) => return code,
     };
-    let given = upstream_flags::added_to(flags::Arguments::command()).get_matches_from(arguments);
-    let arguments = flags::Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+    let (arguments, given) = flags::parse(given);
     let result = match arguments.command {
-        flags::Command::Serve(flags) => serve::run(&flags, &upstream_flags::without_effect(&given)),
+        flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),
         flags::Command::Import(place) => transfer::import(&place),

@@ -10,7 +10,7 @@ use std::time::Instant;
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, RuntimeConfig, Server, ServiceRanges};
 
 use crate::certificates::{self, Certificates, write_private};
-use crate::flags::{Engine, Serve};
+use crate::flags::{Engine, Given, Serve};
 use crate::limits;
 use crate::reload::Files;
 use crate::{accounts, etcd, kubeconfig, logs};
@@ -19,7 +19,7 @@ const KUBECONFIG: &str = "admin.kubeconfig";
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
-pub fn run(flags: &Serve, without_effect: &[String]) -> Result<(), String> {
+pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     let (release, compatible_minor) = flags.emulation.releases()?;
@@ -30,7 +30,7 @@ pub fn run(flags: &Serve, without_effect: &[String]) -> Result<(), String> {
         FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
     runtime.mutating_policies = feature_gates.mutating_policies();
     warn_of(&[
-        ("flags", without_effect.to_vec()),
+        ("flags", given.without_effect),
         ("feature gates", texts(&feature_gates.without_effect(&flags.feature_gates, release))),
         ("admission plugins", texts(&flags.admission.without_effect())),
         ("configurations of admission plugins", unknown_settings),
@@ -66,6 +66,7 @@ pub fn run(flags: &Serve, without_effect: &[String]) -> Result<(), String> {
         )?,
         controllers: controllers(flags, &certificates)?,
         feature_gates,
+        flags: given.shown,
         compatible_minor,
         runtime,
         compaction_interval: flags.etcd_compaction_interval,

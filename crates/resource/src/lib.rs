@@ -117,6 +117,11 @@ impl Resource {
         self.built_in.and_then(|row| row.review)
     }
 
+    /// Whether objects are computed when they are read.
+    pub fn is_computed(&self) -> bool {
+        self.built_in.is_some_and(|row| row.computed.is_some())
+    }
+
     pub fn is_namespaces(&self) -> bool {
         self.group.is_empty() && self.plural == "namespaces"
     }

@@ -54,6 +54,9 @@ impl Resource {
         if self.is_review() {
             return vec!["create"];
         }
+        if self.is_computed() {
+            return vec!["get", "list"];
+        }
         let verbs = if self.terminating { self.serving.terminating_verbs } else { self.serving.verbs };
         verbs.iter().copied().filter(|verb| *verb != "deletecollection" || self.has_delete_collection()).collect()
     }
@@ -65,6 +68,11 @@ impl Resource {
     /// The subresources of this kind alone.
     pub fn own_subresources(&self) -> &'static [OwnSubresource] {
         self.built_in.map_or(&[], |row| row.subresources)
+    }
+
+    /// A subresource of this kind alone.
+    pub fn own_subresource(&self, name: &str) -> Option<&'static OwnSubresource> {
+        self.built_in.and_then(|row| row.own_subresource(name))
     }
 
     /// Whether the objects of an endpoint can be shown as a table.

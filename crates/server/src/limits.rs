@@ -169,3 +169,5 @@ pub const OPENAPI_PIECE_BYTES: usize = 1 << 20;
 pub const IMPORT_PARALLEL: usize = 64;
 /// Objects between two reports of progress. Ours.
 pub const IMPORT_REPORTED: usize = 5_000;
+/// Seconds in which a kubelet or a Pod has to accept a connection; kube-apiserver's for kubelets.
+pub const DIAL_SECONDS: u64 = 5;

@@ -2,6 +2,7 @@
 
 use base::request::User;
 use machinery::{Map, Status, Text, Value, names};
+use resource::builtin::OwnSubresource;
 use resource::{Resource, Version};
 
 use crate::audit::AuditContext;
@@ -121,10 +122,11 @@ impl Attributes<'_> {
 
     /// The kind of the objects: that of the resource or of its subresource.
     fn kind(&self, version: &Version) -> Value {
-        let (group, version, kind) = match self.subresource {
-            "scale" => ("autoscaling", "v1", "Scale"),
-            "token" => ("authentication.k8s.io", "v1", "TokenRequest"),
-            _ => (self.group().as_str(), version.name.as_str(), self.resource.kind.as_str()),
+        let own = self.resource.own_subresource(self.subresource).and_then(OwnSubresource::kind);
+        let (group, version, kind) = match (self.subresource, own) {
+            ("scale", _) => ("autoscaling", "v1", "Scale"),
+            (_, Some(kind)) => kind,
+            (_, None) => (self.group().as_str(), version.name.as_str(), self.resource.kind.as_str()),
         };
         [("group", Value::from(group)), ("version", Value::from(version)), ("kind", Value::from(kind))].into()
     }
@@ -136,7 +138,8 @@ impl Attributes<'_> {
 
     /// Whether the objects are versions of the resource, unlike those of some subresources.
     pub fn is_versioned(&self) -> bool {
-        !matches!(self.subresource, "scale" | "token")
+        let own = self.resource.own_subresource(self.subresource);
+        self.subresource != "scale" && own.is_none_or(|own| own.kind().is_none())
     }
 
     /// The request, for expressions and webhooks, without its objects; `version` is the matched one.

@@ -3,8 +3,8 @@
 use machinery::Value;
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnSubresource, TOKEN_REQUEST, columns, declarative};
-use crate::rules::{Deletion, MetadataRules, Subresource};
+use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, TOKEN_REQUEST, columns, declarative};
+use crate::rules::{Deletion, MetadataRules};
 
 static SHAPE: Struct = Struct {
     name: "ServiceAccount",
@@ -28,9 +28,8 @@ pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     subresources: &[OwnSubresource {
         name: "token",
-        subresource: Subresource::Token,
-        verb: "create",
-        kind: Some(&TOKEN_REQUEST),
+        verbs: &["create"],
+        endpoint: OwnEndpoint::Posted(&TOKEN_REQUEST),
     }],
     form: Form::Typed(&SHAPE),
     prepare,

@@ -1,6 +1,9 @@
 //! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
 
-use super::{BASE, BuiltIn, Form, columns, pods, tables, volumes, workloads};
+use super::{
+    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, certificates, columns, components, pods,
+    tables, volumes, workloads,
+};
 use crate::rules::{Deletion, Propagation};
 
 /// A kind without rules of its own. `go` is its Go type.
@@ -46,7 +49,17 @@ const fn returned(row: BuiltIn) -> BuiltIn {
     BuiltIn { deletion: RETURNED, ..row }
 }
 
+/// The verbs of a proxy.
+pub const PROXY_VERBS: &[&str] = &["create", "delete", "get", "patch", "update"];
+
 pub static CATALOGUE: &[BuiltIn] = &[
+    BuiltIn { review: Some(Review::Binding), ..namespaced("", "core.v1.Binding", "Binding", "bindings", "binding") },
+    BuiltIn {
+        computed: Some(components::all),
+        columns: tables::COMPONENT,
+        short_names: &["cs"],
+        ..kind("", "core.v1.ComponentStatus", "ComponentStatus", "componentstatuses", "componentstatus")
+    },
     BuiltIn {
         columns: tables::ENDPOINTS,
         deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -64,6 +77,11 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::NODE,
         short_names: &["no"],
+        subresources: &[OwnSubresource {
+            name: "proxy",
+            verbs: PROXY_VERBS,
+            endpoint: OwnEndpoint::Connect(Connect::Proxy("NodeProxyOptions")),
+        }],
         status: true,
         selectable: &[("spec.unschedulable", &["spec.unschedulable"])],
         default: workloads::default_node,
@@ -93,7 +111,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::POD,
         short_names: &["po"],
-        deletion: RETURNED,
+        deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..RETURNED },
+        subresources: pods::SUBRESOURCES,
         selectable: pods::SELECTABLE,
         default: pods::default,
         prepare: pods::prepare,
@@ -196,14 +215,47 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("batch", "batch.v1.Job", "Job", "jobs", "job"))
     },
     BuiltIn {
+        columns: tables::SIGNING_REQUEST,
         short_names: &["csr"],
         selectable: &[("spec.signerName", &["spec.signerName"])],
+        hooks: Hooks::CertificateRequest,
+        prepare: certificates::prepare,
+        validate: certificates::validate,
+        validate_status: certificates::validate_status,
+        subresources: certificates::SUBRESOURCES,
         ..with_status(kind(
             "certificates.k8s.io",
             "certificates.v1.CertificateSigningRequest",
             "CertificateSigningRequest",
             "certificatesigningrequests",
             "certificatesigningrequest",
+        ))
+    },
+    BuiltIn {
+        columns: tables::TRUST_BUNDLE,
+        selectable: &[("spec.signerName", &["spec.signerName"])],
+        validate: certificates::validate_bundle,
+        ..kind(
+            "certificates.k8s.io",
+            "certificates.v1.ClusterTrustBundle",
+            "ClusterTrustBundle",
+            "clustertrustbundles",
+            "clustertrustbundle",
+        )
+    },
+    BuiltIn {
+        columns: tables::POD_CERTIFICATE_REQUEST,
+        selectable: &[
+            ("spec.signerName", &["spec.signerName"]),
+            ("spec.podName", &["spec.podName"]),
+            ("spec.nodeName", &["spec.nodeName"]),
+        ],
+        ..with_status(namespaced(
+            "certificates.k8s.io",
+            "certificates.v1.PodCertificateRequest",
+            "PodCertificateRequest",
+            "podcertificaterequests",
+            "podcertificaterequest",
         ))
     },
     BuiltIn {
@@ -235,6 +287,27 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "Ingress",
             "ingresses",
             "ingress",
+        )))
+    },
+    BuiltIn {
+        columns: tables::IP_ADDRESS,
+        short_names: &["ip"],
+        selectable: &[
+            ("spec.parentRef.group", &["spec.parentRef.group"]),
+            ("spec.parentRef.resource", &["spec.parentRef.resource"]),
+            ("spec.parentRef.namespace", &["spec.parentRef.namespace"]),
+            ("spec.parentRef.name", &["spec.parentRef.name"]),
+        ],
+        ..with_generation(kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress"))
+    },
+    BuiltIn {
+        columns: tables::SERVICE_CIDR,
+        ..with_generation(with_status(kind(
+            "networking.k8s.io",
+            "networking.v1.ServiceCIDR",
+            "ServiceCIDR",
+            "servicecidrs",
+            "servicecidr",
         )))
     },
     BuiltIn {
@@ -292,13 +365,28 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "resourceclaimtemplate",
         ))
     },
-    with_generation(kind(
-        "resource.k8s.io",
-        "resource.v1.ResourceSlice",
-        "ResourceSlice",
-        "resourceslices",
-        "resourceslice",
-    )),
+    BuiltIn {
+        columns: tables::RESOURCE_SLICE,
+        selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
+        ..with_generation(kind(
+            "resource.k8s.io",
+            "resource.v1.ResourceSlice",
+            "ResourceSlice",
+            "resourceslices",
+            "resourceslice",
+        ))
+    },
+    BuiltIn {
+        columns: tables::TAINT_RULE,
+        prepare: workloads::prepare_taint_rule,
+        ..with_generation(with_status(kind(
+            "resource.k8s.io",
+            "resource.v1.DeviceTaintRule",
+            "DeviceTaintRule",
+            "devicetaintrules",
+            "devicetaintrule",
+        )))
+    },
     BuiltIn {
         columns: tables::PRIORITY_CLASS,
         short_names: &["pc"],

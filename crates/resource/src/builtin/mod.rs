@@ -4,9 +4,12 @@ mod accounts;
 mod admission;
 mod allocations;
 mod apiservices;
+mod autoscaling;
 mod catalogue;
+mod certificates;
 mod checks;
 mod columns;
+mod components;
 mod config;
 mod declarative;
 mod definition;
@@ -49,13 +52,16 @@ pub use runtime_config::RuntimeConfig;
 pub use tables::selector_text;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
+use std::sync::LazyLock;
+
 use declarative::Declarative;
 use machinery::{FieldError, FieldPath, Release, Text, Value};
+use schema::apply::FieldSet;
 use schema::definition::ApiVersion;
 use schema::shape::{self, OBJECT_META, Shape, Struct, TEXT, TypeError, always, given, non_empty};
 
 use super::group_version;
-use super::rules::{Deletion, MetadataRules, Subresource};
+use super::rules::{Deletion, MetadataRules};
 
 /// The effect of decoding into the Go type of a kind and encoding it again.
 pub enum Form {
@@ -103,6 +109,8 @@ pub enum Hooks {
     /// Names and establishes what a CRD defines.
     Definition,
     ThirdPartyResource,
+    /// Records who asks for a certificate.
+    CertificateRequest,
 }
 
 /// The handler in the verbs of a POST of a kind that is not stored.
@@ -114,6 +122,10 @@ pub enum Review {
     SelfRules,
     Token,
     TokenRequest,
+    /// Assigns a Pod to a Node.
+    Binding,
+    /// Deletes a Pod unless a budget forbids it.
+    Eviction,
 }
 
 /// How the status endpoint of a kind treats metadata.
@@ -127,15 +139,69 @@ pub enum StatusMetadata {
     Kept,
 }
 
-/// A subresource that one kind has, besides `status` and `scale`.
+/// A subresource that a kind has besides `status` and `scale`.
 #[derive(Debug)]
 pub struct OwnSubresource {
     pub name: &'static str,
-    pub subresource: Subresource,
-    /// The only verb of the subresource.
-    pub verb: &'static str,
-    /// The kind of its objects, if that is not the kind of the resource.
-    pub kind: Option<&'static BuiltIn>,
+    pub verbs: &'static [&'static str],
+    pub endpoint: OwnEndpoint,
+}
+
+/// What an own subresource does.
+#[derive(Clone, Copy, Debug)]
+pub enum OwnEndpoint {
+    /// Writes a part of the object.
+    Part(&'static Part),
+    /// Takes an object of another kind, which is responded to and not stored.
+    Posted(&'static BuiltIn),
+    /// Connects the client with what the object stands for.
+    Connect(Connect),
+}
+
+/// The strategy of a subresource that writes a part of the object.
+pub struct Part {
+    /// Restores what the endpoint does not write; the second is the stored object.
+    pub prepare: fn(&mut Value, &Value),
+    pub validate: fn(&Value, &Value, Release) -> Vec<FieldError>,
+    /// The fields that the endpoint does not write, for managedFields.
+    pub reset: fn() -> &'static FieldSet,
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Part")
+    }
+}
+
+/// How the server itself writes what follows from a posted object.
+static AS_SERVER: Part = Part { prepare: |_, _| {}, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
+
+/// What a client is connected with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connect {
+    /// The log of a container.
+    Log,
+    /// The streams of a container, by the kind of the options.
+    Streams(&'static str),
+    /// The HTTP server of a Pod, Service or Node, by the kind of the options.
+    Proxy(&'static str),
+}
+
+impl OwnSubresource {
+    /// Whether a path may follow the name.
+    pub fn takes_paths(&self) -> bool {
+        matches!(self.endpoint, OwnEndpoint::Connect(Connect::Proxy(_)))
+    }
+
+    /// Group, version and kind of its objects, if they are not those of the resource.
+    pub fn kind(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        match self.endpoint {
+            OwnEndpoint::Posted(row) => Some((row.group, row.version, row.kind)),
+            OwnEndpoint::Connect(Connect::Streams(kind) | Connect::Proxy(kind)) => Some(("", "v1", kind)),
+            OwnEndpoint::Connect(Connect::Log) | OwnEndpoint::Part(_) => None,
+        }
+    }
 }
 
 /// A built-in kind.
@@ -161,6 +227,8 @@ pub struct BuiltIn {
     pub hooks: Hooks,
     /// What responds to a POST, if objects of the kind are not stored.
     pub review: Option<Review>,
+    /// The objects of a kind that is computed when it is read.
+    pub computed: Option<fn() -> Vec<Value>>,
     /// Subresources besides the status.
     pub subresources: &'static [OwnSubresource],
     /// Whether deletecollection is a verb of the kind.
@@ -229,6 +297,20 @@ impl BuiltIn {
         let mut errors = (self.validate)(object, old, release);
         shape::rule_errors(object, self.structure(), &FieldPath::root(), &mut errors);
         errors
+    }
+
+    /// A subresource of this kind alone.
+    pub fn own_subresource(&self, name: &str) -> Option<&'static OwnSubresource> {
+        self.subresources.iter().find(|own| own.name == name)
+    }
+
+    /// The strategy of a subresource that writes a part of the object.
+    pub fn part(&self, name: &str) -> Option<&'static Part> {
+        match self.own_subresource(name)?.endpoint {
+            OwnEndpoint::Part(part) => Some(part),
+            OwnEndpoint::Posted(_) => Some(&AS_SERVER),
+            OwnEndpoint::Connect(_) => None,
+        }
     }
 
     /// The zero value of the kind's Go type.
@@ -363,6 +445,7 @@ const BASE: BuiltIn = BuiltIn {
     deletion: Deletion::DEFAULT,
     hooks: Hooks::None,
     review: None,
+    computed: None,
     subresources: &[],
     delete_collection: true,
     status_tables: true,
@@ -448,9 +531,9 @@ pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
     static THIRD_PARTY: BuiltIn = third_party::THIRD_PARTY_RESOURCE;
     static MIGRATION: BuiltIn = migrations::BETA_MIGRATION;
     static MUTATIONS: [BuiltIn; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
-    static ALLOCATIONS: [BuiltIn; 2] = [allocations::IP_ADDRESS, allocations::RANGE_ALLOCATION];
+    static ALLOCATIONS: [BuiltIn; 1] = [allocations::RANGE_ALLOCATION];
     let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS).chain(&ALLOCATIONS);
-    kinds().chain(switched).filter(|built_in| built_in.review.is_none() && built_in.stored_as.is_none())
+    kinds().chain(switched).filter(|row| row.review.is_none() && row.computed.is_none() && row.stored_as.is_none())
 }
 
 /// CRDs in `v1beta1`, which kube-apiserver may have stored.
@@ -501,7 +584,12 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
         (false, true) => Some(MIGRATION),
         (true, true) => Some(BOTH_MIGRATIONS),
     };
-    let older_of = |built_in: &BuiltIn| if *built_in == definition::DEFINITION { older } else { &[] };
+    static AUTOSCALER: [BuiltIn; 1] = [autoscaling::FIRST];
+    let older_of = |built_in: &BuiltIn| match built_in.kind {
+        "CustomResourceDefinition" => older,
+        "HorizontalPodAutoscaler" => &AUTOSCALER,
+        _ => &[],
+    };
     let all = kinds().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
     all.chain(mutations.iter().copied()).chain(migrations).collect()
 }
@@ -526,9 +614,19 @@ pub fn group_priority(group: &str) -> u32 {
         "events.k8s.io" => 17_750,
         "authentication.k8s.io" => 17_700,
         "authorization.k8s.io" => 17_600,
+        "apps" => 17_800,
+        "autoscaling" => 17_500,
+        "batch" => 17_400,
+        "certificates.k8s.io" => 17_300,
+        "networking.k8s.io" => 17_200,
+        "policy" => 17_100,
         "rbac.authorization.k8s.io" => 17_000,
+        "storage.k8s.io" => 16_800,
         "apiextensions.k8s.io" | "admissionregistration.k8s.io" => 16_700,
+        "scheduling.k8s.io" => 16_600,
         "coordination.k8s.io" => 16_500,
+        "node.k8s.io" => 16_300,
+        "discovery.k8s.io" | "resource.k8s.io" => 16_200,
         FLOW_GROUP => 16_100,
         MIGRATION_GROUP => 15_800,
         _ => 1_000,

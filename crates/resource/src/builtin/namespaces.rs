@@ -1,11 +1,15 @@
 //! Namespace.
 
+use std::sync::LazyLock;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
+use schema::apply::FieldSet;
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnSubresource, columns, declarative};
-use crate::rules::{Deletion, MetadataRules, Preconditions, Subresource, label_name, set_deletion_time};
+use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, Part, columns, declarative};
+use crate::rules::metadata;
+use crate::rules::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
 
 /// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
@@ -27,9 +31,12 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     },
     subresources: &[OwnSubresource {
         name: "finalize",
-        subresource: Subresource::Finalize,
-        verb: "update",
-        kind: None,
+        verbs: &["update"],
+        endpoint: OwnEndpoint::Part(&Part {
+            prepare: finalize,
+            validate: |new, old, release| validate(new, Some(old), release),
+            reset: || &FINALIZE_RESETS,
+        }),
     }],
     delete_collection: false,
     selectable: &[("status.phase", &["status.phase"])],
@@ -42,6 +49,17 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     validate_status,
     ..BASE
 };
+
+static FINALIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
+
+/// `namespaces/finalize` writes `spec.finalizers`.
+fn finalize(namespace: &mut Value, old: &Value) {
+    match old.get("status") {
+        Some(status) => namespace.set_at(&["status"], status.clone()),
+        None => drop(namespace.remove_at(&["status"])),
+    }
+    metadata::restore_system_fields(namespace, old);
+}
 
 /// A Namespace that is being deleted is Terminating, without a grace period.
 fn begin_deletion(namespace: &mut Value, now: &str) {

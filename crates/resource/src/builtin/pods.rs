@@ -1,12 +1,16 @@
 //! Pods, and the templates of Pods in other kinds.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, json, names};
 
-use super::Selectable;
+use schema::apply::FieldSet;
+
+use super::catalogue::PROXY_VERBS;
 use super::checks::{invalid_each, items, text};
+use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
 
 /// The lists of containers in a Pod's spec.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -20,6 +24,161 @@ pub const SELECTABLE: &[Selectable] = &[
     ("status.phase", &["status.phase"]),
     ("status.podIP", &["status.podIP"]),
 ];
+
+/// Subresources with streams, by the kind of their options.
+const fn streams(name: &'static str, options: &'static str) -> OwnSubresource {
+    OwnSubresource { name, verbs: &["create", "get"], endpoint: OwnEndpoint::Connect(Connect::Streams(options)) }
+}
+
+const fn part(name: &'static str, part: &'static Part) -> OwnSubresource {
+    OwnSubresource { name, verbs: &["get", "patch", "update"], endpoint: OwnEndpoint::Part(part) }
+}
+
+pub const SUBRESOURCES: &[OwnSubresource] = &[
+    streams("attach", "PodAttachOptions"),
+    OwnSubresource { name: "binding", verbs: &["create"], endpoint: OwnEndpoint::Posted(&BINDING) },
+    part(
+        "ephemeralcontainers",
+        &Part { prepare: add_ephemeral, validate: validate_ephemeral, reset: || &EPHEMERAL_RESETS },
+    ),
+    OwnSubresource { name: "eviction", verbs: &["create"], endpoint: OwnEndpoint::Posted(&EVICTION) },
+    streams("exec", "PodExecOptions"),
+    OwnSubresource { name: "log", verbs: &["get"], endpoint: OwnEndpoint::Connect(Connect::Log) },
+    streams("portforward", "PodPortForwardOptions"),
+    OwnSubresource {
+        name: "proxy",
+        verbs: PROXY_VERBS,
+        endpoint: OwnEndpoint::Connect(Connect::Proxy("PodProxyOptions")),
+    },
+    part("resize", &Part { prepare: resize, validate: validate_resize, reset: || &RESIZE_RESETS }),
+];
+
+/// What is posted to `pods/binding`.
+static BINDING: BuiltIn = BuiltIn {
+    review: Some(Review::Binding),
+    kind: "Binding",
+    plural: "pods",
+    form: Form::Named("core.v1.Binding"),
+    ..BASE
+};
+
+/// What is posted to `pods/eviction`.
+static EVICTION: BuiltIn = BuiltIn {
+    review: Some(Review::Eviction),
+    group: "policy",
+    kind: "Eviction",
+    plural: "pods",
+    form: Form::Named("policy.v1.Eviction"),
+    ..BASE
+};
+
+static EPHEMERAL_RESETS: LazyLock<FieldSet> = LazyLock::new(|| resets(&["ephemeralContainers"]));
+static RESIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| resets(&["containers", "initContainers"]));
+
+/// All fields but some of the spec.
+fn resets(kept: &[&str]) -> FieldSet {
+    let spec = machinery::types::go_struct("core.v1.PodSpec");
+    let fields = spec.into_iter().flat_map(|spec| &spec.fields).filter(|field| !kept.contains(&field.name));
+    let paths: Vec<[&str; 2]> = fields.map(|field| ["spec", field.name]).collect();
+    let mut all: Vec<&[&str]> = vec![&["metadata"], &["status"]];
+    all.extend(paths.iter().map(|path| &path[..]));
+    FieldSet::of_fields(&all)
+}
+
+/// Keeps everything of the stored Pod but a part.
+fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
+    let new = std::mem::replace(pod, old.clone());
+    for path in [&["metadata", "managedFields"][..], &["metadata", "resourceVersion"]] {
+        match new.at(path) {
+            Some(value) => pod.set_at(path, value.clone()),
+            None => drop(pod.remove_at(path)),
+        }
+    }
+    take(pod, &new);
+    super::track_generation(pod, Some(old));
+}
+
+/// `ephemeralcontainers` writes the list of ephemeral containers.
+fn add_ephemeral(pod: &mut Value, old: &Value) {
+    keep_all_but(pod, old, |pod, new| match new.at(&["spec", "ephemeralContainers"]) {
+        Some(list) => pod.set_at(&["spec", "ephemeralContainers"], list.clone()),
+        None => drop(pod.remove_at(&["spec", "ephemeralContainers"])),
+    });
+}
+
+/// Ephemeral containers are added, and stay as they are.
+fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+    let path = FieldPath::new("spec");
+    let (empty, mut errors) = (Value::object(), vec![]);
+    let (spec, old) = (pod.get("spec").unwrap_or(&empty), old.get("spec").unwrap_or(&empty));
+    validate_spec(spec, &path, &mut errors);
+    let list_path = path.child("ephemeralContainers");
+    for former in super::checks::list(old, "ephemeralContainers") {
+        let name = text(former, "name");
+        let same = items(spec, "ephemeralContainers", &path).find(|(_, container)| text(container, "name") == name);
+        match same {
+            None => errors.push(FieldError::forbidden(
+                &list_path,
+                format!("existing ephemeral containers {name:?} may not be removed\n"),
+            )),
+            Some((_, container)) if container != former => errors.push(FieldError::forbidden(
+                &list_path,
+                format!("existing ephemeral containers {name:?} may not be changed\n"),
+            )),
+            Some(_) => {}
+        }
+    }
+    errors
+}
+
+/// `resize` writes the resources of containers.
+fn resize(pod: &mut Value, old: &Value) {
+    let new = pod.clone();
+    keep_all_but(pod, old, |pod, _| {
+        for list in ["containers", "initContainers"] {
+            let given = super::checks::list(new.get("spec").unwrap_or(&Value::Null), list).to_vec();
+            let kept = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
+            let Some(kept) = kept.filter(|kept| kept.len() == given.len()) else { continue };
+            for (container, given) in kept.iter_mut().zip(&given) {
+                if text(container, "name") != text(given, "name") {
+                    continue;
+                }
+                for field in ["resources", "resizePolicy"] {
+                    match given.get(field) {
+                        Some(value) => container.set_at(&[field], value.clone()),
+                        None => drop(container.remove_at(&[field])),
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (empty, path) = (Value::object(), FieldPath::new("spec"));
+    validate_spec(pod.get("spec").unwrap_or(&empty), &path, &mut errors);
+    if quality_of_service(pod) != old.str_at(&["status", "qosClass"]) {
+        let shown = Value::from(quality_of_service(pod));
+        errors.push(FieldError::invalid(
+            &FieldPath::new("metadata"),
+            &shown,
+            "Pod QOS Class may not change as a result of resizing",
+        ));
+    }
+    errors
+}
+
+/// The seconds that a Pod has to end; none if it was not assigned to a Node, or has ended.
+pub fn grace(pod: &Value, given: Option<i64>) -> i64 {
+    let own = || pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default();
+    let unassigned = pod.str_at(&["spec", "nodeName"]).is_empty();
+    match given.unwrap_or_else(own) {
+        _ if unassigned || ["Failed", "Succeeded"].contains(&pod.str_at(&["status", "phase"])) => 0,
+        ..0 => 1,
+        seconds => seconds,
+    }
+}
 
 pub fn default(pod: &mut Value) {
     let Some(spec) = pod.get_mut("spec") else { return };

@@ -10,7 +10,7 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
-use super::{BASE, BuiltIn, Form, Hooks, columns, declarative};
+use super::{BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, columns, declarative};
 use crate::rules::{Deletion, MetadataRules};
 
 static PORT: Struct = Struct {
@@ -106,6 +106,11 @@ pub const SERVICE: BuiltIn = BuiltIn {
     status: true,
     metadata: MetadataRules { name, ..MetadataRules::BUILT_IN },
     hooks: Hooks::Service,
+    subresources: &[OwnSubresource {
+        name: "proxy",
+        verbs: super::catalogue::PROXY_VERBS,
+        endpoint: OwnEndpoint::Connect(Connect::Proxy("ServiceProxyOptions")),
+    }],
     create_on_update: true,
     deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     columns: columns::SERVICE,

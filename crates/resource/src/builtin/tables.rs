@@ -595,3 +595,108 @@ fn metric_text(metric: &Value) -> String {
         }
     }
 }
+
+pub const COMPONENT: &[BuiltInColumn] = &[
+    text_column("Status", "Whether the component is healthy.", |o, _| {
+        let status = at(o, &["conditions"]).first().map(|condition| text(condition, "status")).unwrap_or_default();
+        Value::from(match status {
+            "True" => "Healthy",
+            "False" => "Unhealthy",
+            _ => "Unknown",
+        })
+    }),
+    text_column("Message", "What the component reports.", |o, _| {
+        Value::from(at(o, &["conditions"]).first().map(|condition| text(condition, "message")).unwrap_or_default())
+    }),
+    text_column("Error", "Why it cannot be asked.", |o, _| {
+        Value::from(at(o, &["conditions"]).first().map(|condition| text(condition, "error")).unwrap_or_default())
+    }),
+];
+
+const SIGNER: BuiltInColumn =
+    text_column("SignerName", "Signer that is asked.", |o, _| text_or(o, &["spec", "signerName"], NONE));
+
+pub const SIGNING_REQUEST: &[BuiltInColumn] = &[
+    AGE,
+    SIGNER,
+    text_column("Requestor", "User who asks.", |o, _| text_or(o, &["spec", "username"], "")),
+    text_column("RequestedDuration", "How long the certificate is to be valid.", |o, _| {
+        let seconds = o.at(&["spec", "expirationSeconds"]).and_then(Value::as_int);
+        Value::from(seconds.map_or_else(
+            || NONE.to_owned(),
+            |seconds| jsonpath::columns::human_duration(seconds.saturating_mul(1_000_000_000)),
+        ))
+    }),
+    text_column("Condition", "What has become of the request.", |o, _| Value::from(signing_state(o))),
+];
+
+fn signing_state(object: &Value) -> String {
+    let has = |kind: &str| at(object, &["status", "conditions"]).iter().any(|c| text(c, "type") == kind);
+    let decision = match (has("Denied"), has("Approved")) {
+        (true, _) => "Denied",
+        (_, true) => "Approved",
+        _ => "Pending",
+    };
+    let failed = if has("Failed") { ",Failed" } else { "" };
+    let issued = if object.str_at(&["status", "certificate"]).is_empty() { "" } else { ",Issued" };
+    format!("{decision}{failed}{issued}")
+}
+
+pub const TRUST_BUNDLE: &[BuiltInColumn] = &[SIGNER];
+
+pub const POD_CERTIFICATE_REQUEST: &[BuiltInColumn] = &[
+    text_column("PodName", "Pod that asks.", |o, _| text_or(o, &["spec", "podName"], "")),
+    text_column("ServiceAccountName", "ServiceAccount of the Pod.", |o, _| {
+        text_or(o, &["spec", "serviceAccountName"], "")
+    }),
+    text_column("NodeName", "Node of the Pod.", |o, _| text_or(o, &["spec", "nodeName"], "")),
+    text_column("SignerName", "Signer that is asked.", |o, _| text_or(o, &["spec", "signerName"], "")),
+    text_column("State", "What has become of the request.", |o, _| {
+        let conditions = at(o, &["status", "conditions"]).iter().map(|condition| text(condition, "type"));
+        Value::from(conditions.filter(|kind| ["Issued", "Denied", "Failed"].contains(kind)).last().unwrap_or("Pending"))
+    }),
+    text_column("UnverifiedUserAnnotations", "Annotations of the user.", |o, _| {
+        let annotations = o.at(&["spec", "unverifiedUserAnnotations"]).and_then(Value::as_object);
+        let shown: Vec<String> = annotations
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+            .collect();
+        Value::from(if shown.is_empty() { NONE.to_owned() } else { shown.join(",") })
+    }),
+];
+
+pub const IP_ADDRESS: &[BuiltInColumn] = &[text_column("ParentRef", "Object that has the address.", |o, _| {
+    let part = |name: &str| o.str_at(&["spec", "parentRef", name]);
+    if o.at(&["spec", "parentRef"]).is_none() {
+        return Value::from(NONE);
+    }
+    let group = if part("group").is_empty() { String::new() } else { format!(".{}", part("group")) };
+    let namespace = if part("namespace").is_empty() { String::new() } else { format!("/{}", part("namespace")) };
+    Value::from(format!("{}{group}{namespace}/{}", part("resource"), part("name")).to_lowercase())
+})];
+
+pub const SERVICE_CIDR: &[BuiltInColumn] = &[
+    text_column("CIDRs", "Ranges of addresses.", |o, _| {
+        let ranges: Vec<&str> = at(o, &["spec", "cidrs"]).iter().filter_map(Value::as_str).collect();
+        Value::from(ranges.join(","))
+    }),
+    AGE,
+];
+
+pub const RESOURCE_SLICE: &[BuiltInColumn] = &[
+    text_column("Node", "Node that has the devices.", |o, _| text_or(o, &["spec", "nodeName"], "")),
+    text_column("Driver", "Driver of the devices.", |o, _| text_or(o, &["spec", "driver"], "")),
+    text_column("Pool", "Pool of the devices.", |o, _| text_or(o, &["spec", "pool", "name"], "")),
+    AGE,
+];
+
+pub const TAINT_RULE: &[BuiltInColumn] = &[
+    text_column("Key", "Key of the taint.", |o, _| text_or(o, &["spec", "taint", "key"], "")),
+    text_column("Value", "Value of the taint.", |o, _| text_or(o, &["spec", "taint", "value"], "")),
+    text_column("Effect", "Effect of the taint.", |o, _| text_or(o, &["spec", "taint", "effect"], "")),
+    text_column("TimeAdded", "Time of the taint.", |o, now| {
+        Value::from(jsonpath::columns::age(o.str_at(&["spec", "taint", "timeAdded"]), now))
+    }),
+    AGE,
+];

@@ -302,3 +302,18 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
     }
     errors
 }
+
+/// A taint has the time at which it was added.
+pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {
+    let path = ["spec", "taint", "timeAdded"];
+    let taint = |object: &Value| {
+        let mut taint = object.at(&["spec", "taint"]).cloned().unwrap_or_default();
+        taint.remove_at(&["timeAdded"]);
+        taint
+    };
+    let is_unset = rule.at(&path).is_none_or(Value::is_null);
+    let changed = old.is_some_and(|old| taint(old) != taint(rule) && old.at(&path) == rule.at(&path));
+    if rule.at(&["spec", "taint"]).is_some() && (is_unset || changed) {
+        rule.set_at(&path, Value::from(base::clock::now_rfc3339()));
+    }
+}

@@ -14,6 +14,20 @@ pub struct Deletion {
     pub finalizers: &'static [&'static str],
     /// Marks an object as being deleted at a time (RFC 3339); called with every DELETE until the object is removed.
     pub begin: fn(&mut Value, &str),
+    /// The seconds that an object stays after it was marked, from those that the request asks for; of kinds that are deleted
+    /// gracefully.
+    pub grace: Option<fn(&Value, Option<i64>) -> i64>,
+}
+
+/// How a deletion proceeds with an object that has been marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grace {
+    /// The kind is not deleted gracefully.
+    None,
+    /// The object already waits for at most as long as the request says.
+    Pending,
+    /// The object is to be removed after so many seconds.
+    Seconds(i64),
 }
 
 /// Whether a deletion takes dependents into account.
@@ -61,7 +75,32 @@ impl Deletion {
         preconditions: Preconditions::Registry,
         finalizers: &[],
         begin: begin_deletion,
+        grace: None,
     };
+
+    /// Marks an object of a kind that is deleted gracefully; `now` is in seconds since 1970.
+    pub fn mark_gracefully(&self, object: &mut Value, given: Option<i64>, now: i64) -> Grace {
+        let Some(grace) = self.grace else { return Grace::None };
+        let path = ["metadata", "deletionGracePeriodSeconds"];
+        let pending = object.at(&path).and_then(Value::as_int);
+        let (seconds, until) = match (is_deleting(object), pending, given) {
+            (true, None, _) => return Grace::None,
+            (true, Some(pending), Some(given)) if given < pending => {
+                let until = machinery::time::parse_rfc3339(object.str_at(&["metadata", "deletionTimestamp"]))
+                    .map(|(seconds, _)| seconds);
+                (given, until.unwrap_or(now) - pending + given)
+            }
+            (true, Some(_), _) => return Grace::Pending,
+            (false, ..) => {
+                let seconds = grace(object, given);
+                set_deletion_time(object, "");
+                (seconds, now.saturating_add(seconds))
+            }
+        };
+        object.set_at(&["metadata", "deletionTimestamp"], Value::from(machinery::time::rfc3339(until)));
+        object.set_at(&path, Value::Int(seconds));
+        Grace::Seconds(seconds)
+    }
 
     /// Whether finalizers, in metadata or elsewhere, block the removal of an object.
     pub fn is_held(&self, object: &Value) -> bool {

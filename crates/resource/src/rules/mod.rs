@@ -3,7 +3,7 @@
 mod deletion;
 pub mod metadata;
 
-pub use deletion::{Deletion, Dependents, Preconditions, Propagation, is_deleting, set_deletion_time};
+pub use deletion::{Deletion, Dependents, Grace, Preconditions, Propagation, is_deleting, set_deletion_time};
 pub use metadata::{MetadataRules, OnCreate, OnUpdate, label_name};
 
 /// The part of an object that a request writes.
@@ -12,10 +12,8 @@ pub enum Subresource {
     None,
     Status,
     Scale,
-    /// `namespaces/finalize`.
-    Finalize,
-    /// `serviceaccounts/token`.
-    Token,
+    /// One that the kind has in its row, by name.
+    Own(&'static str),
 }
 
 impl Subresource {
@@ -24,8 +22,7 @@ impl Subresource {
             Subresource::None => "",
             Subresource::Status => "status",
             Subresource::Scale => "scale",
-            Subresource::Finalize => "finalize",
-            Subresource::Token => "token",
+            Subresource::Own(name) => name,
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Strategies of built-in kinds, their status, and `namespaces/finalize`, all driven by the row of the kind.
+//! Strategies of built-in kinds, their status, and the parts that their own subresources write, all driven by the row of the
+//! kind.
 
 use machinery::{Release, Value};
 use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
-use crate::builtin::{StatusMetadata, track_generation};
+use crate::builtin::{Part, StatusMetadata, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
 
@@ -15,8 +16,8 @@ pub struct BuiltInStrategy(pub BuiltInCodec);
 /// Strategy of their status subresource.
 pub struct BuiltInStatus(pub BuiltInCodec);
 
-/// Strategy of `namespaces/finalize`, which writes `spec.finalizers`.
-pub struct Finalize(pub BuiltInCodec);
+/// Strategy of a subresource that writes a part of the object.
+pub struct PartStrategy(pub BuiltInCodec, pub &'static Part);
 
 impl BuiltInStrategy {
     fn release(&self) -> Release {
@@ -30,7 +31,7 @@ impl BuiltInStatus {
     }
 }
 
-impl Finalize {
+impl PartStrategy {
     fn release(&self) -> Release {
         self.0.at.resource.release
     }
@@ -134,26 +135,25 @@ impl Strategy for BuiltInStatus {
     }
 }
 
-impl Strategy for Finalize {
+impl Strategy for PartStrategy {
     fn codec(&self) -> &dyn Codec {
         &self.0
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        set_or_remove(object, &["status"], old.get("status").cloned());
-        metadata::restore_system_fields(object, old);
+        (self.1.prepare)(object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
         let release = self.release();
         let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
-        errors.extend(row.errors(object, Some(old), release));
+        errors.extend((self.1.validate)(object, old, release));
         row.declared_errors(object, errors, release).into()
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
-        Some(&reset::STATUS)
+        Some((self.1.reset)())
     }
 
     fn allow_unconditional_update(&self) -> bool {

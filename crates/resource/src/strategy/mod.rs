@@ -133,7 +133,10 @@ pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: S
         (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec(at))),
         (None, _) => Arc::new(custom::CustomStrategy(CustomCodec(at))),
         (Some(row), Subresource::Status) => Arc::new(builtin::BuiltInStatus(BuiltInCodec { at, row })),
-        (Some(row), Subresource::Finalize) => Arc::new(builtin::Finalize(BuiltInCodec { at, row })),
+        (Some(row), Subresource::Own(name)) => match row.part(name) {
+            Some(part) => Arc::new(builtin::PartStrategy(BuiltInCodec { at, row }, part)),
+            None => Arc::new(builtin::BuiltInStrategy(BuiltInCodec { at, row })),
+        },
         (Some(row), _) => Arc::new(builtin::BuiltInStrategy(BuiltInCodec { at, row })),
     }
 }

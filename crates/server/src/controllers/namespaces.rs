@@ -78,7 +78,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
     if !remaining.objects.is_empty() {
         return Ok(());
     }
-    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Finalize, |object| {
+    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Own("finalize"), |object| {
         let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
         let kept: Vec<Value> = finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
         if kept.is_empty() {

@@ -57,10 +57,6 @@ fn texts(list: &[Text]) -> Value {
     list.iter().map(Value::from).collect()
 }
 
-fn subresource_verbs() -> Value {
-    SUBRESOURCE_VERBS.iter().map(|v| Value::from(*v)).collect()
-}
-
 impl Discovery {
     pub fn new(registry: Arc<Registry>, aggregation: Arc<Aggregation>) -> Discovery {
         Discovery { registry, aggregation, aggregated: Mutex::new(None) }
@@ -296,6 +292,40 @@ fn api_group(group: &str, versions: &[Text]) -> Value {
         .into()
 }
 
+/// A subresource in discovery documents.
+struct Entry {
+    name: &'static str,
+    /// Group, version and kind of its objects, if they are not those of the resource.
+    kind: Option<(&'static str, &'static str, &'static str)>,
+    verbs: &'static [&'static str],
+}
+
+/// The subresources of a version, in the order of discovery: by name where each has a route.
+fn subresources(resource: &Resource, own_version: &Version) -> Vec<Entry> {
+    let own = resource.own_subresources().iter();
+    let mut all: Vec<Entry> = own.map(|own| Entry { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
+    if own_version.status {
+        all.push(Entry { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
+    }
+    if own_version.scale.is_some() {
+        all.push(Entry { name: "scale", kind: Some(("autoscaling", "v1", "Scale")), verbs: &SUBRESOURCE_VERBS });
+    }
+    if resource.serving.routes {
+        all.sort_by_key(|entry| entry.name);
+    }
+    // the group and version of the document are left out
+    for (group, version, _) in all.iter_mut().filter_map(|entry| entry.kind.as_mut()) {
+        if (*group, *version) == (resource.group.as_str(), own_version.name.as_str()) {
+            (*group, *version) = ("", "");
+        }
+    }
+    all
+}
+
+fn verb_list(verbs: &[&str]) -> Value {
+    verbs.iter().map(|verb| Value::from(*verb)).collect()
+}
+
 /// Appends the entries of a resource and its subresources in an APIResourceList.
 fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
     let entry = |name: String, singular: &str, kind: &str, verbs: Value| -> Value {
@@ -315,28 +345,19 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
     if !resource.categories.is_empty() {
         main.set_at(&["categories"], texts(&resource.categories));
     }
-    if let Some(hash) = resource.storage_version_hash().filter(|_| !resource.is_review()) {
+    let is_stored = !resource.is_review() && !resource.is_computed();
+    if let Some(hash) = resource.storage_version_hash().filter(|_| is_stored) {
         main.set_at(&["storageVersionHash"], Value::from(hash));
     }
     out.push(main);
-    for own in resource.own_subresources() {
-        let verbs = Value::Array(vec![own.verb.into()]);
-        let kind = own.kind.map_or(resource.kind.as_str(), |row| row.kind);
-        let mut entry = entry(format!("{}/{}", resource.plural, own.name), "", kind, verbs);
-        if let Some(row) = own.kind {
-            entry.set_at(&["group"], row.group.into());
-            entry.set_at(&["version"], row.version.into());
+    for sub in subresources(resource, version) {
+        let kind = sub.kind.map_or(resource.kind.as_str(), |(_, _, kind)| kind);
+        let mut entry = entry(format!("{}/{}", resource.plural, sub.name), "", kind, verb_list(sub.verbs));
+        if let Some((group, version, _)) = sub.kind.filter(|(_, version, _)| !version.is_empty()) {
+            entry.set_at(&["group"], group.into());
+            entry.set_at(&["version"], version.into());
         }
         out.push(entry);
-    }
-    if version.status {
-        out.push(entry(format!("{}/status", resource.plural), "", &resource.kind, subresource_verbs()));
-    }
-    if version.scale.is_some() {
-        let mut scale = entry(format!("{}/scale", resource.plural), "", "Scale", subresource_verbs());
-        scale.set_at(&["group"], "autoscaling".into());
-        scale.set_at(&["version"], "v1".into());
-        out.push(scale);
     }
 }
 
@@ -345,7 +366,11 @@ fn response_kind(group: &str, version: &str, kind: &str) -> Value {
 }
 
 fn discovery_resource(resource: &Resource, version: &Version) -> Value {
-    let kind = response_kind(&resource.group, &version.name, &resource.kind);
+    // routes leave out what the document around them says
+    let kind = match resource.serving.routes {
+        true => response_kind("", "", &resource.kind),
+        false => response_kind(&resource.group, &version.name, &resource.kind),
+    };
     let mut entry: Value = [
         ("resource", Value::String(resource.plural.clone())),
         ("responseKind", kind.clone()),
@@ -360,20 +385,11 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     if !resource.categories.is_empty() {
         entry.set_at(&["categories"], texts(&resource.categories));
     }
-    let mut subresources = vec![];
-    let mut sub = |name: &str, kind: Value, verbs: Value| {
-        subresources.push(Value::from([("subresource", Value::from(name)), ("responseKind", kind), ("verbs", verbs)]));
+    let of = |sub: Entry| -> Value {
+        let kind = sub.kind.map_or_else(|| kind.clone(), |(group, version, kind)| response_kind(group, version, kind));
+        [("subresource", Value::from(sub.name)), ("responseKind", kind), ("verbs", verb_list(sub.verbs))].into()
     };
-    for own in resource.own_subresources() {
-        let kind = own.kind.map_or_else(|| kind.clone(), |row| response_kind(row.group, row.version, row.kind));
-        sub(own.name, kind, Value::Array(vec![own.verb.into()]));
-    }
-    if version.status {
-        sub("status", kind, subresource_verbs());
-    }
-    if version.scale.is_some() {
-        sub("scale", response_kind("autoscaling", "v1", "Scale"), subresource_verbs());
-    }
+    let subresources: Vec<Value> = subresources(resource, version).into_iter().map(of).collect();
     if !subresources.is_empty() {
         entry.set_at(&["subresources"], Value::Array(subresources));
     }

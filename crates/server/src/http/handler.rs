@@ -45,7 +45,7 @@ impl Edge {
         let deprecation = route.version.deprecation.clone();
         let manager = default_manager(headers);
         let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
-        let request = Arc::new(request.audited(reply.audit_context.clone()));
+        let request = Arc::new(request.posted_to(route.posted_to).audited(reply.audit_context.clone()));
         if let Some(text) = deprecation {
             measure::deprecated(&request);
             if let Some(audit_context) = &reply.audit_context {

@@ -108,8 +108,10 @@ fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Optio
     let resource = registry.get(&info.group, &info.resource)?;
     resource.served(&info.version)?;
     let subresource = match info.subresource.as_str() {
-        known @ ("" | "status" | "scale" | "finalize" | "token") => Text::new_static(known_subresource(known)),
-        _ => return None,
+        "" => Text::default(),
+        "status" => Text::new_static("status"),
+        "scale" => Text::new_static("scale"),
+        own => Text::new_static(resource.own_subresource(own)?.name),
     };
     let scope = match (info.authorized_name().is_empty(), info.namespace.is_empty() || info.resource == "namespaces") {
         (false, _) => "resource",
@@ -120,10 +122,6 @@ fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Optio
     let (group, version) = (Label::from(&resource.group), Label::from(&info.version));
     let resource = Label::from(&resource.plural);
     Some(Series { verb, group, version, resource, subresource: Label(subresource), scope, component })
-}
-
-fn known_subresource(name: &str) -> &'static str {
-    ["status", "scale", "finalize", "token"].into_iter().find(|known| *known == name).unwrap_or_default()
 }
 
 /// The label `verb`, as kube-apiserver reports it. A GET of a collection that selects one name is a LIST.

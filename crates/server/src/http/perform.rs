@@ -12,12 +12,13 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use machinery::status::Reason;
 use machinery::{Release, Status};
+use resource::builtin::OwnEndpoint;
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
-use super::respond::{Reply, set};
+use super::respond::{self, Reply, set};
 use super::route::{check_accept, verb_of};
 use super::watch::Stream;
 use crate::limits;
@@ -33,6 +34,10 @@ impl Edge {
         reply: &Reply,
     ) -> Result<HttpResponse, Status> {
         let verb = verb_of(&request)?;
+        if let Some(OwnEndpoint::Connect(connect)) = request.endpoint() {
+            verbs::connect(&self.context, &request, connect).await?;
+            return Ok(respond::text(200, ""));
+        }
         let patch = match verb {
             Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
             _ => None,

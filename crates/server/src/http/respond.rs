@@ -324,7 +324,10 @@ fn no_object(request: &Request) -> Status {
 /// The ListMeta of a list. Unstructured lists always have `continue`, even if it is empty.
 fn list_meta(list: &ListOutcome, unstructured: bool) -> Value {
     let mut meta = Value::object();
-    meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
+    // lists that are computed have none
+    if list.revision > 0 {
+        meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
+    }
     if unstructured || !list.continue_token.is_empty() {
         meta.set_at(&["continue"], Value::from(&list.continue_token));
     }

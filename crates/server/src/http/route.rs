@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::request::{RequestInfo, Verb};
 use http::Method;
 use machinery::{Status, Text};
+use resource::builtin::{OwnEndpoint, OwnSubresource};
 use resource::{Resource, Version, no_such_method};
 
 use super::chain::Edge;
@@ -17,6 +18,8 @@ pub(super) struct Route {
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
     pub subresource: Subresource,
+    /// What an object of another kind is posted to.
+    pub posted_to: Option<Arc<Resource>>,
 }
 
 /// Error of a path that is not served.
@@ -46,14 +49,14 @@ impl Edge {
         if info.malformed {
             return Err(NotServed::Plain);
         }
-        if own_group && info.rest > 0 {
-            return Err(unknown());
-        }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
         if built_in && !resource.is_allowed_in_reserved_groups() {
             return Err(unknown());
         }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
+        if own_group && info.rest > 0 && resource.own_subresource(&info.subresource).is_none() {
+            return Err(unknown());
+        }
         if resource.broken {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));
         }
@@ -77,20 +80,21 @@ impl Edge {
             "" => Subresource::None,
             "status" if version.status => Subresource::Status,
             "scale" if version.scale.is_some() => Subresource::Scale,
-            name => match resource.own_subresources().iter().find(|own| own.name == name) {
-                Some(own) if own.kind.is_some() => {
-                    let resource = self.context.token_requests.clone();
+            name => match resource.own_subresource(name) {
+                Some(own) if info.rest > 0 && !own.takes_paths() => return Err(unknown()),
+                Some(OwnSubresource { name, endpoint: OwnEndpoint::Posted(row), .. }) => {
+                    let (posted_to, resource) = (Some(resource), self.context.posted(row));
                     let version = resource.storage_version().clone();
-                    return Ok(Route { resource, version, subresource: own.subresource });
+                    return Ok(Route { resource, version, subresource: Subresource::Own(name), posted_to });
                 }
-                Some(own) => own.subresource,
+                Some(own) => Subresource::Own(own.name),
                 None => {
                     let warning = version.deprecation.clone().filter(|_| !resource.serving.routes);
                     return Err(NotServed::Status(resource.no_subresource(&info.name), warning));
                 }
             },
         };
-        Ok(Route { resource, version, subresource })
+        Ok(Route { resource, version, subresource, posted_to: None })
     }
 }
 
@@ -109,8 +113,10 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         let fits = verb == Verb::Create && named == (subresource != Subresource::None);
         return if fits { Ok(verb) } else { Err(refused()) };
     }
-    let own = resource.own_subresources().iter().find(|own| own.subresource == subresource);
-    if own.is_some_and(|own| own.verb != verb.as_str()) {
+    if let Some(own) = resource.own_subresource(subresource.as_str()) {
+        return if own.verbs.contains(&verb.as_str()) { Ok(verb) } else { Err(refused()) };
+    }
+    if !resource.verbs().contains(&verb.as_str()) && resource.is_computed() {
         return Err(refused());
     }
     if verb == Verb::DeleteCollection && !resource.has_delete_collection() {

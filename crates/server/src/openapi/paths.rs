@@ -124,7 +124,7 @@ impl<'a> Paths<'a> {
             out.push((format!("{base}/{plural}"), self.everywhere()));
         }
         out.push((collection, self.collection()));
-        for own in resource.own_subresources().iter().filter(|own| own.kind.is_none()) {
+        for own in resource.own_subresources().iter().filter(|own| own.kind().is_none()) {
             out.push((format!("{item}/{}", own.name), self.replaced(own.name)));
         }
         if version.scale.is_some() {

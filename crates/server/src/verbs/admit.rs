@@ -5,7 +5,7 @@ use base::request::{DeleteOptions, FieldValidation, WriteOptions};
 use base::wording;
 use machinery::{Map, Status, Text, Value};
 
-use super::{Context, Request, Subresource, meta};
+use super::{Context, Request, meta};
 
 /// A write as admission is asked about it.
 pub struct Admit<'a> {
@@ -26,10 +26,10 @@ impl Admit<'_> {
         warn: &'b (dyn Fn(String) + Sync),
     ) -> Attributes<'b> {
         let request = self.request;
-        let (resource, version) = match request.subresource {
-            // what is posted is no ServiceAccount, but it is posted to one
-            Subresource::Token => (&*self.context.accounts, &*self.context.accounts.versions[0]),
-            _ => (&*request.resource, &*request.version),
+        // what is posted to a subresource has a kind of its own, but admission sees what it is posted to
+        let (resource, version) = match &request.posted_to {
+            Some(resource) => (&**resource, &**resource.storage_version()),
+            None => (&*request.resource, &*request.version),
         };
         Attributes {
             user: &request.authorized.user,

@@ -5,7 +5,7 @@ use base::clock;
 use base::request::DeleteOptions;
 use machinery::{Map, Status, Value};
 use objects::Stored;
-use resource::rules::{Preconditions, Propagation};
+use resource::rules::{Grace, Preconditions, Propagation};
 
 use super::admit::{self, Admit};
 use super::change::{Live, Write};
@@ -30,12 +30,18 @@ impl Write<'_> {
         admit.validate(None, Some(old)).await?;
         let mut object = std::mem::take(&mut live.object);
         deletion.mark(&mut object, propagation(options).or(deletion.propagation), &clock::now_rfc3339());
+        let grace = deletion.mark_gracefully(&mut object, options.grace_period_seconds, clock::now_seconds());
         hooks::before_deletion(self, &current, &mut object).await?;
-        if deletion.is_held(&object) {
+        if deletion.is_held(&object) || grace == Grace::Pending || matches!(grace, Grace::Seconds(1..)) {
             return self.mark(options, object, &live).await;
         }
-        let mut revision = current.revision;
+        let (mut current, mut revision) = (current.clone(), current.revision);
         if !options.dry_run {
+            if grace == Grace::Seconds(0) {
+                // watches see that the object is being deleted before it goes
+                let Some(marked) = self.put(object.clone(), Some(&live)).await? else { return Ok(None) };
+                current = marked;
+            }
             let Some(removed) = self.remove(&object, &current).await? else { return Ok(None) };
             revision = removed;
         }

@@ -14,7 +14,9 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     match write.request.resource.hooks {
         Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
         Hooks::RoleBinding => rbac::check_binding(write.context, write.request, new, old).await,
-        Hooks::None | Hooks::Service | Hooks::Definition | Hooks::ThirdPartyResource => Ok(()),
+        Hooks::None | Hooks::Service | Hooks::Definition | Hooks::ThirdPartyResource | Hooks::CertificateRequest => {
+            Ok(())
+        }
     }
 }
 
@@ -32,7 +34,22 @@ pub async fn reserve(
             .begin(&context.objects, object, old, options.dry_run, context.registry.release())
             .await
             .map(Some),
+        (Hooks::CertificateRequest, Subresource::None) if old.is_none() => {
+            record_user(&request.authorized.user.to_value("username"), object);
+            Ok(None)
+        }
         _ => Ok(None),
+    }
+}
+
+/// Records in the spec of a certificate request who makes it.
+fn record_user(user: &Value, object: &mut Value) {
+    for field in ["username", "uid", "groups", "extra"] {
+        let path = ["spec", field];
+        match user.get(field) {
+            Some(value) => object.set_at(&path, value.clone()),
+            None => drop(object.remove_at(&path)),
+        }
     }
 }
 
@@ -75,6 +92,6 @@ pub async fn after_delete(write: &Write<'_>, object: &Value) {
         Hooks::Definition | Hooks::ThirdPartyResource => {
             naming::after_delete(write.context, object.str_at(&["metadata", "name"])).await;
         }
-        Hooks::None | Hooks::Role | Hooks::RoleBinding => {}
+        Hooks::None | Hooks::Role | Hooks::RoleBinding | Hooks::CertificateRequest => {}
     }
 }

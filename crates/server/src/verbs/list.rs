@@ -28,6 +28,14 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
         true => catch_up(context).await?,
         false => wait_until(context, version).await?,
     }
+    if let Some(mut all) = request.computed() {
+        all.retain(|object| object.str_at(&["metadata", "name"]) == request.name());
+        let found = all.pop().ok_or_else(|| {
+            let kind = &request.resource.singular;
+            Status::not_found("", kind, request.name())
+        })?;
+        return Ok(Outcome::Object(200, Shown::Tree(found)));
+    }
     let path = request.place()?.path;
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
@@ -133,8 +141,10 @@ impl Selection {
         revision: Revision,
     ) -> Result<Survey, Status> {
         let (resource, version) = (&request.resource, &request.version);
-        let batch = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
         let most = if limit == 0 { usize::MAX } else { limit };
+        let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
+        // a page costs its own size: the first batch is what the page wants, later ones double
+        let mut batch = most.clamp(limits::LIST_BATCH, batch_max);
         let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
@@ -171,6 +181,7 @@ impl Selection {
                 }
                 return Ok(found);
             }
+            batch = (2 * batch).min(batch_max);
             pace.next().await;
         }
     }
@@ -321,6 +332,10 @@ pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Statu
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::parse(request.query(), false)?;
     let selection = Selection::new(request, &options)?;
+    if let Some(all) = request.computed() {
+        let items = Items::shown(all.into_iter().map(Shown::Tree).collect());
+        return Ok(Outcome::List(ListOutcome { items, revision: 0, continue_token: String::new(), remaining: None }));
+    }
     reach(context, &options).await?;
     let page = selection.page(context, request, &options).await?;
     let of = GroupResource { group: (&request.resource.group).into(), resource: (&request.resource.plural).into() };

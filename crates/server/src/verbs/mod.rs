@@ -8,6 +8,7 @@ mod as_server;
 mod bootstrap;
 mod change;
 mod commit;
+mod connect;
 mod continuation;
 pub mod control_plane;
 mod definitions;
@@ -54,6 +55,7 @@ pub use bootstrap::{
     TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, create_namespaces, publish_trust,
     restore_registration, token_tracking,
 };
+pub use connect::connect;
 pub use definitions::{Outlived, finalize};
 pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use items::Items;
@@ -81,9 +83,6 @@ pub struct Context {
     pub allocation: Allocation,
     /// Held while quotas are charged, so that few charges meet a quota that changed.
     quota_turn: tokio::sync::Mutex<()>,
-    /// What is posted to `serviceaccounts/token`, and what that is part of.
-    pub token_requests: Arc<Resource>,
-    accounts: Arc<Resource>,
     /// Held while the names of a definition are decided, so that no two get the same.
     naming_turn: tokio::sync::Mutex<()>,
 }
@@ -99,11 +98,7 @@ impl Context {
         aggregation: Arc<Aggregation>,
         allocation: Allocation,
     ) -> Context {
-        let of_row = |row| Arc::new(resource::from_row(row, &[], &objects, registry.release()));
-        let (token_requests, accounts) = (of_row(&builtin::TOKEN_REQUEST), of_row(&builtin::SERVICE_ACCOUNT));
         Context {
-            token_requests,
-            accounts,
             objects,
             registry,
             admission,
@@ -115,6 +110,11 @@ impl Context {
             quota_turn: Default::default(),
             naming_turn: Default::default(),
         }
+    }
+
+    /// What is posted to a subresource, as a resource.
+    pub fn posted(&self, row: &'static builtin::BuiltIn) -> Arc<Resource> {
+        Arc::new(resource::from_row(row, &[], &self.objects, self.registry.release()))
     }
 
     /// What admission looks at.
@@ -129,6 +129,8 @@ pub struct Request {
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
     pub subresource: Subresource,
+    /// What an object of another kind is posted to.
+    pub posted_to: Option<Arc<Resource>>,
     /// What the endpoint does with objects that are written.
     strategy: Arc<dyn Strategy>,
     /// From the User-Agent, for writes that name no field manager.
@@ -179,6 +181,7 @@ impl Request {
             version,
             subresource,
             default_manager,
+            posted_to: None,
             admitted: true,
             warnings: Default::default(),
             audit_context: None,
@@ -194,6 +197,11 @@ impl Request {
     /// The same, recorded in an audit context.
     pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
         Request { audit_context, ..self }
+    }
+
+    /// The same, of an object that is posted to one of another kind.
+    pub fn posted_to(self, resource: Option<Arc<Resource>>) -> Request {
+        Request { posted_to: resource, ..self }
     }
 
     /// The same to a subresource.
@@ -237,6 +245,16 @@ impl Request {
 
     pub fn not_found(&self) -> Status {
         self.resource.not_found(self.name())
+    }
+
+    /// What an own subresource does, if the request is for one.
+    pub fn endpoint(&self) -> Option<builtin::OwnEndpoint> {
+        self.resource.own_subresource(self.subresource.as_str()).map(|own| own.endpoint)
+    }
+
+    /// The objects of a kind that is computed when it is read.
+    fn computed(&self) -> Option<Vec<Value>> {
+        self.resource.built_in().and_then(|row| row.computed).map(|all| all())
     }
 
     /// An object as the endpoint shows it.

@@ -1,6 +1,7 @@
 //! Reviews: objects that are created to be responded to, and not stored.
 
 mod access;
+mod pods;
 mod rules;
 mod tokens;
 
@@ -25,7 +26,8 @@ pub async fn respond(
     options: &WriteOptions,
 ) -> Result<Outcome, Status> {
     let for_token = review == Review::TokenRequest;
-    match for_token {
+    let for_pod = matches!(review, Review::Binding | Review::Eviction);
+    match for_token || for_pod {
         // it may name its account
         true => meta::place_in(&mut object, request.namespace())?,
         false => meta::wipe_system_fields(request, &mut object)?,
@@ -40,7 +42,7 @@ pub async fn respond(
     };
     let (shown_options, dry_run) = (admit::write_options("CreateOptions", options), options.dry_run);
     let admit = Admit { context, request, operation: Operation::Create, name: &name, options: &shown_options, dry_run };
-    if for_token {
+    if for_token || for_pod {
         admit.check_namespace(&object, &name)?;
     }
     let object = admit.mutate(Some(object), None).await?.unwrap_or_default();
@@ -51,6 +53,8 @@ pub async fn respond(
         Review::SelfRules => rules::review(&admit, &object).await?,
         Review::Token => tokens::review(&admit, object).await?,
         Review::TokenRequest => tokens::issue(&admit, object).await?,
+        Review::Binding => pods::bind(&admit, object).await?,
+        Review::Eviction => pods::evict(&admit, object).await?,
     };
     Ok(Outcome::Object(201, Shown::Tree(reviewed)))
 }

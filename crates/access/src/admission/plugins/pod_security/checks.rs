@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn pods_are_checked_by_level_and_version() {
         let plain = json!({"containers": [{"name": "a"}, {"name": "b"}]});
-        let good = json!({"containers": [conforming()]});
+        let good = json!({"containers": (Value::Array(vec![conforming()]))});
         let host = json!({"hostNetwork": true, "hostPID": true, "containers": [{"name": "a", "ports": [{"hostPort": 80}, {"hostPort": 443}]}]});
         let mount = json!({"containers": [{"name": "a", "securityContext": {"procMount": "Unmasked"}}]});
         let mut relaxed = mount.clone();

@@ -1,0 +1,263 @@
+//! CertificateSigningRequest and its approval; ClusterTrustBundle.
+
+use std::sync::LazyLock;
+
+use base::clock;
+use base64::Engine as _;
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+use schema::apply::FieldSet;
+
+use super::checks::{invalid_each, items, list, text};
+use super::{OwnEndpoint, OwnSubresource, Part};
+use crate::rules::metadata;
+
+pub const SUBRESOURCES: &[OwnSubresource] = &[OwnSubresource {
+    name: "approval",
+    verbs: &["get", "patch", "update"],
+    endpoint: OwnEndpoint::Part(&Part { prepare: approve, validate: validate_approval, reset: || &APPROVAL_RESETS }),
+}];
+
+static APPROVAL_RESETS: LazyLock<FieldSet> =
+    LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
+
+/// The conditions that only the approval changes.
+const DECIDED: [&str; 2] = ["Approved", "Denied"];
+/// The conditions that can only be true, and that stay.
+const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
+
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+/// The spec never changes.
+pub fn prepare(request: &mut Value, old: Option<&Value>) {
+    if let Some(spec) = old.and_then(|old| old.get("spec")) {
+        request.set_at(&["spec"], spec.clone());
+    }
+}
+
+/// The approval writes conditions.
+fn approve(request: &mut Value, old: &Value) {
+    set_times(request, old);
+    let conditions = request.at(&["status", "conditions"]).cloned();
+    for part in ["spec", "status"] {
+        match old.get(part) {
+            Some(kept) => request.set_at(&[part], kept.clone()),
+            None => drop(request.remove_at(&[part])),
+        }
+    }
+    match conditions {
+        Some(conditions) => request.set_at(&["status", "conditions"], conditions),
+        None => drop(request.remove_at(&["status", "conditions"])),
+    }
+    metadata::restore_system_fields(request, old);
+}
+
+/// Conditions without times get them; one that was there with the same status keeps its own.
+pub fn set_times(request: &mut Value, old: &Value) {
+    let now = clock::now_rfc3339();
+    let before = old.get("status").map(|status| list(status, "conditions").to_vec()).unwrap_or_default();
+    let conditions = request.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
+        let is_unset = |condition: &Value, name: &str| condition.get(name).is_none_or(Value::is_null);
+        if is_unset(condition, "lastUpdateTime") {
+            condition.set_at(&["lastUpdateTime"], Value::from(now.as_str()));
+        }
+        if is_unset(condition, "lastTransitionTime") {
+            let is_same = |old: &&Value| {
+                ["type", "status"].into_iter().all(|name| text(old, name) == text(condition, name))
+                    && !is_unset(old, "lastTransitionTime")
+            };
+            let since = before.iter().find(is_same).map(|old| text(old, "lastTransitionTime").to_owned());
+            condition.set_at(&["lastTransitionTime"], Value::from(since.unwrap_or_else(|| now.to_string())));
+        }
+    }
+}
+
+pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (empty, path) = (Value::object(), FieldPath::new("spec"));
+    let spec = request.get("spec").unwrap_or(&empty);
+    if let Some(why) = request_error(text(spec, "request")) {
+        // Go prints bytes as a list of numbers
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text(spec, "request")).unwrap_or_default();
+        let shown: Value = bytes.iter().map(|byte| Value::Int(i64::from(*byte))).collect();
+        errors.push(FieldError::invalid(&path.child("request"), &shown, why));
+    }
+    let mut seen = vec![];
+    if list(spec, "usages").is_empty() {
+        errors.push(FieldError::required(&path.child("usages"), ""));
+    }
+    for (path, usage) in items(spec, "usages", &path) {
+        if !usage.as_str().is_some_and(|usage| USAGES.contains(&usage)) {
+            errors.push(FieldError::not_supported(&path, usage, &USAGES));
+        }
+        if seen.contains(&usage) {
+            errors.push(FieldError::duplicate(&path, usage));
+        }
+        seen.push(usage);
+    }
+    let signer = text(spec, "signerName");
+    if signer == "kubernetes.io/legacy-unknown" {
+        let why = "the legacy signerName is not allowed via this API version";
+        errors.push(FieldError::invalid(&path.child("signerName"), &Value::from(signer), why));
+    } else {
+        signer_errors(signer, &path.child("signerName"), &mut errors);
+    }
+    if let Some(seconds) = spec.get("expirationSeconds").and_then(Value::as_int).filter(|seconds| *seconds < 600) {
+        let why = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.push(FieldError::invalid(&path.child("expirationSeconds"), &Value::Int(seconds), why));
+    }
+    errors
+}
+
+/// What is wrong with a request: it is PEM in base64.
+fn request_error(encoded: &str) -> Option<&'static str> {
+    const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
+    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let begins = ["-----BEGIN CERTIFICATE REQUEST-----", "-----BEGIN NEW CERTIFICATE REQUEST-----"];
+    (!begins.iter().any(|begin| text.contains(begin))).then_some(NO_REQUEST)
+}
+
+/// A signer is a domain and a path.
+fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const FORM: &str = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+    let invalid = |why: &str| FieldError::invalid(path, &Value::from(signer), why);
+    if signer.is_empty() {
+        return errors.push(FieldError::required(path, ""));
+    }
+    let [domain, name] = signer.split('/').collect::<Vec<_>>()[..] else { return errors.push(invalid(FORM)) };
+    if domain.is_empty() || name.is_empty() {
+        return errors.push(invalid(FORM));
+    }
+    if domain.split('.').count() < 2 {
+        errors.push(invalid("should be a domain with at least two segments separated by dots"));
+    } else {
+        invalid_each(path, signer, names::dns1123_subdomain(domain), errors);
+    }
+    name.split('.').for_each(|part| invalid_each(path, signer, names::dns1123_label(part), errors));
+    const PART_BYTES_MAX: usize = 253 + 1 + 253 + 64;
+    if signer.len() > PART_BYTES_MAX {
+        errors.push(FieldError::too_long(path, PART_BYTES_MAX));
+    }
+}
+
+fn of_kind<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
+    let conditions = request.get("status").map(|status| list(status, "conditions")).unwrap_or_default();
+    conditions.iter().filter(|condition| text(condition, "type") == kind).collect()
+}
+
+fn condition_errors(request: &Value, errors: &mut Vec<FieldError>) {
+    let empty = Value::object();
+    let (status, path) = (request.get("status").unwrap_or(&empty), FieldPath::new("status"));
+    let mut seen = vec![];
+    for (path, condition) in items(status, "conditions", &path) {
+        let kind = text(condition, "type");
+        if kind.is_empty() {
+            errors.push(FieldError::required(&path.child("type"), ""));
+        }
+        let allowed: &[&str] = if FINAL.contains(&kind) { &["True"] } else { &["False", "True", "Unknown"] };
+        match text(condition, "status") {
+            "" => errors.push(FieldError::required(&path.child("status"), "")),
+            given if !allowed.contains(&given) => {
+                errors.push(FieldError::not_supported(&path.child("status"), &Value::from(given), allowed));
+            }
+            _ => {}
+        }
+        let excluded = DECIDED.iter().any(|other| *other != kind && DECIDED.contains(&kind) && seen.contains(other));
+        if excluded {
+            let why = "Approved and Denied conditions are mutually exclusive";
+            errors.push(FieldError::invalid(&FieldPath::new("status").child("conditions"), &Value::from(kind), why));
+        }
+        if seen.contains(&kind) {
+            errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
+        }
+        seen.push(kind);
+    }
+}
+
+fn removal_errors(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    for kind in FINAL {
+        if of_kind(new, kind).len() < of_kind(old, kind).len() {
+            let why = format!("updates may not remove a condition of type \"{kind}\"");
+            errors.push(FieldError::forbidden(&FieldPath::new("status").child("conditions"), &why));
+        }
+    }
+}
+
+fn validate_approval(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = validate(new, Some(old), release);
+    condition_errors(new, &mut errors);
+    removal_errors(new, old, &mut errors);
+    errors
+}
+
+/// The status sets the certificate, once, and conditions other than those of the approval.
+pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+    let mut errors = validate(new, Some(old), release);
+    condition_errors(new, &mut errors);
+    removal_errors(new, old, &mut errors);
+    for kind in DECIDED {
+        if of_kind(new, kind).len() > of_kind(old, kind).len() {
+            let why = format!("updates may not add a condition of type \"{kind}\"");
+            errors.push(FieldError::forbidden(&FieldPath::new("status").child("conditions"), &why));
+        }
+    }
+    let certificate = |object: &Value| object.str_at(&["status", "certificate"]).to_owned();
+    if !certificate(old).is_empty() && certificate(new) != certificate(old) {
+        let path = FieldPath::new("status").child("certificate");
+        errors.push(FieldError::forbidden(&path, "updates may not modify existing certificate content"));
+    }
+    errors
+}
+
+/// A bundle of certificate authorities, perhaps of one signer.
+pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("spec");
+    let (name, signer) = (bundle.str_at(&["metadata", "name"]), bundle.str_at(&["spec", "signerName"]));
+    let name_path = FieldPath::new("metadata").child("name");
+    if signer.is_empty() {
+        if name.contains(':') {
+            let why = "ClusterTrustBundle without signer name must not have \":\" in its name";
+            errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
+        }
+    } else {
+        let prefix = format!("{}:", signer.replace('/', ":"));
+        if !name.starts_with(&prefix) {
+            let why = format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
+            errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
+        }
+        signer_errors(signer, &path.child("signerName"), &mut errors);
+    }
+    if !bundle.str_at(&["spec", "trustBundle"]).contains("-----BEGIN CERTIFICATE-----") {
+        let shown = Value::from("<value omitted>");
+        let why = "at least one trust anchor must be provided";
+        errors.push(FieldError::invalid(&path.child("trustBundle"), &shown, why));
+    }
+    errors
+}

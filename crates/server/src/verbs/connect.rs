@@ -1,0 +1,215 @@
+//! Connections with what runs: logs, streams and proxies of Pods, Services and Nodes. Nothing runs here, so they end at the
+//! point where kube-apiserver would call a kubelet or a Pod, and finds none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::status::Reason;
+use machinery::{Status, Value};
+use objects::Stored;
+use resource::builtin::Connect;
+use tokio::net::TcpStream;
+
+use super::{Context, Request, check_key};
+use crate::limits;
+
+/// Connects with what the object of the request stands for. `Ok`: there is nothing to be read yet.
+pub async fn connect(context: &Context, request: &Request, connect: Connect) -> Result<(), Status> {
+    check_key(request.resource.namespaced.then(|| request.namespace().as_str()), request.name())?;
+    match connect {
+        Connect::Log => {
+            check_log_options(request)?;
+            let pod = find(request, request.name())?;
+            let container = container(request, &pod)?;
+            match pod.str_at(&["spec", "nodeName"]) {
+                "" => Ok(()),
+                node => Err(kubelet(context, node, &log_path(request, &container)).await),
+            }
+        }
+        Connect::Streams(options) => {
+            let pod = find(request, request.name())?;
+            let forwards = options == "PodPortForwardOptions";
+            let container = if forwards { String::new() } else { container(request, &pod)? };
+            match pod.str_at(&["spec", "nodeName"]) {
+                "" => Err(Status::bad_request(format!("pod {} does not have a host assigned", request.name()))),
+                node => Err(kubelet(context, node, &log_path(request, &container)).await),
+            }
+        }
+        Connect::Proxy("PodProxyOptions") => Err(pod_proxy(request).await?),
+        Connect::Proxy("ServiceProxyOptions") => service_proxy(request),
+        Connect::Proxy(_) => {
+            let (_, name, port) = split(request, "node")?;
+            let _ = find(request, &name)?;
+            let node = node_address(context, &name)?;
+            let port = if port.is_empty() { node.1.to_string() } else { port };
+            Err(unreachable(&node.0, &port).await)
+        }
+    }
+}
+
+fn find(request: &Request, name: &str) -> Result<Value, Status> {
+    let key = request.resource.key(request.namespace(), name);
+    let stored = request.resource.collection.get(&key.path);
+    stored.map(|stored| stored.body.to_value(stored.revision)).ok_or_else(|| request.resource.not_found(name))
+}
+
+/// A name in the path of a proxy: `name`, `name:port` or `scheme:name:port`.
+fn split(request: &Request, what: &str) -> Result<(String, String, String), Status> {
+    let parts: Vec<&str> = request.name().split(':').collect();
+    let text = str::to_owned;
+    match parts[..] {
+        [name] if !name.is_empty() => Ok((String::new(), text(name), String::new())),
+        [name, port] if !name.is_empty() => Ok((String::new(), text(name), text(port))),
+        ["" | "http" | "https", name, port] if !name.is_empty() => Ok((text(parts[0]), text(name), text(port))),
+        _ => Err(Status::bad_request(format!("invalid {what} request {:?}", request.name().as_str()))),
+    }
+}
+
+fn check_log_options(request: &Request) -> Result<(), Status> {
+    let mut errors = vec![];
+    for (name, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
+        let Some(text) = request.query().get(name).filter(|text| !text.is_empty()) else { continue };
+        let Ok(number) = text.parse::<i64>() else {
+            let quoted = machinery::value::quote(text);
+            return Err(Status::bad_request(format!("strconv.ParseInt: parsing {quoted}: invalid syntax")));
+        };
+        if number < least {
+            let why = match least {
+                0 => "must be greater than or equal to 0",
+                _ => "must be greater than 0",
+            };
+            errors.push(FieldError::invalid(&FieldPath::new(name), &Value::Int(number), why));
+        }
+    }
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid("", "PodLogOptions", request.name(), &errors)),
+    }
+}
+
+/// The container of the request: the given one, or the only one.
+fn container(request: &Request, pod: &Value) -> Result<String, Status> {
+    let names = |list: &str| -> Vec<String> {
+        let containers = pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default();
+        containers.iter().map(|container| container.str_at(&["name"]).to_owned()).collect()
+    };
+    let all: Vec<String> =
+        ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(names).collect();
+    let pod_name = request.name();
+    match (request.query().get("container").unwrap_or_default(), &names("containers")[..]) {
+        ("", [only]) => Ok(only.clone()),
+        ("", _) => Err(Status::bad_request(format!(
+            "a container name must be specified for pod {pod_name}, choose one of: [{}]",
+            all.join(" ")
+        ))),
+        (given, _) if all.iter().any(|name| name == given) => Ok(given.to_owned()),
+        (given, _) => Err(Status::bad_request(format!("container {given} is not valid for pod {pod_name}"))),
+    }
+}
+
+fn log_path(request: &Request, container: &str) -> String {
+    let (namespace, name) = (request.namespace(), request.name());
+    match request.subresource.as_str() {
+        "log" => format!("containerLogs/{namespace}/{name}/{container}"),
+        "portforward" => format!("portForward/{namespace}/{name}"),
+        stream => format!("{stream}/{namespace}/{name}/{container}"),
+    }
+}
+
+/// Address and port of the kubelet of a Node.
+fn node_address(context: &Context, name: &str) -> Result<(String, i64), Status> {
+    let not_found = || Status::not_found("", "nodes", name);
+    let nodes = context.registry.get("", "nodes").ok_or_else(not_found)?;
+    let stored: Arc<Stored> = nodes.collection.get(&nodes.key("", name).path).ok_or_else(not_found)?;
+    let node = stored.body.to_value(stored.revision);
+    let addresses = node.at(&["status", "addresses"]).and_then(Value::as_array).unwrap_or_default();
+    let of_kind = |kind: &str| addresses.iter().find(|address| address.str_at(&["type"]) == kind);
+    // the order of kube-apiserver's --kubelet-preferred-address-types
+    let order = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+    let Some(found) = order.into_iter().find_map(of_kind) else {
+        let why = format!("no preferred addresses found; known addresses: {}", known(addresses));
+        return Err(Status::internal(why));
+    };
+    let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]).and_then(Value::as_int);
+    Ok((found.str_at(&["address"]).to_owned(), port.filter(|port| *port > 0).unwrap_or(10_250)))
+}
+
+fn known(addresses: &[Value]) -> String {
+    let shown: Vec<String> =
+        addresses.iter().map(|a| format!("{{{} {}}}", a.str_at(&["type"]), a.str_at(&["address"]))).collect();
+    format!("[{}]", shown.join(" "))
+}
+
+/// The error of a call of a kubelet.
+async fn kubelet(context: &Context, node: &str, path: &str) -> Status {
+    match node_address(context, node) {
+        Err(status) => status,
+        Ok((host, port)) => {
+            let why = dial(&host, &port.to_string()).await;
+            Status::internal(format!("Get \"https://{host}:{port}/{path}\": {why}"))
+        }
+    }
+}
+
+async fn pod_proxy(request: &Request) -> Result<Status, Status> {
+    let (_, name, port) = split(request, "pod")?;
+    let pod = find(request, &name)?;
+    let address = pod.str_at(&["status", "podIP"]);
+    if !is_allowed(address) {
+        return Err(Status::bad_request("address not allowed"));
+    }
+    let ports = pod.at(&["spec", "containers"]).and_then(Value::as_array).unwrap_or_default();
+    let first = ports
+        .iter()
+        .find_map(|container| container.at(&["ports"])?.as_array()?.first()?.get("containerPort")?.as_int());
+    let port = if port.is_empty() { first.unwrap_or(80).to_string() } else { port };
+    Ok(unreachable(address, &port).await)
+}
+
+/// Whether a Pod may have an address: not this host's own, nor one of the link.
+fn is_allowed(address: &str) -> bool {
+    match address.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(v4)) => {
+            !v4.is_loopback() && !v4.is_link_local() && !v4.is_multicast() && !v4.is_unspecified()
+        }
+        Ok(std::net::IpAddr::V6(v6)) => {
+            !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_multicast() && !v6.is_unspecified()
+        }
+        Err(_) => false,
+    }
+}
+
+fn service_proxy(request: &Request) -> Result<(), Status> {
+    let (_, name, port) = split(request, "service")?;
+    if let Ok(number) = port.parse::<i64>() {
+        let service = find(request, &name)?;
+        let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+        if !ports.iter().any(|port| port.get("port").and_then(Value::as_int) == Some(number)) {
+            let why = format!("no service port {number} found for service {name:?}");
+            return Err(Status::new(Reason::ServiceUnavailable, why));
+        }
+    }
+    // only endpoints of Pods that run are called
+    Err(Status::new(Reason::ServiceUnavailable, format!("no endpoints available for service {name:?}")))
+}
+
+/// The 503 of a proxy.
+async fn unreachable(host: &str, port: &str) -> Status {
+    let why = dial(host, port).await;
+    Status::new(Reason::ServiceUnavailable, format!("error trying to reach service: {why}"))
+}
+
+/// Tries to connect, and returns the error as Go words it.
+async fn dial(host: &str, port: &str) -> String {
+    let address = format!("{host}:{port}");
+    let limit = Duration::from_secs(limits::DIAL_SECONDS);
+    match tokio::time::timeout(limit, TcpStream::connect(&address)).await {
+        Err(_) => format!("dial tcp {address}: i/o timeout"),
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            format!("dial tcp {address}: connect: connection refused")
+        }
+        Ok(Err(error)) => format!("dial tcp {address}: connect: {error}"),
+        Ok(Ok(_)) => format!("dial tcp {address}: this server does not call kubelets"),
+    }
+}

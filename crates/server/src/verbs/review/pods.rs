@@ -1,0 +1,276 @@
+//! What is posted to Pods: bindings to Nodes, and evictions.
+
+use std::sync::Arc;
+
+use base::clock;
+use base::request::{DeleteOptions, WriteOptions};
+use machinery::field::{FieldError, FieldPath};
+use machinery::selector::LabelSelector;
+use machinery::status::{Cause, Details, Reason};
+use machinery::{Status, Text, Value, json};
+use objects::Stored;
+use resource::{Resource, Subresource};
+
+use crate::verbs::admit::Admit;
+use crate::verbs::as_server::{edit, path_of, server_request};
+use crate::verbs::change::{Change, Write};
+use crate::verbs::{Context, Request};
+
+/// The Status of success that responds to what was posted.
+fn done() -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+}
+
+fn pods(context: &Context) -> Result<Arc<Resource>, Status> {
+    context.registry.get("", "pods").ok_or_else(|| Status::internal("Pods are not served"))
+}
+
+fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>, Status> {
+    let pods = pods(context)?;
+    let stored = pods.collection.get(&pods.key(request.namespace(), name).path);
+    stored.ok_or_else(|| Status::not_found("", "pods", name))
+}
+
+/// Changes a Pod as the server itself does.
+async fn change(
+    context: &Context,
+    resource: &Arc<Resource>,
+    place: (&str, &str),
+    subresource: &'static str,
+    change: impl Fn(&mut Value) + Send + Sync,
+) -> Result<(), Status> {
+    let path = format!("{}/{subresource}", path_of(resource, place.0, place.1));
+    let request = server_request(resource, &http::Method::PUT, &path, Subresource::Own(subresource));
+    edit(context, request, Change::Edit(&change)).await
+}
+
+/// Sets a condition of a Pod.
+fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
+    let mut condition = json!({"type": kind, "status": "True", "lastProbeTime": (Value::Null)});
+    condition.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
+    for (field, text) in [("reason", reason), ("message", message)] {
+        if !text.is_empty() {
+            condition.set_at(&[field], Value::from(text));
+        }
+    }
+    let mut conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    match conditions.iter_mut().find(|known| known.str_at(&["type"]) == kind) {
+        Some(known) if known.str_at(&["status"]) == "True" => {
+            condition.set_at(&["lastTransitionTime"], known.get("lastTransitionTime").cloned().unwrap_or_default());
+            *known = condition;
+        }
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+    pod.set_at(&["status", "conditions"], Value::Array(conditions));
+}
+
+/// Assigns a Pod to a Node.
+pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
+    let (context, request) = (admit.context, admit.request);
+    let name = binding.str_at(&["metadata", "name"]).to_owned();
+    if !request.name().is_empty() && *request.name() != name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
+    let errors = binding_errors(&binding);
+    if !errors.is_empty() {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        return Err(Status::untyped(500, machinery::status::aggregate(&texts)));
+    }
+    admit.validate(Some(&binding), None).await?;
+    let stored = find(context, request, &name)?;
+    let pod = stored.body.to_value(stored.revision);
+    let refused = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
+    let (uid, node) = (binding.str_at(&["metadata", "uid"]), pod.str_at(&["spec", "nodeName"]));
+    if !uid.is_empty() && uid != stored.meta.uid {
+        let found = &stored.meta.uid;
+        return refused(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"));
+    }
+    if stored.meta.deleting {
+        return refused(format!("pod {name} is being deleted, cannot be assigned to a host"));
+    }
+    if !node.is_empty() {
+        return refused(format!("pod {name} is already assigned to node \"{node}\""));
+    }
+    if pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
+        return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    if !admit.dry_run {
+        let assign = |pod: &mut Value| assign(pod, &binding);
+        change(context, &pods(context)?, (request.namespace(), &name), "binding", assign).await?;
+    }
+    Ok(done())
+}
+
+fn assign(pod: &mut Value, binding: &Value) {
+    if !pod.str_at(&["spec", "nodeName"]).is_empty() {
+        return;
+    }
+    pod.set_at(&["spec", "nodeName"], Value::from(binding.str_at(&["target", "name"])));
+    pod.remove_at(&["status", "nominatedNodeName"]);
+    for field in ["annotations", "labels"] {
+        let given = binding.at(&["metadata", field]).and_then(Value::as_object);
+        for (key, value) in given.into_iter().flat_map(machinery::Map::iter) {
+            pod.set_at(&["metadata", field, key], value.clone());
+        }
+    }
+    set_condition(pod, "PodScheduled", "", "");
+}
+
+fn binding_errors(binding: &Value) -> Vec<FieldError> {
+    let (mut errors, path) = (vec![], FieldPath::new("target"));
+    let kind = binding.str_at(&["target", "kind"]);
+    if !["", "Node"].contains(&kind) {
+        errors.push(FieldError::not_supported(&path.child("kind"), &Value::from(kind), &["Node", "<empty>"]));
+    }
+    if binding.str_at(&["target", "name"]).is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    }
+    errors
+}
+
+/// Deletes a Pod unless a PodDisruptionBudget forbids it.
+pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> {
+    let (context, request) = (admit.context, admit.request);
+    let name = request.name().clone();
+    if eviction.str_at(&["metadata", "name"]) != name {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
+    let mut options = match eviction.get("deleteOptions").filter(|options| !options.is_null()) {
+        Some(given) => DeleteOptions::of(&DeleteOptions::read(given)?)?,
+        None => DeleteOptions::default(),
+    };
+    options.dry_run |= admit.dry_run;
+    admit.validate(Some(&eviction), None).await?;
+    let stored = find(context, request, &name)?;
+    let pod = stored.body.to_value(stored.revision);
+    let phase = pod.str_at(&["status", "phase"]);
+    let is_unprotected = ["Succeeded", "Failed", "Pending"].contains(&phase) || stored.meta.deleting;
+    if !is_unprotected {
+        let budgets = budgets_of(context, &pod);
+        if budgets.len() > 1 {
+            let message =
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            let status = json!({"metadata": {}, "status": "Failure", "message": message, "code": 500});
+            return Ok(with_type(status));
+        }
+        if let Some(budget) = budgets.first().filter(|budget| !spares(budget, &pod)) {
+            charge(context, budget, &name, options.dry_run).await?;
+        }
+    }
+    if !options.dry_run {
+        let mark = |pod: &mut Value| {
+            set_condition(pod, "DisruptionTarget", "EvictionByEvictionAPI", "Eviction API: evicting");
+        };
+        change(context, &pods(context)?, (request.namespace(), &name), "eviction", mark).await?;
+    }
+    delete(context, request, &name, options).await?;
+    Ok(done())
+}
+
+fn with_type(mut status: Value) -> Value {
+    status.set_at(&["kind"], Value::from("Status"));
+    status.set_at(&["apiVersion"], Value::from("v1"));
+    status
+}
+
+/// Deletes the Pod in the name of the user, whom the eviction has been granted to.
+async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<(), Status> {
+    let pods = pods(context)?;
+    let path = path_of(&pods, request.namespace(), name);
+    let request = server_request(&pods, &http::Method::DELETE, &path, Subresource::None);
+    let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+    Box::pin(Write::new(context, &request, Change::Delete(options), &write_options).run()).await.map(drop)
+}
+
+/// The budgets that select a Pod.
+fn budgets_of(context: &Context, pod: &Value) -> Vec<Value> {
+    let Some(budgets) = context.registry.get("policy", "poddisruptionbudgets") else { return vec![] };
+    let (root, _) = budgets.collection.latest();
+    let empty = machinery::Map::new();
+    let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_object).unwrap_or(&empty);
+    let selects = |budget: &Value| {
+        let selector = budget.at(&["spec", "selector"]).filter(|selector| !selector.is_null());
+        let selector = selector.and_then(LabelSelector::from_value);
+        selector.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
+    };
+    let same = |stored: &&Arc<Stored>| stored.meta.namespace == pod.str_at(&["metadata", "namespace"]);
+    root.values().filter(same).map(|stored| stored.body.to_value(stored.revision)).filter(selects).collect()
+}
+
+fn number(object: &Value, path: &[&str]) -> i64 {
+    object.at(path).and_then(Value::as_int).unwrap_or_default()
+}
+
+/// Whether a budget does not count a Pod that is not ready.
+fn spares(budget: &Value, pod: &Value) -> bool {
+    let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let is_ready = |c: &Value| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True";
+    if conditions.iter().any(is_ready) {
+        return false;
+    }
+    let (current, desired) =
+        (number(budget, &["status", "currentHealthy"]), number(budget, &["status", "desiredHealthy"]));
+    budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow" || (current >= desired && desired > 0)
+}
+
+const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+
+fn cause(message: String) -> Vec<Cause> {
+    vec![Cause { reason: "DisruptionBudget".into(), message, field: String::new() }]
+}
+
+/// Counts a disruption against a budget, or refuses it.
+async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<(), Status> {
+    let name = budget.str_at(&["metadata", "name"]);
+    let status = |field: &str| number(budget, &["status", field]);
+    let refused = |retry_after_seconds: u32, causes: Vec<Cause>| {
+        let details = Details { retry_after_seconds, causes, ..Details::default() };
+        Err(Status::new(Reason::TooManyRequests, REFUSED).with_details(details))
+    };
+    if status("observedGeneration") < number(budget, &["metadata", "generation"]) {
+        return refused(10, cause(format!("The disruption budget {name} is still being processed by the server.")));
+    }
+    if status("disruptionsAllowed") < 0 {
+        let why = "pdb disruptions allowed is negative";
+        return Err(Status::forbidden("policy", "poddisruptionbudget", name, why));
+    }
+    if status("disruptionsAllowed") == 0 {
+        return refused(0, cause(why_not(budget)));
+    }
+    if dry_run {
+        return Ok(());
+    }
+    let budgets = context.registry.get("policy", "poddisruptionbudgets");
+    let budgets = budgets.ok_or_else(|| Status::internal("PodDisruptionBudgets are not served"))?;
+    let path = format!("{}/status", path_of(&budgets, budget.str_at(&["metadata", "namespace"]), name));
+    let request = server_request(&budgets, &http::Method::PUT, &path, Subresource::Status);
+    let count = |budget: &mut Value| {
+        let allowed = number(budget, &["status", "disruptionsAllowed"]);
+        budget.set_at(&["status", "disruptionsAllowed"], Value::Int((allowed - 1).max(0)));
+        budget.set_at(&["status", "disruptedPods", pod], Value::from(clock::now_rfc3339()));
+    };
+    edit(context, request, Change::Edit(&count)).await
+}
+
+/// Why a budget allows no disruption.
+fn why_not(budget: &Value) -> String {
+    let name = budget.str_at(&["metadata", "name"]);
+    let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let condition = conditions.iter().find(|c| c.str_at(&["type"]) == "DisruptionAllowed");
+    let text = |field: &str| condition.map(|c| c.str_at(&[field])).unwrap_or_default();
+    let explained = text("status") == "False" && !text("message").is_empty();
+    let (current, desired) =
+        (number(budget, &["status", "currentHealthy"]), number(budget, &["status", "desiredHealthy"]));
+    let currently = format!("The disruption budget {name} does not allow evicting pods currently");
+    match () {
+        () if explained && text("reason") == "SyncFailed" => {
+            format!("{currently} because it failed sync: {}", text("message"))
+        }
+        () if current <= desired => {
+            format!("The disruption budget {name} needs {desired} healthy pods and has {current} currently")
+        }
+        () if explained => format!("{currently} ({}): {}", text("reason"), text("message")),
+        () => currently,
+    }
+}

@@ -1,0 +1,267 @@
+"""Samples of built-in kinds for kinds.py: a full object, a minimal one, a status, and what has to be there before."""
+
+PROBE = {"httpGet": {"path": "/h", "port": 80, "httpHeaders": [{"name": "X", "value": "y"}]}, "periodSeconds": 5}
+CONTAINER = {
+    "name": "c", "image": "nginx:1.25", "command": ["run"], "args": ["a"], "workingDir": "/w",
+    "ports": [{"containerPort": 80, "name": "http", "protocol": "TCP"}],
+    "envFrom": [{"prefix": "P", "configMapRef": {"name": "m", "optional": True}}],
+    "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, {"name": "B", "value": "b"}],
+    "resources": {"limits": {"cpu": "500m", "memory": "128Mi"}, "requests": {"cpu": "250m"}},
+    "livenessProbe": PROBE, "readinessProbe": {"tcpSocket": {"port": "http"}},
+    "startupProbe": {"exec": {"command": ["x"]}},
+    "lifecycle": {"preStop": {"exec": {"command": ["stop"]}}},
+    "volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": True}],
+    "securityContext": {"runAsUser": 1000, "capabilities": {"add": ["NET_ADMIN"]}, "allowPrivilegeEscalation": False},
+    "imagePullPolicy": "Always",
+}
+AFFINITY = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]},
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}],
+    },
+    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}]},
+}
+POD = {
+    "containers": [CONTAINER],
+    "initContainers": [{"name": "i", "image": "busybox"}],
+    "volumes": [{"name": "v", "configMap": {"name": "m", "items": [{"key": "k", "path": "p"}]}},
+                {"name": "w", "emptyDir": {"sizeLimit": "1Gi"}}],
+    "tolerations": [{"key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5}],
+    "nodeSelector": {"x": "y"},
+    "affinity": AFFINITY,
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                                   "labelSelector": {"matchLabels": {"a": "b"}}}],
+    "securityContext": {"runAsUser": 1000, "fsGroup": 5, "sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]},
+    "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["h.example.com"]}],
+    "imagePullSecrets": [{"name": "s"}],
+    "dnsConfig": {"nameservers": ["10.0.0.2"], "searches": ["example.com"], "options": [{"name": "ndots", "value": "2"}]},
+    "terminationGracePeriodSeconds": 20, "activeDeadlineSeconds": 100, "hostname": "h", "subdomain": "s",
+    "readinessGates": [{"conditionType": "example.com/ready"}],
+    "restartPolicy": "Always",
+}
+MINIMAL_POD = {"containers": [{"name": "c", "image": "nginx"}]}
+LABELS = {"metadata": {"labels": {"a": "b"}}}
+SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
+LONG_POD = {key: value for key, value in POD.items() if key != "activeDeadlineSeconds"}
+TEMPLATE = {**LABELS, "spec": LONG_POD}
+MINIMAL_TEMPLATE = {**LABELS, "spec": MINIMAL_POD}
+NEVER = {**LABELS, "spec": {**LONG_POD, "restartPolicy": "Never"}}
+MINIMAL_NEVER = {"spec": {**MINIMAL_POD, "restartPolicy": "OnFailure"}}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+CONDITION = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z", "reason": "R", "message": "m"}
+OLD_CONDITION = {"type": "Available", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z", "reason": "R",
+                 "message": "m"}
+REQUEST = {"devices": {"requests": [{"name": "r", "exactly": {
+    "deviceClassName": "c", "selectors": [{"cel": {"expression": "device.driver == 'd'"}}], "count": 2,
+    "allocationMode": "ExactCount"}}],
+    "constraints": [{"requests": ["r"], "matchAttribute": "example.com/a"}],
+    "config": [{"requests": ["r"], "opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}]}}
+
+
+def sample(api_version, kind, plural, full, minimal=None, **more):
+    return {"apiVersion": api_version, "kind": kind, "plural": plural, "full": full,
+            **({"minimal": minimal} if minimal is not None else {}), **more}
+
+
+CLUSTER = {"namespaced": False}
+CSR = (
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlHWE1Fc0NBUUF3R0RFS01BZ0dBMVVFQ2d3Qlp6RUtNQWdHQTFV"
+    "RUF3d0JkVEFxTUFVR0F5dGxjQU1oQUZrNwo0Wjc3MHlFazJLZDI1d1dDSEVkNFJHVFRlVGlaZndlMVIxVWQ4Z1NKb0FBd0JRWURL"
+    "MlZ3QTBFQXB0UkN6ZWpJCnlkbExOck1qL3pBeFlGZXY0WDc2ZjJZTW9zWmRDSE1hU282b1JmelNPWlQxMFJiN3BWYmREeGhoUVdp"
+    "aFNjUlIKb1d4TG5tSVVKU0h3QlE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K"
+)
+AUTHORITY = (
+    "-----BEGIN CERTIFICATE-----\nMIIBMDCB46ADAgECAhR7OtLNg8vh1FuVMelGYL1G5MxZDTAFBgMrZXAwDTELMAkG\nA1UEAww"
+    "CY2EwIBcNMjYxMTI0MTE0NzIwWhgPMjEyNjEwMzExMTQ3MjBaMA0xCzAJ\nBgNVBAMMAmNhMCowBQYDK2VwAyEAGy8TVaQo08f67J"
+    "h/BUIVuI9jss6e5m3ct7o/\nD4GkImijUzBRMB0GA1UdDgQWBBSMlJxsRq8D1QFNSQ0sNu2ieSf8zjAfBgNVHSME\nGDAWgBSMlJxs"
+    "Rq8D1QFNSQ0sNu2ieSf8zjAPBgNVHRMBAf8EBTADAQH/MAUGAytl\ncANBAL0eFwtMdtnKNtnwyMP6mM7MS8fO+dbWlixs0RTsC1H"
+    "sdiQz2TF0cm2gAipz\nA/e30TBo+wwbVq8u08bUkcrthQk=\n-----END CERTIFICATE-----\n"
+)
+
+SAMPLES = [
+    sample("v1", "Node", "nodes", {
+        "metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+                 "podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"], "providerID": "p://x"}}, {},
+        status={"capacity": {"cpu": "4", "memory": "8Gi"}, "allocatable": {"cpu": "4"},
+                "conditions": [{**CONDITION, "lastHeartbeatTime": "2026-01-02T03:04:05Z"}],
+                "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+                "nodeInfo": {"machineID": "a", "systemUUID": "b", "bootID": "c", "kernelVersion": "d", "osImage": "e",
+                             "containerRuntimeVersion": "f", "kubeletVersion": "g", "kubeProxyVersion": "h",
+                             "operatingSystem": "i", "architecture": "j"},
+                "images": [{"names": ["a"], "sizeBytes": 5}]}, **CLUSTER),
+    sample("v1", "Pod", "pods", {"metadata": {"labels": {"a": "b"}}, "spec": POD}, {"spec": MINIMAL_POD},
+           status={"phase": "Running", "podIP": "10.1.0.5", "podIPs": [{"ip": "10.1.0.5"}], "conditions": [CONDITION],
+                   "containerStatuses": [{"name": "c", "ready": True, "restartCount": 1, "image": "nginx", "imageID": "x",
+                                          "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}}]},
+           update={"spec": {"activeDeadlineSeconds": 50}}),
+    sample("apps/v1", "Deployment", "deployments", {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"replicas": 2, "selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 3, "revisionHistoryLimit": 4,
+                 "progressDeadlineSeconds": 50, "paused": True,
+                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "20%"}}}},
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": MINIMAL_TEMPLATE}},
+        status={"replicas": 2, "observedGeneration": 1, "conditions": [OLD_CONDITION]}, update={"spec": {"replicas": 5}}),
+    sample("apps/v1", "ReplicaSet", "replicasets", {
+        "spec": {"replicas": 2, "selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 3}},
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": MINIMAL_TEMPLATE}},
+        status={"replicas": 2, "observedGeneration": 1, "conditions": [OLD_CONDITION]}, update={"spec": {"replicas": 5}}),
+    sample("apps/v1", "StatefulSet", "statefulsets", {
+        "spec": {"replicas": 2, "serviceName": "s", "selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 3,
+                 "podManagementPolicy": "Parallel", "revisionHistoryLimit": 4, "ordinals": {"start": 1},
+                 "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}},
+                 "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
+                 "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}]}},
+        {"spec": {"serviceName": "s", "selector": {"matchLabels": {"a": "b"}}, "template": MINIMAL_TEMPLATE}},
+        status={"replicas": 2, "observedGeneration": 1, "conditions": [OLD_CONDITION]}, update={"spec": {"replicas": 5}}),
+    sample("apps/v1", "DaemonSet", "daemonsets", {
+        "spec": {"selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 3, "revisionHistoryLimit": 4,
+                 "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}}},
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": MINIMAL_TEMPLATE}},
+        status={"currentNumberScheduled": 1, "numberMisscheduled": 0, "desiredNumberScheduled": 1, "numberReady": 1},
+        update={"spec": {"minReadySeconds": 5}}),
+    sample("batch/v1", "Job", "jobs", {
+        "spec": {"parallelism": 2, "completions": 3, "backoffLimit": 4, "activeDeadlineSeconds": 100, "suspend": True,
+                 "ttlSecondsAfterFinished": 10, "completionMode": "Indexed", "template": NEVER,
+                 "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {
+                     "containerName": "c", "operator": "In", "values": [1, 2]}}]}}},
+        {"spec": {"template": MINIMAL_NEVER}},
+        status={"active": 1, "startTime": "2026-01-02T03:04:05Z", "ready": 0}, update={"spec": {"parallelism": 1}}),
+    sample("batch/v1", "CronJob", "cronjobs", {
+        "spec": {"schedule": "*/5 * * * *", "timeZone": "Europe/Berlin", "startingDeadlineSeconds": 30, "suspend": True,
+                 "concurrencyPolicy": "Forbid", "successfulJobsHistoryLimit": 2, "failedJobsHistoryLimit": 3,
+                 "jobTemplate": {"metadata": {"labels": {"j": "k"}}, "spec": {"template": NEVER, "backoffLimit": 2}}}},
+        {"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": MINIMAL_NEVER}}}},
+        status={"lastScheduleTime": "2026-01-02T03:04:05Z",
+                "active": [{"kind": "Job", "namespace": "n", "name": "j", "apiVersion": "batch/v1"}]},
+        update={"spec": {"schedule": "@hourly"}}),
+    sample("v1", "LimitRange", "limitranges", {
+        "spec": {"limits": [
+            {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}, "max": {"cpu": "2"},
+             "min": {"cpu": "100m"}, "maxLimitRequestRatio": {"cpu": "4"}},
+            {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}}]}}, {"spec": {"limits": []}}),
+    sample("v1", "Endpoints", "endpoints", {
+        "subsets": [{"addresses": [{"ip": "10.0.0.9", "hostname": "h", "nodeName": "n",
+                                    "targetRef": {"kind": "Pod", "name": "p", "namespace": "x"}}],
+                     "notReadyAddresses": [{"ip": "10.0.0.10"}],
+                     "ports": [{"port": 80, "name": "http", "protocol": "TCP", "appProtocol": "http"}]}]}, {}),
+    sample("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", {
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.0.0.9"], "conditions": {"ready": True}, "hostname": "h", "nodeName": "n",
+                       "zone": "z", "targetRef": {"kind": "Pod", "name": "p", "namespace": "x"},
+                       "hints": {"forZones": [{"name": "z"}]}}],
+        "ports": [{"port": 80, "name": "http", "protocol": "TCP", "appProtocol": "http"}]},
+        {"addressType": "IPv6", "endpoints": [], "ports": []}),
+    sample("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", {
+        "value": 5, "description": "d", "globalDefault": False, "preemptionPolicy": "Never"}, {"value": 0}, **CLUSTER),
+    sample("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", {
+        "handler": "h", "overhead": {"podFixed": {"cpu": "10m"}},
+        "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "k", "operator": "Exists"}]}},
+        {"handler": "h"}, **CLUSTER),
+    sample("v1", "PersistentVolume", "persistentvolumes", {
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "s",
+                 "persistentVolumeReclaimPolicy": "Retain", "mountOptions": ["o"], "volumeMode": "Filesystem",
+                 "csi": {"driver": "d.example.com", "volumeHandle": "h", "fsType": "ext4",
+                         "volumeAttributes": {"a": "b"}},
+                 "nodeAffinity": {"required": {"nodeSelectorTerms": [
+                     {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]}},
+                 "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "n", "name": "c", "apiVersion": "v1"}}},
+        {"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}},
+        status={"phase": "Bound"}, **CLUSTER),
+    sample("v1", "PersistentVolumeClaim", "persistentvolumeclaims", {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}, "limits": {"storage": "2Gi"}},
+                 "storageClassName": "s", "volumeName": "v", "volumeMode": "Filesystem",
+                 "selector": SELECTOR, "dataSource": {"kind": "PersistentVolumeClaim", "name": "c"}}},
+        {"spec": CLAIM},
+        status={"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}),
+    sample("storage.k8s.io/v1", "StorageClass", "storageclasses", {
+        "provisioner": "example.com/p", "parameters": {"a": "b"}, "reclaimPolicy": "Retain", "mountOptions": ["o"],
+        "allowVolumeExpansion": True, "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "k", "values": ["v"]}]}]},
+        {"provisioner": "example.com/p"}, **CLUSTER),
+    sample("networking.k8s.io/v1", "Ingress", "ingresses", {
+        "spec": {"ingressClassName": "c", "defaultBackend": {"service": {"name": "s", "port": {"number": 80}}},
+                 "tls": [{"hosts": ["h.example.com"], "secretName": "x"}],
+                 "rules": [{"host": "h.example.com", "http": {"paths": [
+                     {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "s", "port": {"name": "http"}}}}]}}]}},
+        {"spec": {"defaultBackend": {"resource": {"apiGroup": "a.example.com", "kind": "K", "name": "n"}}}},
+        status={"loadBalancer": {"ingress": [{"ip": "10.0.0.1", "ports": [{"port": 80, "protocol": "TCP"}]}]}}),
+    sample("networking.k8s.io/v1", "IngressClass", "ingressclasses", {
+        "spec": {"controller": "example.com/c", "parameters": {"apiGroup": "a.example.com", "kind": "K", "name": "n",
+                                                               "scope": "Namespace", "namespace": "x"}}},
+        {"spec": {"controller": "example.com/c"}}, **CLUSTER),
+    sample("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", {
+        "spec": {"podSelector": SELECTOR, "policyTypes": ["Ingress", "Egress"],
+                 "ingress": [{"from": [{"podSelector": {"matchLabels": {"a": "b"}}},
+                                       {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}],
+                              "ports": [{"port": 80, "endPort": 90, "protocol": "TCP"}]}],
+                 "egress": [{"to": [{"namespaceSelector": {}}], "ports": [{"port": "http"}]}]}},
+        {"spec": {"podSelector": {}}}),
+    sample("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", {
+        "spec": {"minAvailable": 1, "selector": SELECTOR, "unhealthyPodEvictionPolicy": "AlwaysAllow"}}, {"spec": {}},
+        status={"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0, "expectedPods": 1,
+                "observedGeneration": 1}),
+    sample("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", {
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "minReplicas": 2,
+                 "maxReplicas": 3, "behavior": {"scaleUp": {"stabilizationWindowSeconds": 5, "policies": [
+                     {"type": "Pods", "value": 1, "periodSeconds": 15}]}},
+                 "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {
+                     "type": "Utilization", "averageUtilization": 50}}}]}},
+        {"spec": {"scaleTargetRef": {"apiVersion": "v1", "kind": "ReplicationController", "name": "d"}, "maxReplicas": 3}},
+        status={"currentReplicas": 1, "desiredReplicas": 2, "conditions": [
+            {"type": "AbleToScale", "status": "True", "reason": "R", "message": "m"}]}),
+    sample("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", {
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "minReplicas": 2,
+                 "maxReplicas": 3, "targetCPUUtilizationPercentage": 50}},
+        {"spec": {"scaleTargetRef": {"apiVersion": "v1", "kind": "ReplicationController", "name": "d"}, "maxReplicas": 3}}, main=False,
+        status={"currentReplicas": 1, "desiredReplicas": 2, "currentCPUUtilizationPercentage": 20}),
+    sample("v1", "PodTemplate", "podtemplates", {"template": TEMPLATE}, {"template": MINIMAL_TEMPLATE}),
+    sample("v1", "ReplicationController", "replicationcontrollers", {
+        "spec": {"replicas": 2, "selector": {"a": "b"}, "template": TEMPLATE, "minReadySeconds": 3}},
+        {"spec": {"template": MINIMAL_TEMPLATE}}, status={"replicas": 2}, update={"spec": {"replicas": 5}}),
+    sample("apps/v1", "ControllerRevision", "controllerrevisions", {"revision": 1, "data": {"a": 1}}),
+    sample("resource.k8s.io/v1", "DeviceClass", "deviceclasses", {
+        "spec": {"selectors": [{"cel": {"expression": "device.driver == 'd'"}}],
+                 "config": [{"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}]}}, {"spec": {}}, **CLUSTER),
+    sample("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", {"spec": REQUEST}, {"spec": {}}),
+    sample("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", {
+        "spec": {"metadata": {"labels": {"a": "b"}}, "spec": REQUEST}}, {"spec": {"spec": {}}}),
+    sample("resource.k8s.io/v1", "ResourceSlice", "resourceslices", {
+        "spec": {"driver": "d.example.com", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "nodeName": "n",
+                 "devices": [{"name": "d", "attributes": {"a": {"string": "x"}}, "capacity": {"memory": {"value": "1Gi"}}}]}},
+        {"spec": {"driver": "d.example.com", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+                  "allNodes": True}}, **CLUSTER),
+    sample("storage.k8s.io/v1", "CSIDriver", "csidrivers", {
+        "spec": {"attachRequired": True, "podInfoOnMount": True, "fsGroupPolicy": "File", "requiresRepublish": True,
+                 "storageCapacity": True, "volumeLifecycleModes": ["Persistent"],
+                 "tokenRequests": [{"audience": "a", "expirationSeconds": 3600}]}}, {"spec": {}}, **CLUSTER),
+    sample("storage.k8s.io/v1", "CSINode", "csinodes", {
+        "spec": {"drivers": [{"name": "d.example.com", "nodeID": "n", "topologyKeys": ["t"], "allocatable": {"count": 1}}]}},
+        {"spec": {"drivers": []}}, **CLUSTER),
+    sample("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", {
+        "storageClassName": "s", "capacity": "1Gi", "maximumVolumeSize": "1Gi",
+        "nodeTopology": {"matchLabels": {"a": "b"}}}, {"storageClassName": "s"}),
+    sample("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", {
+        "spec": {"attacher": "a.example.com", "nodeName": "n", "source": {"persistentVolumeName": "p"}}}, None,
+        status={"attached": True, "attachmentMetadata": {"a": "b"}}, **CLUSTER),
+    sample("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", {
+        "driverName": "d.example.com", "parameters": {"a": "b"}}, None, **CLUSTER),
+    sample("networking.k8s.io/v1", "IPAddress", "ipaddresses", {
+        "spec": {"parentRef": {"group": "", "resource": "services", "namespace": "n", "name": "s"}}}, None,
+        name="10.0.0.77", name2="10.0.0.78", **CLUSTER),
+    sample("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", {"spec": {"cidrs": ["10.9.0.0/24"]}}, None, **CLUSTER),
+    sample("certificates.k8s.io/v1", "ClusterTrustBundle", "clustertrustbundles", {
+        "spec": {"signerName": "example.com/s", "trustBundle": AUTHORITY}}, {"spec": {"trustBundle": AUTHORITY}},
+        name="example.com:s:one", name2="two", **CLUSTER),
+    sample("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests", {
+        "spec": {"signerName": "example.com/s", "request": CSR, "usages": ["digital signature", "key encipherment"],
+                 "expirationSeconds": 3600}},
+        {"spec": {"signerName": "example.com/t", "request": CSR, "usages": ["client auth"]}},
+        status={"conditions": [{"type": "Failed", "status": "True", "reason": "R"}]}, **CLUSTER),
+    sample("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", {
+        "spec": {"deviceSelector": {"driver": "d.example.com"},
+                 "taint": {"key": "k", "value": "v", "effect": "NoSchedule"}}}, None, **CLUSTER),
+]

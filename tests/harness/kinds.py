@@ -1,0 +1,451 @@
+#!/usr/bin/env python3
+"""Generates scenarios for the built-in kinds, and measures how many responses to them are equal.
+
+  kinds.py generate --server URL --token TOKEN [--only PLURAL] DIR
+      Writes a scenario per kind, from the samples in kind_samples.py and the OpenAPI documents of a server.
+  kinds.py share --server URL --token TOKEN [--classes FILE] DIR
+      Replays recorded scenarios and prints the equal share of each kind. --classes writes the differences, the most frequent
+      ones first.
+  kinds.py keep --bytes N DIR OUT
+      Copies recorded scenarios with fewer steps, so that each file has at most N bytes: refusals first, then a sample of what
+      is accepted.
+
+Scenarios are recorded on kube-apiserver by `replay.py --record`. A scenario creates a full and a minimal object, and then
+sends, mostly as dry runs: the full object with each field dropped, of a wrong type and out of range, and with each field that
+it does not have; updates that change each field; applies by two managers; writes of status and scale; reads as table, as
+metadata and in protobuf; deletions.
+"""
+import argparse
+import collections
+import copy
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import replay  # noqa: E402
+from kind_samples import SAMPLES  # noqa: E402
+
+JSON = {"Content-Type": "application/json"}
+MERGE = {"Content-Type": "application/merge-patch+json"}
+STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
+PROTOBUF = {"Accept": "application/vnd.kubernetes.protobuf"}
+DRY = "dryRun=All"
+# templates of Pods are covered by Pods: of their fields every SAMPLED-th is changed
+SAMPLED = 9
+
+
+class Schemas:
+    """The OpenAPI documents of a server."""
+
+    def __init__(self, server):
+        self.server, self.documents = server, {}
+
+    def document(self, api_version):
+        if api_version not in self.documents:
+            path = f"/openapi/v3/{'api' if '/' not in api_version else 'apis'}/{api_version}"
+            connection, response = self.server.send("GET", path, {"Accept": "application/json"}, None)
+            self.documents[api_version] = json.loads(response.read())["components"]["schemas"]
+            connection.close()
+        return self.documents[api_version]
+
+    def of_kind(self, api_version, kind):
+        group, _, version = api_version.rpartition("/")
+        wanted = {"group": group, "version": version, "kind": kind}
+        found = [schema for schema in self.document(api_version).values()
+                 if wanted in schema.get("x-kubernetes-group-version-kind", [])]
+        return found[0]
+
+    def resolve(self, api_version, schema):
+        while schema and ("$ref" in schema or "allOf" in schema):
+            schema = schema if "$ref" in schema else schema["allOf"][0]
+            if "$ref" not in schema:
+                return schema
+            name = schema["$ref"].rsplit("/", 1)[-1]
+            schema = dict(self.document(api_version)[name], name=name)
+        return schema or {}
+
+
+def synthetic(schemas, api_version, schema, depth=0, required_only=True):
+    """A value of a schema: as little of it as is required."""
+    schema = schemas.resolve(api_version, schema)
+    kind, name = schema.get("type"), schema.get("name", "")
+    if name.endswith("Quantity"):
+        return "1"
+    if name.endswith(("Time", "MicroTime")):
+        return "2026-01-02T03:04:05Z" if not name.endswith("MicroTime") else "2026-01-02T03:04:05.000000Z"
+    if name.endswith("IntOrString"):
+        return 1
+    if kind == "string":
+        return schema.get("enum", ["x"])[0]
+    if kind == "integer" or kind == "number":
+        return 1
+    if kind == "boolean":
+        return True
+    if kind == "array":
+        return [synthetic(schemas, api_version, schema["items"], depth + 1)]
+    if "additionalProperties" in schema:
+        return {"a": synthetic(schemas, api_version, schema["additionalProperties"], depth + 1)}
+    if depth > 4:
+        return {}
+    return {field: synthetic(schemas, api_version, schema["properties"][field], depth + 1)
+            for field in schema.get("required", [])}
+
+
+def nodes(value, schema, schemas, api_version, path=()):
+    """Every field and item of a value below the root, with its schema."""
+    schema = schemas.resolve(api_version, schema)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            known = schema.get("properties", {}).get(key, schema.get("additionalProperties") or {})
+            yield (*path, key), inner, schemas.resolve(api_version, known)
+            yield from nodes(inner, known, schemas, api_version, (*path, key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value[:1]):
+            yield (*path, i), inner, schemas.resolve(api_version, schema.get("items") or {})
+            yield from nodes(inner, schema.get("items") or {}, schemas, api_version, (*path, i))
+
+
+def absent(value, schema, schemas, api_version, path=()):
+    """Every field that an object could have and does not have, with its schema."""
+    schema = schemas.resolve(api_version, schema)
+    if isinstance(value, dict):
+        for key, inner in schema.get("properties", {}).items():
+            if key in value:
+                yield from absent(value[key], inner, schemas, api_version, (*path, key))
+            else:
+                yield (*path, key), inner
+    elif isinstance(value, list):
+        for i, inner in enumerate(value[:1]):
+            yield from absent(inner, schema.get("items") or {}, schemas, api_version, (*path, i))
+
+
+def changed(value, path, new):
+    """A copy of a value with another one at a path, or without what is there if `new` is `DROP`."""
+    value = copy.deepcopy(value)
+    target = value
+    for part in path[:-1]:
+        target = target[part]
+    if new is DROP:
+        del target[path[-1]]
+    else:
+        target[path[-1]] = new
+    return value
+
+
+DROP = object()
+
+
+def wrong_types(value):
+    """A value of another type."""
+    if isinstance(value, bool):
+        return ["yes"]
+    if isinstance(value, (int, float)):
+        return ["x", 1.5]
+    if isinstance(value, str):
+        return [7]
+    if isinstance(value, list):
+        return [{"a": 1}, "x"]
+    return [["x"], 1]
+
+
+def odd_values(value, schema):
+    """Values of the same type that are likely out of range."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [0, -1, 70000, 2147483648]
+    if isinstance(value, str):
+        return ["", "Not_Valid!", "a" * 300] if "enum" not in schema else ["", "Zog"]
+    if isinstance(value, list):
+        return [[], value + value] if value else [[]]
+    if isinstance(value, dict):
+        more = [{**value, "not a key!": next(iter(value.values()))}] if "additionalProperties" in schema and value else []
+        return [{}, *more]
+    return []
+
+
+def other_values(value):
+    """Values that differ and may well be valid."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1]
+    if isinstance(value, str):
+        return [value + "1"]
+    return []
+
+
+def name_of(path):
+    return ".".join(str(part) for part in path)
+
+
+class Generator:
+    """The scenario of one kind."""
+
+    def __init__(self, schemas, sample):
+        self.schemas, self.sample = schemas, sample
+        self.api_version, self.kind, self.plural = sample["apiVersion"], sample["kind"], sample["plural"]
+        self.schema = schemas.of_kind(self.api_version, self.kind)
+        self.name = "kinds-" + self.plural + ("" if sample.get("main", True) else "-" + self.api_version.rsplit("/", 1)[-1])
+        base = ("/api/" if "/" not in self.api_version else "/apis/") + self.api_version
+        namespaced = sample.get("namespaced", True)
+        self.namespace = self.name if namespaced else None
+        self.collection = f"{base}/namespaces/{self.name}/{self.plural}" if namespaced else f"{base}/{self.plural}"
+        self.object_name = sample.get("name", "one" if namespaced else self.name)
+        self.full = self.with_metadata(sample["full"], self.object_name)
+        self.minimal = self.with_metadata(sample.get("minimal", sample["full"]), sample.get("name2", self.object_name + "-2"))
+        self.steps, self.ids = [], collections.Counter()
+
+    def with_metadata(self, body, name):
+        body = copy.deepcopy(body)
+        metadata = {"name": name, **body.pop("metadata", {})}
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **body}
+
+    def step(self, name, method, path="", body=None, headers=None, **more):
+        self.ids[name] += 1
+        name = name if self.ids[name] == 1 else f"{name}-{self.ids[name]}"
+        step = {"id": name, "method": method, "path": path if path.startswith("/api") else self.collection + path}
+        if headers:
+            step["headers"] = headers
+        if body is not None:
+            step["body"] = body
+        self.steps.append({**step, **more})
+
+    def one(self):
+        return "/" + self.object_name
+
+    def two(self):
+        return "/" + self.minimal["metadata"]["name"]
+
+    def scenario(self):
+        if self.namespace:
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+            self.step("namespace", "POST", "/api/v1/namespaces", body, JSON)
+        for before in self.sample.get("before", []):
+            self.step("before", "POST", before["path"].replace("NAMESPACE", str(self.namespace)), before["body"], JSON)
+        self.step("create-full", "POST", "", self.full, JSON)
+        self.step("create-minimal", "POST", "", self.minimal, JSON)
+        self.reads()
+        self.creates()
+        self.updates()
+        self.patches()
+        self.applies()
+        self.status()
+        self.scale()
+        self.step("delete", "DELETE", self.one())
+        self.step("delete-foreground", "DELETE", self.two() + "?propagationPolicy=Background")
+        return {"name": self.name, "about": f"{self.kind} in {self.api_version}: generated by tests/harness/kinds.py.",
+                "steps": self.steps}
+
+    def reads(self):
+        self.step("get", "GET", self.one())
+        self.step("list", "GET", "")
+        self.step("table", "GET", self.one(), headers=TABLE, ignore=["rows.*.cells"])
+        self.step("table-list", "GET", "", headers=TABLE, ignore=["rows.*.cells"])
+        self.step("metadata", "GET", self.one(), headers=PARTIAL)
+        self.step("protobuf", "GET", self.one(), headers=PROTOBUF, protobuf=True)
+        self.step("protobuf-minimal", "GET", self.two(), headers=PROTOBUF, protobuf=True)
+        self.step("zog", "GET", self.one() + "/zog")
+        self.step("selector", "GET", "?fieldSelector=metadata.name=" + self.object_name, headers=PARTIAL)
+        self.step("selector-unknown", "GET", "?fieldSelector=spec.zog=1")
+
+    def is_sampled(self, path, count):
+        """Whether a path below a template of Pods is among the sampled ones."""
+        text = name_of(path)
+        inside = self.kind != "Pod" and re.search(r"template\.spec\.|volumeClaimTemplates\.0\.", text)
+        return not inside or count % SAMPLED == 0
+
+    def below(self, value):
+        count = 0
+        for path, inner, schema in nodes(value, self.schema, self.schemas, self.api_version):
+            if path[0] in ("apiVersion", "kind") or path[:2] == ("metadata", "name"):
+                continue
+            count += 1
+            if self.is_sampled(path, count):
+                yield path, inner, schema
+
+    def create(self, name, body):
+        metadata = body.get("metadata")
+        if "name" not in self.sample and isinstance(metadata, dict) and "name" in metadata:
+            body = changed(body, ("metadata", "name"), metadata["name"] + "-3")
+        self.step(name, "POST", "?" + DRY, body, JSON)
+
+    def creates(self):
+        self.create("empty", self.with_metadata({}, self.object_name))
+        for path, value, schema in self.below(self.full):
+            self.create("drop:" + name_of(path), changed(self.full, path, DROP))
+            for other in wrong_types(value):
+                self.create("type:" + name_of(path), changed(self.full, path, other))
+            for other in odd_values(value, schema):
+                self.create("odd:" + name_of(path), changed(self.full, path, other))
+        count = 0
+        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
+            if path[0] in ("metadata", "status") or not self.is_sampled(path, count := count + 1):
+                continue
+            value = synthetic(self.schemas, self.api_version, schema)
+            self.create("add:" + name_of(path), changed(self.full, path, value))
+            if isinstance(value, dict) and value:
+                self.create("add-empty:" + name_of(path), changed(self.full, path, {}))
+        self.step("strict", "POST", f"?{DRY}&fieldValidation=Strict", {**self.minimal, "zog": 1}, JSON)
+
+    def updates(self):
+        for path, value, _ in self.below(self.full):
+            self.step("update-drop:" + name_of(path), "PUT", f"{self.one()}?{DRY}", changed(self.full, path, DROP), JSON)
+            for other in other_values(value):
+                self.step("update:" + name_of(path), "PUT", f"{self.one()}?{DRY}", changed(self.full, path, other), JSON)
+        count = 0
+        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
+            if path[0] in ("metadata", "status") or not self.is_sampled(path, count := count + 1):
+                continue
+            value = synthetic(self.schemas, self.api_version, schema)
+            self.step("update-add:" + name_of(path), "PUT", f"{self.one()}?{DRY}", changed(self.full, path, value), JSON)
+
+    def patches(self):
+        self.step("merge", "PATCH", self.one(), {"metadata": {"labels": {"l": "1"}}}, MERGE)
+        self.step("strategic", "PATCH", self.one(), {"metadata": {"annotations": {"x": "y"}}}, STRATEGIC)
+        for path, value, schema in self.below(self.full):
+            if isinstance(value, list) and value and isinstance(value[0], dict):
+                item = copy.deepcopy(value[0])
+                for key in schema.get("x-kubernetes-list-map-keys", [])[:1]:
+                    if isinstance(item.get(key), str):
+                        item[key] += "2"
+                body = item_patch = [item]
+                for part in reversed([p for p in path]):
+                    body = {part: body} if isinstance(part, str) else [body]
+                self.step("strategic:" + name_of(path), "PATCH", f"{self.one()}?{DRY}", body, STRATEGIC)
+        if "update" in self.sample:
+            self.step("merge-real", "PATCH", self.one(), self.sample["update"], MERGE)
+
+    def applies(self):
+        name = self.object_name + "-4" if "name" not in self.sample else self.object_name
+        configuration = self.with_metadata(self.sample["full"], name)
+        self.step("apply", "PATCH", f"/{name}?fieldManager=a&force=true", configuration, APPLY)
+        self.step("apply-again", "PATCH", f"/{name}?fieldManager=b", configuration, APPLY)
+        for path, value, schema in list(self.below(configuration)):
+            if isinstance(value, list) and value and isinstance(value[0], dict):
+                keys = schema.get("x-kubernetes-list-map-keys", [])
+                item = copy.deepcopy(value[0])
+                for key in keys[:1]:
+                    if isinstance(item.get(key), str):
+                        item[key] += "2"
+                more = changed(configuration, path, [item])
+                self.step("apply-list:" + name_of(path), "PATCH", f"/{name}?fieldManager=c&{DRY}", more, APPLY)
+            if path[0] == "spec":
+                for other in other_values(value)[:1]:
+                    self.step("apply-conflict:" + name_of(path), "PATCH", f"/{name}?fieldManager=d&{DRY}",
+                              changed(configuration, path, other), APPLY)
+        self.step("apply-less", "PATCH", f"/{name}?fieldManager=a&force=true", self.with_metadata(
+            self.sample.get("minimal", self.sample["full"]), name), APPLY)
+
+    def status(self):
+        path = self.one() + "/status"
+        self.step("status", "GET", path)
+        schema = self.schemas.resolve(self.api_version, self.schema["properties"].get("status", {}))
+        for field, inner in schema.get("properties", {}).items():
+            value = synthetic(self.schemas, self.api_version, inner)
+            self.step("status:" + field, "PATCH", f"{path}?{DRY}", {"status": {field: value}}, MERGE)
+            for other in wrong_types(value)[:1] + odd_values(value, self.schemas.resolve(self.api_version, inner))[1:2]:
+                self.step("status-odd:" + field, "PATCH", f"{path}?{DRY}", {"status": {field: other}}, MERGE)
+            for inner_path, more in absent({field: value}, schema, self.schemas, self.api_version):
+                if len(inner_path) > 1 and inner_path[0] == field:
+                    body = changed({field: value}, inner_path, synthetic(self.schemas, self.api_version, more))
+                    self.step("status-add:" + name_of(inner_path), "PATCH", f"{path}?{DRY}", {"status": body}, MERGE)
+        if "status" in self.sample:
+            self.step("status-full", "PATCH", path, {"status": self.sample["status"]}, MERGE)
+            self.step("status-protobuf", "GET", self.one(), headers=PROTOBUF, protobuf=True)
+        self.step("status-apply", "PATCH", f"{path}?fieldManager=s&{DRY}", self.with_metadata({}, self.object_name), APPLY)
+
+    def scale(self):
+        path = self.one() + "/scale"
+        self.step("scale", "GET", path)
+        for replicas in (2, 0, -1):
+            self.step("scale-to", "PATCH", f"{path}?{DRY}", {"spec": {"replicas": replicas}}, MERGE)
+
+
+def generate(args):
+    server = replay.Server(args.server, args.token)
+    schemas = Schemas(server)
+    os.makedirs(args.dir, exist_ok=True)
+    for sample in SAMPLES:
+        if args.only and sample["plural"] != args.only:
+            continue
+        scenario = Generator(schemas, sample).scenario()
+        replay.write(os.path.join(args.dir, scenario["name"] + ".json"), scenario)
+        print(scenario["name"], len(scenario["steps"]))
+
+
+def shape_of(difference):
+    """The class of a difference: its changed lines without names and numbers."""
+    lines = [line for line in difference if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    text = "\n".join(lines[:6])
+    return re.sub(r"\d+", "N", text)[:600]
+
+
+def share(args):
+    server = replay.Server(args.server, args.token)
+    classes, rows, examples = collections.Counter(), [], {}
+    for file in sorted(os.listdir(args.dir)):
+        if not file.endswith(".json") or (args.only and args.only not in file):
+            continue
+        outcome = replay.run(os.path.join(args.dir, file), server, fast=True)
+        rows.append((outcome.name.removeprefix("kinds-"), outcome.steps, len(outcome.failures)))
+        for step, request, difference in outcome.failures:
+            key = shape_of(difference)
+            classes[key] += 1
+            examples.setdefault(key, []).append(f"{outcome.name} {request}")
+    for name, steps, failed in rows:
+        print(f"| {name} | {steps} | {steps - failed} | {(steps - failed) * 1000 // steps / 10} % |")
+    steps, failed = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    print(f"| all | {steps} | {steps - failed} | {(steps - failed) * 1000 // max(steps, 1) / 10} % |")
+    if args.classes:
+        with open(args.classes, "w", encoding="utf-8") as out:
+            for key, count in classes.most_common():
+                print(f"=== {count}", *examples[key][:4], key, sep="\n", file=out)
+
+
+def keep(args):
+    os.makedirs(args.out, exist_ok=True)
+    for file in sorted(os.listdir(args.dir)):
+        with open(os.path.join(args.dir, file), encoding="utf-8") as source:
+            scenario = json.load(source)
+        sizes = [len(json.dumps(step)) for step in scenario["steps"]]
+        needed = [i for i, step in enumerate(scenario["steps"]) if DRY not in step["path"]]
+        optional = sorted((i for i in range(len(sizes)) if i not in needed),
+                          key=lambda i: (sizes[i], i))
+        kept, total = set(needed), sum(sizes[i] for i in needed)
+        for i in optional:
+            if total + sizes[i] <= args.bytes:
+                kept.add(i)
+                total += sizes[i]
+        scenario["steps"] = [step for i, step in enumerate(scenario["steps"]) if i in kept]
+        replay.write(os.path.join(args.out, file), scenario)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("generate", generate), ("share", share)):
+        command = commands.add_parser(name)
+        command.set_defaults(function=function)
+        command.add_argument("--server", required=True)
+        command.add_argument("--token", required=True)
+        command.add_argument("--only")
+        command.add_argument("dir")
+        if name == "share":
+            command.add_argument("--classes")
+    command = commands.add_parser("keep")
+    command.set_defaults(function=keep)
+    command.add_argument("--bytes", type=int, required=True)
+    command.add_argument("dir")
+    command.add_argument("out")
+    args = parser.parse_args()
+    args.function(args)
+
+
+if __name__ == "__main__":
+    main()
