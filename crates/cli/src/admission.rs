@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use machinery::Value;
-use server::{PluginFlags, PluginSettings, Plugins, PodSecurity, Release, Selection};
+use server::{EnabledPlugins, PluginFlags, PluginSettings, Plugins, PodSecurity, Release};
 
 #[derive(Args)]
 pub struct AdmissionFlags {
@@ -49,7 +49,7 @@ impl AdmissionFlags {
 
     /// The plugins, and those whose configuration has no effect. The error is one line.
     pub fn plugins(&self, release: Release) -> Result<(Plugins, Vec<String>), String> {
-        let selection = Selection::parse(&self.names())?;
+        let selection = EnabledPlugins::parse(&self.names())?;
         let (pod_security, others) = match &self.admission_control_config_file {
             Some(path) => read(path).map_err(|why| format!("--admission-control-config-file: {why}"))?,
             None => (PodSecurity::default(), vec![]),

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use server::{Address, Config, Controllers, CustomForm, FeatureGates, RuntimeConfig, Server, ServiceRanges};
+use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
 use crate::certificates::{self, Certificates, write_private};
 use crate::flags::{Engine, Given, Serve};
@@ -23,18 +23,14 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let (plugins, unknown_settings) = flags.admission.plugins(release)?;
-    let mut runtime =
-        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
-    let feature_gates =
-        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
-    runtime.mutating_policies = feature_gates.mutating_policies();
+    let (plugins, unknown) = flags.admission.plugins(release)?;
+    let (runtime, feature_gates) = features(flags, release)?;
     warn_of(&[
         ("flags", given.without_effect),
+        ("configurations of admission plugins", unknown),
+        ("authorization modes", flags.identity.modes_without_effect()),
         ("feature gates", texts(&feature_gates.without_effect(&flags.feature_gates, release))),
         ("admission plugins", texts(&flags.admission.without_effect())),
-        ("configurations of admission plugins", unknown_settings),
-        ("authorization modes", flags.identity.modes_without_effect()),
         ("APIs", texts(&RuntimeConfig::without_effect(&flags.runtime_config, release))),
     ]);
     let service_addresses = service_addresses(flags)?;
@@ -60,10 +56,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         service_addresses,
         advertise_address: advertised(flags),
         hostname: hostname(),
-        service_ranges: ServiceRanges::parse(
-            flags.service_cluster_ip_range.as_deref(),
-            flags.service_node_port_range.as_deref(),
-        )?,
+        service_ranges: service_ranges(flags)?,
         controllers: controllers(flags, &certificates)?,
         feature_gates,
         flags: given.shown,
@@ -72,10 +65,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         compaction_interval: flags.etcd_compaction_interval,
         request_timeout: flags.request_timeout,
         priority_and_fairness: flags.enable_priority_and_fairness,
-        inflight_max: server::InFlightMax {
-            read_only: flags.max_requests_inflight,
-            mutating: flags.max_mutating_requests_inflight,
-        },
+        inflight_max: in_flight_max(flags),
         audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
@@ -91,10 +81,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
             () = signals.end() => return Ok(()),
         };
         let path = write_kubeconfig(flags, &certificates, server.address)?;
-        let (url, milliseconds) = (url(server.address), started.elapsed().as_millis());
-        let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
-        // stdout may be closed
-        let _ = writeln!(std::io::stdout(), "{ready}");
+        say_ready(server.address, started.elapsed(), &path);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &mut signals).await;
         server.stop().await;
@@ -102,6 +89,31 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     });
     end_threads(runtime, key);
     ended
+}
+
+/// The APIs that are served, and the feature gates.
+fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
+    let mut runtime =
+        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
+    let feature_gates =
+        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
+    runtime.mutating_policies = feature_gates.mutating_policies();
+    Ok((runtime, feature_gates))
+}
+
+/// Says that the server is ready. stdout may be closed.
+fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
+    let (url, milliseconds) = (url(address), after.as_millis());
+    let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
+    let _ = writeln!(std::io::stdout(), "{ready}");
+}
+
+fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
+    ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())
+}
+
+fn in_flight_max(flags: &Serve) -> server::InFlightMax {
+    server::InFlightMax { read_only: flags.max_requests_inflight, mutating: flags.max_mutating_requests_inflight }
 }
 
 fn texts(names: &[&str]) -> Vec<String> {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use access::admission::Admission;
 pub use access::admission::plugins::Plugins;
-pub use access::admission::plugins::{PluginFlags, PodSecurity, Selection, Settings as PluginSettings};
+pub use access::admission::plugins::{EnabledPlugins, PluginFlags, PodSecurity, Settings as PluginSettings};
 pub use access::audit::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 pub use access::authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, ProxyHeaders,

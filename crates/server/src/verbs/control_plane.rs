@@ -9,8 +9,8 @@ use machinery::{Status, Value, json};
 use resource::Subresource;
 
 use super::as_server::{SERVER, edit, path_of, server_request};
-use super::bootstrap::{PLAIN, create_of};
 use super::change::Change;
+use super::upkeep::{PLAIN, create_of};
 use super::{Context, Document, PatchKind, patch};
 use crate::limits;
 

@@ -30,6 +30,7 @@ mod selection;
 mod tests;
 mod third_party;
 mod tracking;
+mod upkeep;
 mod warnings;
 mod watch;
 mod write;
@@ -52,8 +53,8 @@ use access::flow::Flow;
 
 pub use as_server::{CONTROLLERS, SERVER, change_as, controller_request, path_in, path_of, server_request};
 pub use bootstrap::{
-    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, create_namespaces, publish_trust,
-    restore_registration, token_tracking,
+    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_namespaces, publish_trust, restore_registration,
+    token_tracking,
 };
 pub use connect::connect;
 pub use definitions::{Outlived, finalize};
@@ -62,6 +63,7 @@ pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
 pub use naming::{settle, settle_all, settle_peers};
 pub use patch::PatchKind;
+pub use upkeep::create_missing;
 pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};

@@ -27,7 +27,7 @@ use super::{Attributes, Operation, World};
 use crate::authorization::AccessAttributes;
 
 pub use pod_security::PodSecurity;
-pub use selection::{PluginFlags, Selection};
+pub use selection::{EnabledPlugins, PluginFlags};
 
 /// What the plugins are configured with.
 #[derive(Clone, Debug)]
@@ -51,25 +51,25 @@ impl Default for Settings {
 }
 
 /// Why a plugin refuses a write.
-pub enum Refusal {
+pub enum PluginRefusal {
     /// With 403.
     Forbidden(String),
     Status(Box<Status>),
 }
 
-impl From<String> for Refusal {
-    fn from(why: String) -> Refusal {
-        Refusal::Forbidden(why)
+impl From<String> for PluginRefusal {
+    fn from(why: String) -> PluginRefusal {
+        PluginRefusal::Forbidden(why)
     }
 }
 
-impl From<Status> for Refusal {
-    fn from(status: Status) -> Refusal {
-        Refusal::Status(Box::new(status))
+impl From<Status> for PluginRefusal {
+    fn from(status: Status) -> PluginRefusal {
+        PluginRefusal::Status(Box::new(status))
     }
 }
 
-pub type Decision = Result<(), Refusal>;
+pub type Decision = Result<(), PluginRefusal>;
 
 /// A write, as plugins see it.
 #[derive(Clone, Copy)]
@@ -330,7 +330,7 @@ impl Plugin {
 /// The enabled plugins and their settings.
 #[derive(Default)]
 pub struct Plugins {
-    pub selection: Selection,
+    pub selection: EnabledPlugins,
     pub settings: Settings,
 }
 
@@ -377,10 +377,10 @@ impl Plugins {
     }
 }
 
-fn refused(why: Refusal, attributes: &Attributes<'_>) -> Status {
+fn refused(why: PluginRefusal, attributes: &Attributes<'_>) -> Status {
     match why {
-        Refusal::Forbidden(why) => attributes.forbidden(&why),
-        Refusal::Status(status) => *status,
+        PluginRefusal::Forbidden(why) => attributes.forbidden(&why),
+        PluginRefusal::Status(status) => *status,
     }
 }
 

@@ -13,25 +13,25 @@ pub struct PluginFlags {
 
 /// The plugins that run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub struct EnabledPlugins {
     /// A bit for each row of the table.
     on: u64,
 }
 
-impl Default for Selection {
-    fn default() -> Selection {
-        Selection::of(|name, on| on && !name.is_empty())
+impl Default for EnabledPlugins {
+    fn default() -> EnabledPlugins {
+        EnabledPlugins::of(|name, on| on && !name.is_empty())
     }
 }
 
-impl Selection {
-    fn of(runs: impl Fn(&str, bool) -> bool) -> Selection {
+impl EnabledPlugins {
+    fn of(runs: impl Fn(&str, bool) -> bool) -> EnabledPlugins {
         let bits = PLUGINS.iter().enumerate().filter(|(_, plugin)| runs(plugin.name, plugin.on));
-        Selection { on: bits.fold(0, |on, (i, _)| on | 1 << i) }
+        EnabledPlugins { on: bits.fold(0, |on, (i, _)| on | 1 << i) }
     }
 
     /// Reads the flags. The error is kube-apiserver's.
-    pub fn parse(flags: &PluginFlags) -> Result<Selection, String> {
+    pub fn parse(flags: &PluginFlags) -> Result<EnabledPlugins, String> {
         let PluginFlags { enable, disable, only } = flags;
         let has = |list: &[String], name: &str| list.iter().any(|listed| listed == name);
         if !only.is_empty() && (!enable.is_empty() || !disable.is_empty()) {
@@ -53,7 +53,7 @@ impl Selection {
             let both = both.join(" ");
             return Err(format!("[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"));
         }
-        Ok(Selection::of(|name, on| match only.is_empty() {
+        Ok(EnabledPlugins::of(|name, on| match only.is_empty() {
             true => (on || has(enable, name)) && !has(disable, name),
             false => has(only, name),
         }))
@@ -111,11 +111,11 @@ mod tests {
     #[test]
     fn plugins_are_selected_by_name() {
         assert!(PLUGINS.len() <= 64);
-        let all = Selection::default();
+        let all = EnabledPlugins::default();
         assert!(all.runs("PodSecurity") && all.runs("ResourceQuota") && !all.runs("AlwaysPullImages"));
-        let some = Selection::parse(&flags("AlwaysPullImages", "PodSecurity,ServiceAccount", "")).unwrap();
+        let some = EnabledPlugins::parse(&flags("AlwaysPullImages", "PodSecurity,ServiceAccount", "")).unwrap();
         assert!(some.runs("AlwaysPullImages") && !some.runs("PodSecurity") && some.runs("Priority"));
-        let only = Selection::parse(&flags("", "", "Priority")).unwrap();
+        let only = EnabledPlugins::parse(&flags("", "", "Priority")).unwrap();
         assert!(only.runs("Priority") && !only.runs("NamespaceLifecycle"));
     }
 
@@ -137,7 +137,7 @@ mod tests {
             ),
         ];
         for (flags, want) in cases {
-            assert_eq!(Selection::parse(&flags).unwrap_err(), want);
+            assert_eq!(EnabledPlugins::parse(&flags).unwrap_err(), want);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use machinery::{Release, Value};
 
 use super::containers::{all, name, named, security};
-use super::policy::{Level, LevelVersion};
+use super::policy::{LevelVersion, SecurityLevel};
 use super::{Pod, items};
 
 /// What violates a check: the reason, and which fields of which containers it is.
@@ -20,18 +20,18 @@ type Rule = fn(Pod<'_>) -> Option<Violation>;
 /// A check. Its rules are in force from a minor version on; a later one replaces an earlier one.
 struct Check {
     id: &'static str,
-    level: Level,
+    level: SecurityLevel,
     rules: &'static [(u32, Rule)],
     /// The checks of the baseline that it replaces.
     replaces: &'static str,
 }
 
 const fn baseline(id: &'static str, rules: &'static [(u32, Rule)]) -> Check {
-    Check { id, level: Level::Baseline, rules, replaces: "" }
+    Check { id, level: SecurityLevel::Baseline, rules, replaces: "" }
 }
 
 const fn restricted(id: &'static str, rules: &'static [(u32, Rule)], replaces: &'static str) -> Check {
-    Check { id, level: Level::Restricted, rules, replaces }
+    Check { id, level: SecurityLevel::Restricted, rules, replaces }
 }
 
 /// The checks, in the order in which errors name them.
@@ -83,7 +83,7 @@ impl Check {
 
 /// What of a Pod violates a level.
 pub fn evaluate(level: LevelVersion, pod: Pod<'_>, release: Release) -> Vec<Violation> {
-    if level.level == Level::Privileged {
+    if level.level == SecurityLevel::Privileged {
         return vec![];
     }
     let newest = release.minor();
@@ -464,7 +464,7 @@ mod tests {
     use super::*;
     use machinery::json;
 
-    fn check(level: Level, version: Option<u32>, spec: Value) -> String {
+    fn check(level: SecurityLevel, version: Option<u32>, spec: Value) -> String {
         let pod = json!({"metadata": {}, "spec": spec});
         details(&evaluate(LevelVersion { level, version }, Pod::of(&pod), Release::NEWEST))
     }
@@ -479,8 +479,8 @@ mod tests {
     #[test]
     fn checks_are_in_order_of_their_names() {
         let ids: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
-        let of = |level: Level| CHECKS.iter().filter(move |check| check.level == level).map(|check| check.id);
-        for level in [Level::Baseline, Level::Restricted] {
+        let of = |level: SecurityLevel| CHECKS.iter().filter(move |check| check.level == level).map(|check| check.id);
+        for level in [SecurityLevel::Baseline, SecurityLevel::Restricted] {
             assert!(of(level).is_sorted(), "{ids:?}");
         }
         assert!(CHECKS.iter().all(|check| check.replaces.is_empty() || ids.contains(&check.replaces)));
@@ -497,25 +497,25 @@ mod tests {
         let all = "allowPrivilegeEscalation != false (containers \"a\", \"b\" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (containers \"a\", \"b\" must set securityContext.capabilities.drop=[\"ALL\"]), runAsNonRoot != true (pod or containers \"a\", \"b\" must set securityContext.runAsNonRoot=true), seccompProfile (pod or containers \"a\", \"b\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\")";
         let proc = "procMount (container \"a\" must not set securityContext.procMount to \"Unmasked\")";
         let cases = [
-            (Level::Privileged, None, host.clone(), ""),
-            (Level::Baseline, None, plain.clone(), ""),
+            (SecurityLevel::Privileged, None, host.clone(), ""),
+            (SecurityLevel::Baseline, None, plain.clone(), ""),
             (
-                Level::Baseline,
+                SecurityLevel::Baseline,
                 None,
                 host,
                 "host namespaces (hostNetwork=true, hostPID=true), hostPort (container \"a\" uses hostPorts 443, 80)",
             ),
-            (Level::Restricted, None, plain.clone(), all),
+            (SecurityLevel::Restricted, None, plain.clone(), all),
             (
-                Level::Restricted,
+                SecurityLevel::Restricted,
                 Some(7),
                 plain,
                 "runAsNonRoot != true (pod or containers \"a\", \"b\" must set securityContext.runAsNonRoot=true)",
             ),
-            (Level::Restricted, None, good, ""),
-            (Level::Baseline, None, mount, proc),
-            (Level::Baseline, None, relaxed.clone(), ""),
-            (Level::Baseline, Some(34), relaxed, proc),
+            (SecurityLevel::Restricted, None, good, ""),
+            (SecurityLevel::Baseline, None, mount, proc),
+            (SecurityLevel::Baseline, None, relaxed.clone(), ""),
+            (SecurityLevel::Baseline, Some(34), relaxed, proc),
         ];
         for (level, version, spec, want) in cases {
             assert_eq!(check(level, version, spec.clone()), want, "{level:?} {}", spec.to_json());
@@ -529,6 +529,6 @@ mod tests {
         container.remove_at(&["securityContext", "seccompProfile"]);
         container.remove_at(&["securityContext", "runAsNonRoot"]);
         spec.set_at(&["containers"], Value::Array(vec![container]));
-        assert_eq!(check(Level::Restricted, None, spec), "");
+        assert_eq!(check(SecurityLevel::Restricted, None, spec), "");
     }
 }

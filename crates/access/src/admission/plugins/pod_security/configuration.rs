@@ -3,12 +3,12 @@
 use machinery::Value;
 
 use super::items;
-use super::policy::{Level, LevelVersion, Policy, parse_version};
+use super::policy::{LevelVersion, SecurityLevel, SecurityPolicy, parse_version};
 
 /// The configuration of the plugin.
 #[derive(Clone, Debug, Default)]
 pub struct PodSecurity {
-    pub(super) defaults: Policy,
+    pub(super) defaults: SecurityPolicy,
     namespaces: Vec<String>,
     users: Vec<String>,
     runtime_classes: Vec<String>,
@@ -25,7 +25,7 @@ impl PodSecurity {
             let field =
                 |name: &str| value.at(&["defaults", name]).and_then(Value::as_str).filter(|text| !text.is_empty());
             let wrong = |name: &str, why: &str| format!("defaults.{name}: {why}");
-            let level = Level::parse(field(mode).unwrap_or("privileged")).map_err(|why| wrong(mode, why))?;
+            let level = SecurityLevel::parse(field(mode).unwrap_or("privileged")).map_err(|why| wrong(mode, why))?;
             let name = format!("{mode}-version");
             let version = parse_version(field(&name).unwrap_or("latest")).map_err(|why| wrong(&name, why))?;
             Ok(LevelVersion { level, version })
@@ -34,7 +34,7 @@ impl PodSecurity {
             items(value, &["exemptions", field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         Ok(PodSecurity {
-            defaults: Policy { enforce: mode("enforce")?, audit: mode("audit")?, warn: mode("warn")? },
+            defaults: SecurityPolicy { enforce: mode("enforce")?, audit: mode("audit")?, warn: mode("warn")? },
             namespaces: texts("namespaces"),
             users: texts("usernames"),
             runtime_classes: texts("runtimeClasses"),

@@ -12,7 +12,7 @@ use machinery::{FieldError, Status};
 
 use super::{Call, Decision, Of, items};
 pub use configuration::PodSecurity;
-use policy::{Level, LevelVersion, Policy};
+use policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 
 /// The resources whose writes are seen: those with a Pod or a template of one, and namespaces.
 pub const OF: &[Of] = &[
@@ -54,7 +54,7 @@ pub fn validate(call: &Call<'_>) -> Decision {
 }
 
 /// The policy of a namespace, and the errors of its labels.
-fn policy_of(call: &Call<'_>, namespace: &Value) -> (Policy, Vec<FieldError>) {
+fn policy_of(call: &Call<'_>, namespace: &Value) -> (SecurityPolicy, Vec<FieldError>) {
     let labels = namespace.at(&["metadata", "labels"]).unwrap_or(&Value::Null);
     call.settings.pod_security.defaults.with(labels)
 }
@@ -80,7 +80,7 @@ fn validate_namespace(call: &Call<'_>) -> Decision {
     }
     let (new_level, old_level) = (new.enforce.level, old.enforce.level);
     let is_relaxed = new.enforce.version == old.enforce.version && new_level <= old_level;
-    if new.enforce == old.enforce || new_level == Level::Privileged || is_relaxed {
+    if new.enforce == old.enforce || new_level == SecurityLevel::Privileged || is_relaxed {
         return Ok(());
     }
     if exempt {
@@ -92,16 +92,16 @@ fn validate_namespace(call: &Call<'_>) -> Decision {
 }
 
 /// Warns that the labels of an exempt namespace have no effect.
-fn warn_of_exemption(call: &Call<'_>, name: &str, policy: &Policy, namespace: &Value) {
+fn warn_of_exemption(call: &Call<'_>, name: &str, policy: &SecurityPolicy, namespace: &Value) {
     let defaults = &call.settings.pod_security.defaults;
     if policy.is_privileged() || policy.is_equivalent(defaults) {
         return;
     }
     let has = |label: &str| namespace.at(&["metadata", "labels", &format!("{}{label}", policy::PREFIX)]).is_some();
     let modes = [("enforce", policy.enforce), ("audit", policy.audit), ("warn", policy.warn)];
-    let said = modes
-        .iter()
-        .filter(|(mode, level)| level.level != Level::Privileged && (has(mode) || has(&format!("{mode}-version"))));
+    let said = modes.iter().filter(|(mode, level)| {
+        level.level != SecurityLevel::Privileged && (has(mode) || has(&format!("{mode}-version")))
+    });
     let said: Vec<String> = said.map(|(mode, level)| format!("{mode}={level}")).collect();
     if !said.is_empty() {
         (call.attributes.warn)(format!(
@@ -150,7 +150,7 @@ fn validate_template(call: &Call<'_>) -> Decision {
         return Ok(());
     }
     let (policy, errors) = here(call)?;
-    let quiet = policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged;
+    let quiet = policy.warn.level == SecurityLevel::Privileged && policy.audit.level == SecurityLevel::Privileged;
     if errors.is_empty() && quiet {
         return Ok(());
     }
@@ -167,7 +167,7 @@ fn validate_template(call: &Call<'_>) -> Decision {
 }
 
 /// The policy of the namespace of a write.
-fn here(call: &Call<'_>) -> Result<(Policy, Vec<FieldError>), Status> {
+fn here(call: &Call<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
     let name = call.attributes.namespace.as_str();
     let namespace = call.get("", "namespaces", name);
     let namespace = namespace.ok_or_else(|| Status::internal(format!("failed to lookup namespace {name:?}")))?;
@@ -175,7 +175,7 @@ fn here(call: &Call<'_>) -> Result<(Policy, Vec<FieldError>), Status> {
 }
 
 /// Evaluates the three modes of a policy: only Pods themselves are refused.
-fn evaluate(call: &Call<'_>, policy: &Policy, errors: &[FieldError], pod: Pod<'_>, enforce: bool) -> Decision {
+fn evaluate(call: &Call<'_>, policy: &SecurityPolicy, errors: &[FieldError], pod: Pod<'_>, enforce: bool) -> Decision {
     if call.settings.pod_security.exempts_runtime_class(pod.spec.str_at(&["runtimeClassName"])) {
         annotate(call, "exempt", || "runtimeClass".to_owned());
         return Ok(());

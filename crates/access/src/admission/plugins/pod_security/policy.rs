@@ -9,23 +9,23 @@ pub const PREFIX: &str = "pod-security.kubernetes.io/";
 
 /// How much a standard restricts, from least to most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum SecurityLevel {
     Privileged,
     Baseline,
     Restricted,
 }
 
-impl Level {
+impl SecurityLevel {
     fn as_str(self) -> &'static str {
         match self {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
+            SecurityLevel::Privileged => "privileged",
+            SecurityLevel::Baseline => "baseline",
+            SecurityLevel::Restricted => "restricted",
         }
     }
 
-    pub fn parse(text: &str) -> Result<Level, &'static str> {
-        let all = [Level::Privileged, Level::Baseline, Level::Restricted];
+    pub fn parse(text: &str) -> Result<SecurityLevel, &'static str> {
+        let all = [SecurityLevel::Privileged, SecurityLevel::Baseline, SecurityLevel::Restricted];
         let level = all.into_iter().find(|level| level.as_str() == text);
         level.ok_or("must be one of privileged, baseline, restricted")
     }
@@ -50,15 +50,15 @@ pub fn parse_version(text: &str) -> Result<Version, &'static str> {
 /// A level in a version of the standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelVersion {
-    pub level: Level,
+    pub level: SecurityLevel,
     pub version: Version,
 }
 
 impl LevelVersion {
-    pub const PRIVILEGED: LevelVersion = LevelVersion { level: Level::Privileged, version: None };
+    pub const PRIVILEGED: LevelVersion = LevelVersion { level: SecurityLevel::Privileged, version: None };
 
     fn is_equivalent(self, other: LevelVersion) -> bool {
-        self == other || (self.level == Level::Privileged && other.level == Level::Privileged)
+        self == other || (self.level == SecurityLevel::Privileged && other.level == SecurityLevel::Privileged)
     }
 }
 
@@ -73,35 +73,39 @@ impl fmt::Display for LevelVersion {
 
 /// What is enforced, audited and warned about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct SecurityPolicy {
     pub enforce: LevelVersion,
     pub audit: LevelVersion,
     pub warn: LevelVersion,
 }
 
-impl Default for Policy {
-    fn default() -> Policy {
+impl Default for SecurityPolicy {
+    fn default() -> SecurityPolicy {
         let least = LevelVersion::PRIVILEGED;
-        Policy { enforce: least, audit: least, warn: least }
+        SecurityPolicy { enforce: least, audit: least, warn: least }
     }
 }
 
-impl Policy {
+impl SecurityPolicy {
     pub fn is_privileged(&self) -> bool {
-        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == SecurityLevel::Privileged)
     }
 
-    pub fn is_equivalent(&self, other: &Policy) -> bool {
+    pub fn is_equivalent(&self, other: &SecurityPolicy) -> bool {
         self.enforce.is_equivalent(other.enforce)
             && self.audit.is_equivalent(other.audit)
             && self.warn.is_equivalent(other.warn)
     }
 
     /// The policy that labels make of this one. A wrong level enforces the most and audits the least.
-    pub fn with(&self, labels: &Value) -> (Policy, Vec<FieldError>) {
+    pub fn with(&self, labels: &Value) -> (SecurityPolicy, Vec<FieldError>) {
         let (mut policy, mut errors) = (*self, vec![]);
         let text = |label: &str| labels.get(&format!("{PREFIX}{label}")).and_then(Value::as_str);
-        let modes = [("enforce", Level::Restricted), ("audit", Level::Privileged), ("warn", Level::Privileged)];
+        let modes = [
+            ("enforce", SecurityLevel::Restricted),
+            ("audit", SecurityLevel::Privileged),
+            ("warn", SecurityLevel::Privileged),
+        ];
         for (mode, otherwise) in modes {
             let level = match mode {
                 "enforce" => &mut policy.enforce,
@@ -109,7 +113,7 @@ impl Policy {
                 _ => &mut policy.warn,
             };
             if let Some(given) = text(mode) {
-                level.level = reported(Level::parse(given), mode, given, otherwise, &mut errors);
+                level.level = reported(SecurityLevel::parse(given), mode, given, otherwise, &mut errors);
             }
             let label = format!("{mode}-version");
             if let Some(given) = text(&label) {
@@ -117,7 +121,7 @@ impl Policy {
             }
         }
         // what is refused is warned about as well, in objects that are not refused
-        let enforces = text("enforce").is_some_and(|given| Level::parse(given).is_ok());
+        let enforces = text("enforce").is_some_and(|given| SecurityLevel::parse(given).is_ok());
         if enforces && text("warn").is_none() && policy.enforce.level > policy.warn.level {
             policy.warn.level = policy.enforce.level;
             if text("warn-version").is_none() {
@@ -175,7 +179,7 @@ mod tests {
         for (labels, want, want_errors) in cases {
             let mut map = Value::object();
             labels.iter().for_each(|(label, text)| map.set_at(&[&format!("{PREFIX}{label}")], Value::from(*text)));
-            let (policy, errors) = Policy::default().with(&map);
+            let (policy, errors) = SecurityPolicy::default().with(&map);
             assert_eq!(format!("{} {} {}", policy.enforce, policy.audit, policy.warn), want);
             assert_eq!(errors.iter().map(FieldError::message).collect::<Vec<_>>(), want_errors);
         }
