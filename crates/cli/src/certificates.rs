@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_the_same_in_its_other_form() {
+    fn key_round_trips_between_layouts() {
         let key = KeyPair::generate().unwrap();
         let other = KeyPair::from_pem(&sec1(&key).unwrap()).unwrap();
         assert_eq!(key.public_key_raw(), other.public_key_raw());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_made_once() {
+    fn certificates_are_generated_once() {
         let directory = std::env::temp_dir().join(format!("pintle-certificates-{}", std::process::id()));
         let first = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).unwrap();
         let second = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).unwrap();
@@ -200,7 +200,7 @@ mod tests {
 
     /// Every file that a start writes may be the last one.
     #[test]
-    fn an_interrupted_start_is_followed_by_another() {
+    fn start_succeeds_after_interrupted_start() {
         let written = ["ca.key", "ca.crt", "serving.key", "serving.crt", "admin.key", "admin.crt"];
         for last in 1..=written.len() {
             let directory = std::env::temp_dir().join(format!("pintle-interrupted-{last}-{}", std::process::id()));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_has_a_certificate_that_names_it() {
+    fn serving_certificate_covers_every_address() {
         let directory = std::env::temp_dir().join(format!("pintle-addresses-{}", std::process::id()));
         for address in ["127.0.0.1", "::1", "127.0.0.2", "0.0.0.0", "10.0.0.7", "fd00::7"] {
             let address: IpAddr = address.parse().unwrap();

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_administrators_kubeconfig_can_be_read() {
+    fn admin_kubeconfig_can_be_parsed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin.kubeconfig");
         std::fs::write(&path, render("https://127.0.0.1:6443", "ca", "c", "k")).unwrap();

@@ -362,7 +362,7 @@ mod tests {
     use crate::field::FieldPath;
 
     #[test]
-    fn statuses_read_as_upstream() {
+    fn status_messages_match_upstream() {
         let path = FieldPath::new("spec.a");
         let errors =
             [FieldError::required(&path, ""), FieldError::invalid(&path.index(1), &Value::from("x"), "must be y")];

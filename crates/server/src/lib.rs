@@ -479,7 +479,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_lasting_fault_is_reported_after_the_grace_period() {
+    async fn lasting_fault_is_reported_after_grace_period() {
         let storage = Storage::own(Arc::new(Embedded::in_memory()));
         let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
         let (fault, begun) = (watch::Sender::new(None), clock::instant());

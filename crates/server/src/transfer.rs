@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_file_changes_nothing() {
+    async fn import_of_a_damaged_file_changes_nothing() {
         let file = exported(&filled().await).await;
         let target = Storage::own(Arc::new(Embedded::in_memory()));
         for end in 0..file.len() {

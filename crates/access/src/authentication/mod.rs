@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_certificate_is_no_way_in_but_a_token_beside_it_is() {
+    async fn token_authenticates_beside_rejected_certificate() {
         let refused = &ClientCertificate::Refused;
         assert_eq!(ask(refused, None).await.unwrap_err(), unauthorized());
         assert_eq!(ask(refused, Some("Bearer nope")).await.unwrap_err(), unauthorized());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn anonymous_may_be_let_in_for_some_paths() {
+    fn anonymous_access_can_be_limited_to_paths() {
         let lets_in = |enabled: bool, paths: &[&str], path: &str| {
             Anonymous { enabled, paths: paths.iter().map(|path| Text::from(*path)).collect() }.lets_in(path)
         };

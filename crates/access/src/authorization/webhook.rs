@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_are_decisions() {
+    fn webhook_responses_are_decisions() {
         let of = |status: Value| {
             let decision = decision(&status);
             (decision.allowed(), decision.is_final_refusal(), decision.reason())
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_say_what_is_selected() {
+    fn access_reviews_include_selectors() {
         let asked =
             AccessAttributes { is_resource: true, verb: "list", resource: "boats", ..AccessAttributes::default() };
         let selected = |fields: &'static str, labels: &'static str| {

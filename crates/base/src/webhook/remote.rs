@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_called_is_refused_at_the_start() {
+    fn invalid_webhook_configurations_are_refused_at_start() {
         let of = |outside: Outside| Remote::new(&outside).map(|_| ()).unwrap_err();
         let url = "https://a.io/x".to_owned();
         assert_eq!(

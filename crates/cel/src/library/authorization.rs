@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_reach_the_authorizer() {
+    fn authorizer_library_queries_the_authorizer() {
         let cases = [
             ("authorizer.group('').resource('secrets').namespace('open').check('get').allowed()", Ok(true)),
             ("authorizer.group('').resource('secrets').namespace('shut').check('get').allowed()", Ok(false)),

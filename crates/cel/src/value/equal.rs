@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn data_without_a_type_is_compared_part_by_part() {
+    fn untyped_data_is_compared_structurally() {
         let data = json!([1, [2, "x"], {"a": 1.5}]);
         let same = |last: f64| {
             let map = Val::map(vec![(Val::borrowed("a"), Val::Double(last))]).unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_differs_at_its_start_is_not_looked_through() {
+    fn comparison_ends_at_first_difference() {
         // a million items in 20 lists that share theirs
         let large = (0..20).fold(list(vec![Val::Int(1)]), |inner, _| list(vec![inner.clone(), inner]));
         let data = json!([0, 0]);

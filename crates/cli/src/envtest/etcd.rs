@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stand_in_is_known_by_its_version() {
+    fn stand_in_is_recognized_by_its_version() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || respond(listener.accept().unwrap().0));

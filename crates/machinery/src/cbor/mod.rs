@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_in_the_profile() {
+    fn canonical_cbor_profile_is_used() {
         for (json, wanted) in [
             ("null", "f6"),
             ("[true,false]", "82f5f4"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_read() {
+    fn non_canonical_cbor_is_decoded() {
         for (given, json) in [
             ("626162", r#""ab""#),
             ("5f41614162ff", r#""ab""#),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_say_is_refused() {
+    fn rejects_values_that_json_cannot_hold() {
         let deep = "81".repeat(Bounds::REQUEST.depth + 1) + "00";
         let long = format!("9904 01{}", "00".repeat(Bounds::REQUEST.length + 1)).replace(' ', "");
         for given in [
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_half_is_itself() {
+    fn half_precision_floats_round_trip() {
         for bits in 0..=u16::MAX {
             let value = from_half(bits);
             if value.is_finite() {

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_follow_the_library() {
+    fn json_patch_operations_match_upstream() {
         let document = r#"{"l":["a","b"],"m":{"n":null,"t~u":2,"x/y":1},"s":3}"#;
         let member = |text: &str| text.to_owned();
         let cases = [
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_the_wording_of_the_library() {
+    fn failure_messages_match_cel_go() {
         let document = r#"{"l":["a"],"m":{},"s":3}"#;
         let cases = [
             (
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_fails_may_be_no_error() {
+    fn json_patch_test_failure_is_not_always_an_error() {
         let run = |patch: &str| {
             let patch = decode_patch(patch.as_bytes(), Unknown::Ignored).expect("decodes");
             apply_if_tested(decode(br#"{"s":3}"#).expect("JSON"), &patch)

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nulls_go_where_the_library_drops_them() {
+    fn nulls_are_dropped_like_upstream() {
         let cases = [
             (r#"{"a":{"b":1}}"#, r#"{"a":{"c":null,"d":{"e":null}}}"#, r#"{"a":{"b":1,"d":{}}}"#),
             (r#"{"a":1}"#, r#"{"a":{"b":null}}"#, r#"{"a":{}}"#),

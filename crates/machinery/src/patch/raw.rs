@@ -134,7 +134,7 @@ mod tests {
     use crate::patch::Unknown;
 
     #[test]
-    fn written_values_stand_as_they_were_written() {
+    fn scalars_keep_their_source_text() {
         let document = json!({"a": [{"b": 1}], "c": {"z": 1, "y": 2}});
         for (source, text, duplicates) in [
             (

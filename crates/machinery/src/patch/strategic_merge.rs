@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_gone_when_they_were_followed() {
+    fn applied_directives_are_removed() {
         let document = r#"{"data":{"a":"1"},"l":[1]}"#;
         let cases = [
             (r#"{"data":{"$patch":"replace","q":1}}"#, r#"{"data":{"q":1}}"#),

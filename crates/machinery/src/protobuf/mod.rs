@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_enveloped() {
+    fn status_is_enveloped() {
         let bytes = status(&Status::bad_request("no"));
         let want = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x24\x0a\x06\x0a\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x02no\x22\x0aBadRequest\x30\x90\x03\x1a\x00\x22\x00";
         assert_eq!(bytes, want);

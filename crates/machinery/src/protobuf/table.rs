@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_that_is_named_is_there() {
+    fn referenced_messages_exist() {
         for (name, members) in parse() {
             for member in &members {
                 if let FieldKind::Message(inner) = member.kind {

@@ -154,7 +154,7 @@ mod tests {
     use crate::value::{decode_strict, key_order};
 
     #[test]
-    fn keys_and_items_have_places() {
+    fn keys_and_items_have_positions() {
         let order = key_order(br#"{"b":[1,{"x":1},2],"a":{"y":1,"y":2,"y":3},"":0}"#);
         let places = ["b", "b[0]", "b[1]", "b[1].x", "b[2]", "a", "a.y", ""].map(|path| order.first(path));
         assert_eq!(places, [0, 0, 0, 1, 1, 2, 3, 6].map(Some));

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_equal_keys_wins_and_is_reported() {
+    fn last_duplicate_key_wins_and_is_reported() {
         let entries = [("b", 1), ("a", 2), ("b", 3), ("b", 4)].map(|(k, v)| (Text::from(k), Value::from(v)));
         let mut reported = vec![];
         let map = Map::from_entries(entries.to_vec(), |k| reported.push(k.to_owned()));

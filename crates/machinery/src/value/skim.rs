@@ -221,7 +221,7 @@ mod tests {
     use crate::json;
 
     #[test]
-    fn members_stand_where_they_are_said_to() {
+    fn field_positions_are_correct() {
         let bytes = br#"{"a":{"b":[1,"}"]},"c\"":"\\","d":null}"#;
         let found = members(bytes, 0).unwrap();
         let shown: Vec<(&str, &str)> = found
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_expected_is_left_to_the_decoder() {
+    fn unexpected_forms_are_left_to_the_decoder() {
         for odd in ["", "{", "{\"a\" :1}", "{\"a\":1", "{\"a\":}", "{\"a\":1,}", "[1", "{a:1}", "{\"a\"}", "{}x"] {
             assert!(outline(odd.as_bytes(), Omitted::default()).is_none(), "{odd}");
         }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn outlines_leave_out_what_is_named() {
+    fn outlines_omit_named_fields() {
         let whole = json!({
             "a": {"big": {"x": [1, 2]}}, "c": {"d": 1}, "k:{\"x\"}": {}, "list": [{"big": "text", "y": 1.5}, "é\n"]
         });

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_in_the_table() {
+    fn protobuf_forms_are_in_the_table() {
         for row in CATALOGUE {
             assert_eq!(row.structure().name, row.kind);
             assert_eq!(row.zero().get("status").is_some(), row.status, "{}", row.kind);

@@ -114,7 +114,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn schemas_are_typed_as_deep_as_they_go() {
+    fn schemas_are_typed_at_every_depth() {
         let types = TypeSchema::of_shape(&DEFINITION);
         let cases = [
             (json!({"type": "object", "properties": {"a": {"not": {"maxLength": 1}}}, "default": {"x": []}}), Ok(())),

@@ -131,7 +131,7 @@ mod tests {
     };
 
     #[test]
-    fn what_comes_again_is_read_into_what_is_there() {
+    fn duplicate_structs_decode_into_existing_value() {
         let cases = [
             (r#"{"metadata":{"name":"x"},"metadata":{"uid":"u"}}"#, r#"{"metadata":{"name":"x","uid":"u"}}"#),
             (r#"{"metadata":{"name":"x"},"metadata":null}"#, r#"{"metadata":{"name":"x"}}"#),
@@ -156,7 +156,7 @@ mod tests {
 
     /// Each member is looked at once, however many there are and however often they come again.
     #[test]
-    fn large_documents_are_read_in_one_go() {
+    fn large_documents_are_read_at_once() {
         let many: String = (0..100_000).rev().map(|i| format!("\"k{i:06}\":\"\",")).collect();
         let again = r#""texts":{},"#.repeat(100_000);
         let text = format!(r#"{{"texts":{{{}}},{again}"text":""}}"#, many.trim_end_matches(','));

@@ -461,8 +461,11 @@ impl Reader {
         let mut out = vec![];
         for (key, inner) in map.iter() {
             self.down(key);
-            let read = if inner.is_null() { None } else { self.value(inner, item) };
+            let mut read = if inner.is_null() { None } else { self.value(inner, item) };
             self.path.truncate(length);
+            if go == RESOURCE_LIST {
+                read = read.map(in_thousandths);
+            }
             let none = || match item {
                 Shape::Bytes if self.empty == Empty::Forgotten => Value::from(""),
                 _ => zero_value(item),
@@ -470,6 +473,16 @@ impl Reader {
             out.push((key.clone(), read.unwrap_or_else(none)));
         }
         Some(Value::Object(out.into_iter().collect()))
+    }
+}
+
+/// The type whose quantities have no parts smaller than a thousandth.
+const RESOURCE_LIST: &str = "v1.ResourceList";
+
+fn in_thousandths(quantity: Value) -> Value {
+    match Quantity::of(&quantity) {
+        Ok(read) => Value::from(read.rounded_to_thousandths().to_string()),
+        Err(_) => quantity,
     }
 }
 
@@ -587,7 +600,7 @@ mod tests {
 
     /// As Go's decoder: the first in the document, unless one ends decoding.
     #[test]
-    fn the_first_type_error_of_the_document_is_reported() {
+    fn first_type_error_is_reported() {
         let reported = |text: &str| {
             let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
             let order = machinery::value::key_order(text.as_bytes());
@@ -619,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_seen_where_upstream_looks() {
+    fn duplicate_fields_are_reported_like_upstream() {
         let cases = [
             ("spec.scope", true),
             ("metadata.labels.a.b/c", true),
@@ -637,7 +650,7 @@ mod tests {
 
     /// A type that decodes itself reports its errors as those of the struct around it.
     #[test]
-    fn errors_inside_of_what_decodes_itself_have_the_whole_path() {
+    fn errors_in_custom_decoders_have_full_paths() {
         let reported =
             |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();
         for (schema, want) in [
@@ -665,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_report_the_path_inside_of_what_decodes_itself() {
+    fn custom_decoders_report_inner_paths() {
         for (schema, want) in [
             (r#"{"type": 1}"#, "cannot convert int64 to string"),
             (
@@ -684,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_may_be_a_list_of_numbers() {
+    fn bytes_decode_from_list_of_numbers() {
         let client = |bundle: &str| {
             let text = format!(
                 r#"{{"spec": {{"conversion": {{"strategy": "", "webhook": {{"clientConfig": {{"caBundle": {bundle}}}}}}}}}}}"#

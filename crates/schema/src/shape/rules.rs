@@ -125,7 +125,7 @@ mod tests {
     use crate::shape::named;
 
     #[test]
-    fn every_rule_is_one_of_a_field() {
+    fn every_rule_names_a_field() {
         for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
             let parts: Vec<_> = line.splitn(3, ' ').collect();
             let found = machinery::types::go_struct(parts[0]).unwrap_or_else(|| panic!("{line}"));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_go_as_deep_as_the_type() {
+    fn defaults_apply_at_every_depth() {
         let mut job = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "livenessProbe": {}}]}}}});
         set_defaults(&mut job, named("apps.v1.ReplicaSet"));
         assert_eq!(job.at(&["spec", "replicas"]), Some(&json!(1)));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_are_reported_where_they_are() {
+    fn violations_are_reported_at_their_position() {
         let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"name": ""}]}});
         let mut errors = vec![];
         rule_errors(&pod, named("core.v1.Pod"), &FieldPath::root(), &mut errors);

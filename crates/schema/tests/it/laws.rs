@@ -208,7 +208,7 @@ fn defaulting_again_changes_nothing() {
 }
 
 #[test]
-fn the_order_of_keys_means_nothing() {
+fn key_order_is_irrelevant() {
     let mut refused = 0;
     for_each_case(|random, schema, text, object| {
         let read = |text: &str| {
@@ -272,7 +272,7 @@ fn random_definition(random: &mut Random) -> Value {
 }
 
 #[test]
-fn nothing_is_lost_between_v1_and_v1beta1() {
+fn conversion_between_v1_and_v1beta1_is_lossless() {
     for seed in 1..400u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let body = random_definition(&mut random);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controllers_are_chosen_as_upstream_does() {
+    fn controllers_flag_matches_upstream() {
         let cases = [
             ("", true),
             ("*", true),

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_asked_for_by_kind() {
+    fn kubeconfig_documents_are_selected_by_kind() {
         let form = |accept: &str| match form(Page::Statusz, accept, &Media::USUAL) {
             None => "none".to_owned(),
             Some(Form::Text) => "text".to_owned(),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn v3_is_nearly_verbatim() {
+    fn v3_schema_is_nearly_verbatim() {
         let cases = [
             (
                 r#"{"type":"string","example":"x","externalDocs":{"url":"u","description":""},"default":"d"}"#,

@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_bookmark_comes_shortly_before_the_end() {
+    fn last_bookmark_precedes_watch_timeout() {
         let now = clock::instant();
         let after = |seconds: u64| now + Duration::from_secs(seconds);
         let cases = [(30, 0, Some(28)), (30, 20, Some(28)), (30, 28, None), (30, 29, None), (2, 0, None), (1, 0, None)];

@@ -119,7 +119,7 @@ mod tests {
     use objects::{Body, Meta};
 
     #[test]
-    fn a_day_is_recorded_once() {
+    fn last_use_of_a_secret_token_is_recorded_once_a_day() {
         let noon = 1_800_000_000 - 1_800_000_000 % 86_400 + 43_200;
         let cases = [
             ("", true),

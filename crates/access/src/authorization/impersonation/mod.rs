@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_needed() {
+    fn impersonation_requires_user() {
         let message = act(&[("impersonate-uid", "1"), ("impersonate-extra-k", "v")]).unwrap_err();
         let parts = "{UserExtra  v  authentication.k8s.io/v1  k} {UID  1  authentication.k8s.io/v1  }";
         assert_eq!(message, format!("requested [{parts}] without impersonating a user"));
     }
 
     #[test]
-    fn with_modes_it_is_reported_as_a_user() {
+    fn impersonation_modes_are_audited_as_user() {
         type Case = (&'static [(&'static str, &'static str)], &'static str);
         let cases: [Case; 3] = [
             (&[("impersonate-uid", "1")], r#"UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)"#),

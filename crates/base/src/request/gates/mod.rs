@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_has_a_gate_for_each_release() {
+    fn feature_gate_lines_are_complete() {
         for line in KNOWN.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             assert_eq!(words.len(), 1 + Release::ALL.len(), "{line}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_those_of_kube_apiserver() {
+    fn refusals_match_kube_apiserver() {
         let cases = [
             ("Boats=true", Release::NEWEST, "unrecognized feature gate: Boats"),
             ("Boats", Release::NEWEST, "missing bool value for Boats"),

@@ -123,7 +123,7 @@ async fn dependents_follow_their_owner() {
 }
 
 #[tokio::test]
-async fn the_foreground_waits_for_those_that_block() {
+async fn foreground_deletion_waits_for_blocking_dependents() {
     let world = World::new().await;
     let owner = world.create("owner", &[]).await;
     world.create("child", &[("ConfigMap", "owner", &owner, true)]).await;
@@ -140,7 +140,7 @@ async fn the_foreground_waits_for_those_that_block() {
 }
 
 #[tokio::test]
-async fn owners_that_are_not_there() {
+async fn absent_owners_are_verified() {
     let world = World::new().await;
     let owner = world.create("owner", &[]).await;
     world.post("", "configmaps", "m", json!({"metadata": {"name": "far"}})).await;
@@ -168,7 +168,7 @@ async fn owners_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn kinds_come_and_go() {
+async fn registry_follows_crd_changes() {
     let world = World::new().await;
     world.create("early", &[("Boat", "nina", "u", false)]).await;
     world.settle(AFTER_GRACE).await;
@@ -202,7 +202,7 @@ async fn kinds_come_and_go() {
 }
 
 #[tokio::test]
-async fn circles_are_broken() {
+async fn cycles_of_owners_are_collected() {
     for policy in ["Background", "Foreground"] {
         for delete_both in [false, true] {
             let world = World::new().await;
@@ -227,7 +227,7 @@ async fn circles_are_broken() {
 }
 
 #[tokio::test]
-async fn an_object_without_dependents_is_released_after_a_grace_period() {
+async fn object_without_dependents_is_released_after_grace_period() {
     for policy in ["Foreground", "Orphan"] {
         let world = World::new().await;
         world.create("alone", &[]).await;

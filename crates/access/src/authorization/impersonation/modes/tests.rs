@@ -81,7 +81,7 @@ fn refused_on(mode: &str) -> String {
 }
 
 #[test]
-fn each_mode_is_meant_for_some() {
+fn constrained_impersonation_modes_match_requests() {
     let suitable = |wanted: &Wanted, user: &User| -> Vec<&str> {
         MODES.into_iter().filter(|mode| mode.suits(wanted, user)).map(ImpersonationMode::as_str).collect()
     };
@@ -114,7 +114,7 @@ fn each_mode_is_meant_for_some() {
 }
 
 #[test]
-fn every_part_needs_the_verb_of_the_mode() {
+fn each_impersonated_part_requires_its_verb() {
     let extra = extra(&[("acme.io/k", "v")]);
     let bob = Wanted { uid: "7".into(), groups: vec!["g".into()], extra, ..user("bob") };
     let steps = [
@@ -139,7 +139,7 @@ fn every_part_needs_the_verb_of_the_mode() {
 }
 
 #[test]
-fn what_only_impersonate_allows() {
+fn system_masters_requires_unconstrained_impersonation() {
     let rules = [on("user-info"), info("users", ""), info("groups", ""), info("userextras/k", "")];
     let no = |resource: &str, name: &str, why: &str| refused(name, "impersonate:user-info", resource, why);
     let cases = [
@@ -181,7 +181,7 @@ fn what_only_impersonate_allows() {
 }
 
 #[test]
-fn many_may_be_allowed_at_once() {
+fn impersonation_may_allow_several_at_once() {
     let texts = |n: usize| -> Vec<Text> { (0..n).map(|i| Text::from(format!("g{i}"))).collect() };
     let groups = |n: usize| Wanted { groups: texts(n), ..user("bob") };
     let values = |n: usize| Wanted { extra: vec![("a.io/k".into(), texts(n))], ..user("bob") };
@@ -226,7 +226,7 @@ fn nodes_and_accounts_have_groups_of_their_own() {
 }
 
 #[test]
-fn webhooks_see_the_same_agent_on_each_node() {
+fn user_agent_is_equal_on_all_servers() {
     let shown = ImpersonationMode::AssociatedNode.asker(&agent()).into_owned();
     assert_eq!(shown.extra, [(ACCOUNT_KEYS.into(), vec![ACCOUNT_NODE.into(), "x".into()])]);
     assert_eq!(User { extra: agent().extra, ..shown }, agent());
@@ -234,7 +234,7 @@ fn webhooks_see_the_same_agent_on_each_node() {
 }
 
 #[test]
-fn the_mode_that_was_used_last_is_tried_first() {
+fn last_used_impersonation_mode_is_tried_first() {
     let modes = Modes::default();
     let legacy = [rule("impersonate", "users", "bob")];
     assert_eq!(act(&modes, &ann(), &[], &user("bob")), Err(refused_on("user-info")));
