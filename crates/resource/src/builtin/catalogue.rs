@@ -76,7 +76,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::NODE,
-        admit: workloads::admit_node,
         short_names: &["no"],
         subresources: &[OwnSubresource {
             name: "proxy",
@@ -90,7 +89,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CLAIM,
-        admit: volumes::admit_claim,
         short_names: &["pvc"],
         deletion: RETURNED,
         default: volumes::default_claim,
@@ -105,7 +103,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::VOLUME,
-        admit: volumes::admit_volume,
         short_names: &["pv"],
         deletion: RETURNED,
         prepare: volumes::prepare_volume,
@@ -113,7 +110,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD,
-        admit: pods::admit,
         short_names: &["po"],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..RETURNED },
         subresources: pods::SUBRESOURCES,
@@ -432,7 +428,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
-        admit: volumes::admit_attributes_class,
         deletion: RETURNED,
         short_names: &["vac"],
         ..kind(

@@ -13,6 +13,7 @@ mod repair;
 mod tests;
 
 use machinery::{FieldError, Release, Status, Value};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use objects::Objects;
@@ -54,6 +55,16 @@ fn invalid(service: &Value, errors: &[FieldError]) -> Status {
 impl Allocation {
     pub fn new(ranges: Ranges) -> Allocation {
         Allocation { ranges }
+    }
+
+    /// The address of the Service `default/kubernetes`.
+    pub fn own_address(&self) -> Option<IpAddr> {
+        self.ranges.own_address()
+    }
+
+    /// The networks of cluster IPs, such as `10.0.0.0/24`.
+    pub fn networks(&self) -> Vec<String> {
+        self.ranges.networks()
     }
 
     /// Fills in the dependent fields of a Service, and reserves the addresses and node ports that it needs or requests. `old`

@@ -128,7 +128,7 @@ impl Write<'_> {
     }
 
     /// Admission and system fields of a new object. Returns whether its name was generated.
-    async fn admitted_new(&self, admit: &Admit<'_>, mut object: Value) -> Result<(Value, bool), Status> {
+    async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, bool), Status> {
         let resource = &self.request.resource;
         let generate_name = object.str_at(&["metadata", "generateName"]);
         let shown = if admit.name.is_empty() { generate_name } else { admit.name.as_str() };
@@ -137,7 +137,6 @@ impl Write<'_> {
             return Err(Status::forbidden(&resource.group, &resource.plural, shown, why));
         }
         admit.check_namespace(&object, if shown.is_empty() { "Unknown" } else { shown })?;
-        self.request.strategy.admit(&mut object, None);
         let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();
         meta::fill_system_fields(&mut object);
         let generated = meta::generate_name(&mut object);
@@ -146,9 +145,8 @@ impl Write<'_> {
     }
 
     /// Admission and system fields of an object that is to replace another.
-    async fn admitted(&self, admit: &Admit<'_>, mut object: Value, live: &Live) -> Result<Value, Status> {
+    async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
-        strategy.admit(&mut object, Some(live.editable()));
         let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
         meta::dedup_owners(self.request, &mut object, true);
         hooks::authorize(self, &object, Some(&live.object)).await?;

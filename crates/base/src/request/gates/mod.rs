@@ -11,6 +11,9 @@ use machinery::Release;
 /// default, `-` is unknown.
 const KNOWN: &str = include_str!("known.txt");
 
+/// The gates that change what this server does.
+const EFFECTIVE: [&str; 3] = ["CBORServingAndStorage", "ConstrainedImpersonation", "MutatingAdmissionPolicy"];
+
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
@@ -142,6 +145,13 @@ impl FeatureGates {
         }
     }
 
+    /// The names among those given that are not set to their default, and whose value changes nothing here.
+    pub fn without_effect<'a>(&self, given: &'a [String], release: Release) -> Vec<&'a str> {
+        let defaults = FeatureGates::of(release);
+        let names = given.iter().filter_map(|text| read(text.trim()).ok()).map(|(name, _)| name);
+        names.filter(|name| !EFFECTIVE.contains(name) && self.is_on(name) != defaults.is_on(name)).collect()
+    }
+
     fn is_on(&self, name: &str) -> bool {
         self.states.get(name).is_some_and(|(_, on)| *on)
     }
@@ -264,6 +274,17 @@ mod tests {
         assert!(parse("AllAlpha=true", newest).unwrap().cbor());
         assert!(!parse("CBORServingAndStorage=false,AllAlpha=true", newest).unwrap().cbor());
         assert!(!parse("AllBeta=false", newest).unwrap().constrained_impersonation());
+    }
+
+    #[test]
+    fn gates_without_effect_are_named() {
+        let given = ["AllBeta=false", "AllAlpha=true", "CBORServingAndStorage=true", "GenericWorkload=false"];
+        let given = given.map(str::to_owned);
+        let gates = FeatureGates::parse(&given, Release::NEWEST).unwrap();
+        assert_eq!(gates.without_effect(&given, Release::NEWEST), ["AllAlpha"]);
+        let other = ["kube:TaintTolerationComparisonOperators=true".to_owned()];
+        let gates = FeatureGates::parse(&other, Release::NEWEST).unwrap();
+        assert_eq!(gates.without_effect(&other, Release::NEWEST), ["TaintTolerationComparisonOperators"]);
     }
 
     #[test]
