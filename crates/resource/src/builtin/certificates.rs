@@ -21,6 +21,12 @@ pub const SUBRESOURCES: &[OwnSubresource] = &[OwnSubresource {
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
 
+/// The spec of a request has no owner: it never changes.
+pub fn resets() -> &'static FieldSet {
+    static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status"]]));
+    &RESETS
+}
+
 /// The conditions that only the approval changes.
 const DECIDED: [&str; 2] = ["Approved", "Denied"];
 /// The conditions that can only be true, and that stay.
@@ -249,8 +255,7 @@ pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) 
     } else {
         let prefix = format!("{}:", signer.replace('/', ":"));
         if !name.starts_with(&prefix) {
-            let why =
-                format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
+            let why = format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
             errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
         }
         signer_errors(signer, &path.child("signerName"), &mut errors);

@@ -15,8 +15,7 @@ pub fn all() -> Vec<Value> {
     };
     let refused = |(name, port): &(&str, u16)| {
         let address = format!("127.0.0.1:{port}");
-        let why =
-            format!("Get \"https://{address}/healthz\": dial tcp {address}: connect: connection refused");
+        let why = format!("Get \"https://{address}/healthz\": dial tcp {address}: connect: connection refused");
         component(name, "False", why)
     };
     let store = component("etcd-0", "True", "ok".to_owned());

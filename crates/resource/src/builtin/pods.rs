@@ -1,15 +1,15 @@
 //! Pods, and the templates of Pods in other kinds.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value, json, names};
+use machinery::{Map, Release, Value, json};
 
 use schema::apply::FieldSet;
 
 use super::catalogue::PROXY_VERBS;
-use super::checks::{invalid_each, items, text};
+use super::checks::{items, list, text};
+pub use super::podspec::{selector_operators, validate_spec};
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
 
 /// The lists of containers in a Pod's spec.
@@ -113,7 +113,7 @@ fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldE
     let (spec, old) = (pod.get("spec").unwrap_or(&empty), old.get("spec").unwrap_or(&empty));
     validate_spec(spec, &path, &mut errors);
     let list_path = path.child("ephemeralContainers");
-    for former in super::checks::list(old, "ephemeralContainers") {
+    for former in list(old, "ephemeralContainers") {
         let name = text(former, "name");
         let same = items(spec, "ephemeralContainers", &path).find(|(_, container)| text(container, "name") == name);
         match same {
@@ -135,9 +135,9 @@ fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldE
 fn resize(pod: &mut Value, old: &Value) {
     let new = pod.clone();
     keep_all_but(pod, old, |pod, _| {
-        for list in ["containers", "initContainers"] {
-            let given = super::checks::list(new.get("spec").unwrap_or(&Value::Null), list).to_vec();
-            let kept = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
+        for kind in ["containers", "initContainers"] {
+            let given = list(new.get("spec").unwrap_or(&Value::Null), kind).to_vec();
+            let kept = pod.get_mut("spec").and_then(|spec| spec.get_mut(kind)).and_then(Value::as_array_mut);
             let Some(kept) = kept.filter(|kept| kept.len() == given.len()) else { continue };
             for (container, given) in kept.iter_mut().zip(&given) {
                 if text(container, "name") != text(given, "name") {
@@ -160,7 +160,11 @@ fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldErro
     validate_spec(pod.get("spec").unwrap_or(&empty), &path, &mut errors);
     if quality_of_service(pod) != old.str_at(&["status", "qosClass"]) {
         let shown = Value::from(quality_of_service(pod));
-        errors.push(FieldError::invalid(&FieldPath::new("metadata"), &shown, "Pod QOS Class may not change as a result of resizing"));
+        errors.push(FieldError::invalid(
+            &FieldPath::new("metadata"),
+            &shown,
+            "Pod QOS Class may not change as a result of resizing",
+        ));
     }
     errors
 }
@@ -211,6 +215,14 @@ pub fn admit(pod: &mut Value, old: Option<&Value>) {
     if old.is_none() && text(spec, "priorityClassName").is_empty() {
         spec.set_at(&["priority"], Value::Int(0));
         spec.set_at(&["preemptionPolicy"], Value::from("PreemptLowerPriority"));
+    }
+    if let Some(old) = old.and_then(|old| old.get("spec")) {
+        // updates leave them as they are
+        for name in ["priority", "preemptionPolicy"] {
+            if let (None, Some(kept)) = (spec.get(name), old.get(name)) {
+                spec.set_at(&[name], kept.clone());
+            }
+        }
     }
     let mut tolerations = spec.get("tolerations").and_then(Value::as_array).unwrap_or_default().to_vec();
     for key in TOLERATED {
@@ -337,50 +349,6 @@ fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec
     };
     if fixed(spec) != fixed(old) {
         errors.push(FieldError::forbidden(path, CHANGEABLE));
-    }
-}
-
-/// Validates the spec of a Pod or of a template of Pods.
-pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut volumes = HashSet::new();
-    for (path, volume) in items(spec, "volumes", path) {
-        let name = text(volume, "name");
-        check_name(name, &path.child("name"), &mut volumes, errors);
-    }
-    if items(spec, "containers", path).next().is_none() {
-        errors.push(FieldError::required(&path.child("containers"), ""));
-    }
-    let mut known = HashSet::new();
-    for list in ["containers", "initContainers"] {
-        for (path, container) in items(spec, list, path) {
-            check_name(text(container, "name"), &path.child("name"), &mut known, errors);
-            if text(container, "image").is_empty() {
-                errors.push(FieldError::required(&path.child("image"), ""));
-            }
-            for (path, mount) in items(container, "volumeMounts", &path) {
-                let name = text(mount, "name");
-                if name.is_empty() {
-                    errors.push(FieldError::required(&path.child("name"), ""));
-                } else if !volumes.contains(name) {
-                    errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
-                }
-                if text(mount, "mountPath").is_empty() {
-                    errors.push(FieldError::required(&path.child("mountPath"), ""));
-                }
-            }
-        }
-    }
-}
-
-/// Validates a name that is a DNS label and stands once in its list.
-fn check_name<'a>(name: &'a str, path: &FieldPath, known: &mut HashSet<&'a str>, errors: &mut Vec<FieldError>) {
-    if name.is_empty() {
-        // reported as a missing field by the rules of its type
-        return;
-    }
-    invalid_each(path, name, names::dns1123_label(name), errors);
-    if !known.insert(name) {
-        errors.push(FieldError::duplicate(path, &Value::from(name)));
     }
 }
 

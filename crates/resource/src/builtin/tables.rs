@@ -622,7 +622,10 @@ pub const SIGNING_REQUEST: &[BuiltInColumn] = &[
     text_column("Requestor", "User who asks.", |o, _| text_or(o, &["spec", "username"], "")),
     text_column("RequestedDuration", "How long the certificate is to be valid.", |o, _| {
         let seconds = o.at(&["spec", "expirationSeconds"]).and_then(Value::as_int);
-        Value::from(seconds.map_or_else(|| NONE.to_owned(), |seconds| jsonpath::columns::human_duration(seconds.saturating_mul(1_000_000_000))))
+        Value::from(seconds.map_or_else(
+            || NONE.to_owned(),
+            |seconds| jsonpath::columns::human_duration(seconds.saturating_mul(1_000_000_000)),
+        ))
     }),
     text_column("Condition", "What has become of the request.", |o, _| Value::from(signing_state(o))),
 ];
@@ -654,7 +657,11 @@ pub const POD_CERTIFICATE_REQUEST: &[BuiltInColumn] = &[
     }),
     text_column("UnverifiedUserAnnotations", "Annotations of the user.", |o, _| {
         let annotations = o.at(&["spec", "unverifiedUserAnnotations"]).and_then(Value::as_object);
-        let shown: Vec<String> = annotations.into_iter().flat_map(Map::iter).map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+        let shown: Vec<String> = annotations
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+            .collect();
         Value::from(if shown.is_empty() { NONE.to_owned() } else { shown.join(",") })
     }),
 ];

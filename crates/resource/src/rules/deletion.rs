@@ -86,7 +86,8 @@ impl Deletion {
         let (seconds, until) = match (is_deleting(object), pending, given) {
             (true, None, _) => return Grace::None,
             (true, Some(pending), Some(given)) if given < pending => {
-                let until = machinery::time::parse_rfc3339(object.str_at(&["metadata", "deletionTimestamp"])).map(|(seconds, _)| seconds);
+                let until = machinery::time::parse_rfc3339(object.str_at(&["metadata", "deletionTimestamp"]))
+                    .map(|(seconds, _)| seconds);
                 (given, until.unwrap_or(now) - pending + given)
             }
             (true, Some(_), _) => return Grace::Pending,

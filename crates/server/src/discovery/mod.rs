@@ -303,8 +303,7 @@ struct Entry {
 /// The subresources of a version, in the order of discovery: by name where each has a route.
 fn subresources(resource: &Resource, own_version: &Version) -> Vec<Entry> {
     let own = resource.own_subresources().iter();
-    let mut all: Vec<Entry> =
-        own.map(|own| Entry { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
+    let mut all: Vec<Entry> = own.map(|own| Entry { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
     if own_version.status {
         all.push(Entry { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
     }

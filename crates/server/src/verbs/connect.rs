@@ -94,7 +94,8 @@ fn container(request: &Request, pod: &Value) -> Result<String, Status> {
         let containers = pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default();
         containers.iter().map(|container| container.str_at(&["name"]).to_owned()).collect()
     };
-    let all: Vec<String> = ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(names).collect();
+    let all: Vec<String> =
+        ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(names).collect();
     let pod_name = request.name();
     match (request.query().get("container").unwrap_or_default(), &names("containers")[..]) {
         ("", [only]) => Ok(only.clone()),
@@ -159,7 +160,9 @@ async fn pod_proxy(request: &Request) -> Result<Status, Status> {
         return Err(Status::bad_request("address not allowed"));
     }
     let ports = pod.at(&["spec", "containers"]).and_then(Value::as_array).unwrap_or_default();
-    let first = ports.iter().find_map(|container| container.at(&["ports"])?.as_array()?.first()?.get("containerPort")?.as_int());
+    let first = ports
+        .iter()
+        .find_map(|container| container.at(&["ports"])?.as_array()?.first()?.get("containerPort")?.as_int());
     let port = if port.is_empty() { first.unwrap_or(80).to_string() } else { port };
     Ok(unreachable(address, &port).await)
 }
@@ -167,8 +170,12 @@ async fn pod_proxy(request: &Request) -> Result<Status, Status> {
 /// Whether a Pod may have an address: not this host's own, nor one of the link.
 fn is_allowed(address: &str) -> bool {
     match address.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V4(v4)) => !v4.is_loopback() && !v4.is_link_local() && !v4.is_multicast() && !v4.is_unspecified(),
-        Ok(std::net::IpAddr::V6(v6)) => !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_multicast() && !v6.is_unspecified(),
+        Ok(std::net::IpAddr::V4(v4)) => {
+            !v4.is_loopback() && !v4.is_link_local() && !v4.is_multicast() && !v4.is_unspecified()
+        }
+        Ok(std::net::IpAddr::V6(v6)) => {
+            !v6.is_loopback() && !v6.is_unicast_link_local() && !v6.is_multicast() && !v6.is_unspecified()
+        }
         Err(_) => false,
     }
 }

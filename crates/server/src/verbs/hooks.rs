@@ -14,11 +14,9 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     match write.request.resource.hooks {
         Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
         Hooks::RoleBinding => rbac::check_binding(write.context, write.request, new, old).await,
-        Hooks::None
-        | Hooks::Service
-        | Hooks::Definition
-        | Hooks::ThirdPartyResource
-        | Hooks::CertificateRequest => Ok(()),
+        Hooks::None | Hooks::Service | Hooks::Definition | Hooks::ThirdPartyResource | Hooks::CertificateRequest => {
+            Ok(())
+        }
     }
 }
 
