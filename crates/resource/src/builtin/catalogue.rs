@@ -1,5 +1,6 @@
 //! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
 
+use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
     components, nodes, pods, tables, volumes, workloads,
@@ -53,9 +54,6 @@ const fn returned(row: BuiltIn) -> BuiltIn {
 fn bundle_name(name: &str) -> Vec<String> {
     machinery::names::dns1123_subdomain(name.rsplit(':').next().unwrap_or(name))
 }
-
-/// The verbs of a proxy.
-pub const PROXY_VERBS: &[&str] = &["create", "delete", "get", "patch", "update"];
 
 pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn { review: Some(Review::Binding), ..namespaced("", "core.v1.Binding", "Binding", "bindings", "binding") },
@@ -359,7 +357,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
-        prepare: workloads::count_labels,
         ..returned(with_generation(kind(
             "resource.k8s.io",
             "resource.v1.DeviceClass",

@@ -7,9 +7,9 @@ use machinery::{Map, Release, Value, json};
 
 use schema::apply::FieldSet;
 
-use super::catalogue::PROXY_VERBS;
 use super::checks::{items, list, text};
 pub use super::podspec::{selector_operators, validate_spec};
+use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
 
 /// The lists of containers in a Pod's spec.

@@ -72,11 +72,6 @@ fn is_valid(object: &Value, go: &'static str) -> bool {
 /// The errors of a volume that depend on several of its fields.
 fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
     let mut errors = vec![];
-    if let Some(source) = volume.get("configMap").filter(|_| is_first(volume, "configMap")) {
-        if text(source, "name").is_empty() {
-            errors.push(FieldError::required(&path.child("configMap").child("name"), ""));
-        }
-    }
     if let Some(source) = volume.get("emptyDir")
         && source.str_at(&["sizeLimit"]).starts_with('-')
     {
@@ -84,30 +79,6 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
         errors.push(FieldError::forbidden(&path.child("emptyDir").child("sizeLimit"), why));
     }
     errors
-}
-
-/// Whether a field is the first one of the sources that are set.
-fn is_first(volume: &Value, name: &str) -> bool {
-    let others = [
-        "emptyDir",
-        "hostPath",
-        "gitRepo",
-        "gcePersistentDisk",
-        "awsElasticBlockStore",
-        "secret",
-        "nfs",
-        "iscsi",
-        "glusterfs",
-        "persistentVolumeClaim",
-        "rbd",
-        "cinder",
-        "cephfs",
-        "flocker",
-        "downwardAPI",
-        "fc",
-        "flexVolume",
-    ];
-    name != "configMap" || !others.iter().any(|other| is_set(volume, other))
 }
 
 struct Pod<'a> {
@@ -241,15 +212,9 @@ impl<'a> Pod<'a> {
             let why = "ShareProcessNamespace and HostPID cannot both be enabled";
             errors.push(FieldError::invalid(&path.child("shareProcessNamespace"), &Value::Bool(true), why));
         }
-        for (path, alias) in items(self.spec, "hostAliases", path) {
-            let _ = (path, alias);
-        }
     }
 
     fn names(&self, path: &FieldPath, errors: &mut Errors) {
-        for (path, secret) in items(self.spec, "imagePullSecrets", path) {
-            let _ = (path, secret);
-        }
         let mut known = HashSet::new();
         for (path, gate) in items(self.spec, "schedulingGates", path) {
             let name = text(gate, "name");

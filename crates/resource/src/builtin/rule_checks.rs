@@ -102,7 +102,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("search-domains", |value, path, errors| {
         each(value, path, |value, path| {
             let value = value.strip_suffix('.').unwrap_or(value);
-            if value == "" && !path.as_str().is_empty() || value != "." {
+            if value != "." {
                 underscored(value, path, errors);
             }
         });

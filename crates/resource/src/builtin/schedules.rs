@@ -4,7 +4,7 @@ use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
 /// A field of a schedule: its least and its greatest number, and the names of numbers.
-struct Part {
+struct Place {
     least: u32,
     most: u32,
     names: &'static [&'static str],
@@ -15,12 +15,12 @@ struct Part {
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-const fn part(least: u32, most: u32, names: &'static [&'static str], first: u32) -> Part {
-    Part { least, most, names, first }
+const fn place(least: u32, most: u32, names: &'static [&'static str], first: u32) -> Place {
+    Place { least, most, names, first }
 }
 
-const PARTS: [Part; 5] =
-    [part(0, 59, &[], 0), part(0, 23, &[], 0), part(1, 31, &[], 0), part(1, 12, MONTHS, 1), part(0, 6, DAYS, 0)];
+const PLACES: [Place; 5] =
+    [place(0, 59, &[], 0), place(0, 23, &[], 0), place(1, 31, &[], 0), place(1, 12, MONTHS, 1), place(0, 6, DAYS, 0)];
 
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
@@ -54,16 +54,16 @@ fn parse(schedule: &str) -> Result<(), String> {
         return if is_known { Ok(()) } else { Err(format!("unrecognized descriptor: {schedule}")) };
     }
     let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() != PARTS.len() {
+    if fields.len() != PLACES.len() {
         return Err(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
     }
-    fields.iter().zip(&PARTS).try_for_each(|(field, part)| {
+    fields.iter().zip(&PLACES).try_for_each(|(field, part)| {
         field.split(',').filter(|range| !range.is_empty()).try_for_each(|text| range(text, part))
     })
 }
 
 /// A range with a step: `*`, `1-5`, `*/2`.
-fn range(text: &str, part: &Part) -> Result<(), String> {
+fn range(text: &str, part: &Place) -> Result<(), String> {
     let pieces: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = pieces[0].split('-').collect();
     let single = ends.len() == 1;
@@ -98,7 +98,7 @@ fn range(text: &str, part: &Part) -> Result<(), String> {
     Ok(())
 }
 
-fn number_or_name(text: &str, part: &Part) -> Result<u32, String> {
+fn number_or_name(text: &str, part: &Place) -> Result<u32, String> {
     let named = part.names.iter().position(|name| *name == text.to_lowercase());
     match named.and_then(|at| u32::try_from(at).ok()) {
         Some(at) => Ok(part.first + at),

@@ -281,6 +281,7 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
     let selector = object.at(&["spec", "selector"]).filter(|selector| !selector.is_null());
     let kind = object.str_at(&["kind"]);
     match selector {
+        None if kind == "DaemonSet" => {}
         None => errors.push(FieldError::required(&path.child("selector"), "")),
         Some(selector) => {
             pods::selector_operators(Some(selector), &path.child("selector"), &mut errors);
