@@ -50,6 +50,61 @@ def test_index(launch):
         assert server.request("GET", "/", token="plain-token")[0] == 403
 
 
+def structured(media, kind, version="v1beta1"):
+    return f"{media};g=config.k8s.io;v={version};as={kind}"
+
+
+def test_statusz_and_flagz(launch):
+    with launch("--event-ttl", "2h") as server:
+        def page(path, accept, method="GET", **more):
+            return server.request(method, path, headers={"Accept": accept}, **more)
+
+        for accept in ("", "*/*", "text/*", "application/json, text/plain;q=0.5"):
+            status, answer, headers = page("/statusz", accept)
+            assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8"), accept
+            lines = answer.split("\n")
+            assert lines[:2] == ["", "apiserver statusz"] and lines[2].startswith("Warning: This endpoint is not meant"), lines
+            names = ["Started", "Up", "Go version", "Binary version", "Emulation version", "Paths"]
+            assert all(line.startswith(name) for line, name in zip(lines[4:], names, strict=False)), lines
+            assert lines[9].endswith(" /flagz /healthz /livez /metrics /readyz /statusz /version"), lines
+        document = page("/statusz", structured("application/json", "Statusz"))
+        assert document[0] == 200 and document[2]["content-type"] == structured("application/json", "Statusz")
+        answer = document[1]
+        assert set(answer) == {"kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion",
+                               "emulationVersion", "paths"}
+        assert answer["kind"] == "Statusz" and answer["apiVersion"] == "config.k8s.io/v1beta1", answer
+        assert answer["metadata"] == {"name": "apiserver"} and answer["emulationVersion"] == "1.37", answer
+
+        flags = page("/flagz", structured("application/yaml", "Flagz", "v1alpha1"))
+        assert flags[2]["content-type"] == structured("application/yaml", "Flagz", "v1alpha1")
+        assert flags[2]["warning"] == '299 - "This version of the flagz endpoint is deprecated. Please use a newer version."'
+        assert "\n  event-ttl: 2h\n" in flags[1] and "\n  feature-gates: '[]'\n" in flags[1], flags[1]
+        assert re.search("\nevent-ttl(:|: |=| )2h\n", page("/flagz", "text/plain", "POST")[1])
+
+        refused = "only the following media types are accepted: application/json, application/yaml, text/plain"
+        for accept in ("application/json", "text/html", structured("text/plain", "Statusz"), structured("application/json", "Flagz"),
+                       structured("application/cbor", "Statusz"), structured("application/json", "Statusz", "v1")):
+            status, answer, headers = page("/statusz", accept)
+            assert (status, answer["message"], headers["content-type"]) == (406, refused, "application/json"), (accept, answer)
+        assert page("/statusz", "application/yaml")[2]["content-type"] == "application/yaml"
+        for path in ("/statusz", "/flagz"):
+            assert page(path + "/", "*/*")[:2] == (404, "404 page not found\n")
+            refusal = page(path, "*/*", token="plain-token")
+            assert refusal[0] == 403 and f'cannot get path "{path}"' in refusal[1]["message"], refusal
+
+
+def test_statusz_and_flagz_are_behind_their_gates(launch):
+    for flags, served in ((("--emulated-version", "1.35"), set()), (("--emulated-version", "1.36"), {"/statusz", "/flagz"}),
+                          (("--feature-gates", "ComponentFlagz=false"), {"/statusz"}),
+                          (("--emulated-version", "1.35", "--feature-gates", "ComponentStatusz=true"), {"/statusz"})):
+        with launch(*flags) as server:
+            pages = {"/statusz", "/flagz"}
+            assert pages & set(server.request("GET", "/")[1]["paths"]) == served, flags
+            for page in pages:
+                status = server.request("GET", page, headers={"Accept": "*/*"})[0]
+                assert status == (200 if page in served else 404), (flags, page)
+
+
 def test_audit_ids(launch):
     with launch() as server:
         for path in (MAPS, "/readyz", "/nowhere", "/api/v1/boats"):

@@ -1,9 +1,10 @@
 //! The command line: commands and flags with their help. Flags have kube-apiserver's names where it has them.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::encryption::EncryptionFlags;
 use crate::values::{cluster_id, durability, duration, renamed};
@@ -14,6 +15,31 @@ use crate::values::{cluster_id, durability, duration, renamed};
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Parses the command line, and ends the process if it is not valid. The second result is the flags of the subcommand with
+/// their values, as `/flagz` shows them.
+pub fn parse(given: Vec<String>) -> (Arguments, BTreeMap<String, String>) {
+    let command = Arguments::command();
+    let matches = command.clone().get_matches_from(given);
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let shown = matches.subcommand().map(|(name, matches)| (command.find_subcommand(name), matches));
+    let shown = shown.and_then(|(subcommand, matches)| Some(values(subcommand?, matches))).unwrap_or_default();
+    (arguments, shown)
+}
+
+/// The flags of a command and their values; lists are in brackets, as Go's flags print them.
+fn values(command: &clap::Command, matches: &ArgMatches) -> BTreeMap<String, String> {
+    let flags = command.get_arguments().filter(|flag| !flag.is_hide_set());
+    let value = |flag: &clap::Arg| {
+        let raw = matches.get_raw(flag.get_id().as_str()).into_iter().flatten();
+        let joined = raw.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
+        match flag.get_action() {
+            ArgAction::Append => format!("[{joined}]"),
+            _ => joined,
+        }
+    };
+    flags.filter_map(|flag| Some((flag.get_long()?.to_owned(), value(flag)))).collect()
 }
 
 #[derive(Subcommand)]

@@ -26,18 +26,17 @@ mod values;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = match envtest::start(std::env::args().collect()) {
-        envtest::Start::Arguments(arguments) => flags::Arguments::parse_from(arguments),
+    let given = match envtest::start(std::env::args().collect()) {
+        envtest::Start::Arguments(arguments) => arguments,
         envtest::Start::End(code) => return code,
     };
+    let (arguments, shown) = flags::parse(given);
     let result = match arguments.command {
-        flags::Command::Serve(flags) => serve::run(&flags),
+        flags::Command::Serve(flags) => serve::run(&flags, shown),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),
         flags::Command::Import(place) => transfer::import(&place),

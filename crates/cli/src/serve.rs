@@ -1,6 +1,6 @@
 //! `pintle serve`: a checklist from flags to a running server and back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const KUBECONFIG: &str = "admin.kubeconfig";
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
-pub fn run(flags: &Serve) -> Result<(), String> {
+pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     server::check_plugins(&flags.disable_admission_plugins)
@@ -57,6 +57,7 @@ pub fn run(flags: &Serve) -> Result<(), String> {
         )?,
         controllers: controllers(flags, &certificates)?,
         feature_gates,
+        flags: shown,
         compatible_minor,
         runtime,
         compaction_interval: flags.etcd_compaction_interval,

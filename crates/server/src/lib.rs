@@ -13,7 +13,7 @@ mod openapi;
 pub mod transfer;
 mod verbs;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
@@ -81,6 +81,8 @@ pub struct Config {
     pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
+    /// The flags with which the server was started, as `/flagz` shows them.
+    pub flags: BTreeMap<String, String>,
     /// The minor version of the oldest release to be compatible with.
     pub compatible_minor: u32,
     /// The legacy and beta APIs that are served.
@@ -244,6 +246,7 @@ impl Server {
             config.request_timeout,
             config.inflight_max,
             config.feature_gates,
+            config.flags,
             config.compatible_minor,
             audit.clone(),
         );

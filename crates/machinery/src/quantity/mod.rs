@@ -72,6 +72,14 @@ impl Quantity {
         self.amount.approximate()
     }
 
+    /// The quantity without parts smaller than a thousandth, rounded away from zero: the precision of resource lists.
+    pub fn rounded_to_thousandths(self) -> Quantity {
+        match self.amount.rounded_to_thousandths() {
+            Some(amount) => Quantity { amount, form: self.form, text: None },
+            None => self,
+        }
+    }
+
     /// Whether it is a whole number of units, once rounded up to thousandths.
     pub fn is_whole(&self) -> bool {
         self.amount.is_whole()

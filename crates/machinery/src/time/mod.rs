@@ -19,6 +19,17 @@ pub fn date(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// `Wed Jul 22 09:00:00 UTC 2026`, as `date` prints it; days of one digit are preceded by a space.
+pub fn unix_date(seconds: i64) -> String {
+    let days = seconds.div_euclid(86_400);
+    let (year, month, day) = civil_from_days(days);
+    let second = seconds.rem_euclid(86_400);
+    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][days.rem_euclid(7) as usize];
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let month = months[(month - 1).rem_euclid(12) as usize];
+    format!("{weekday} {month} {day:2} {:02}:{:02}:{:02} UTC {year}", second / 3600, second / 60 % 60, second % 60)
+}
+
 /// `2026-07-22T09:00:00.000000Z`, from microseconds since the Unix epoch.
 pub fn rfc3339_micro(microseconds: i64) -> String {
     let text = rfc3339(microseconds.div_euclid(1_000_000));
@@ -78,6 +89,17 @@ pub fn parse_rfc3339(text: &str) -> Option<(i64, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_for_people_have_a_weekday() {
+        for (seconds, text) in [
+            (0, "Thu Jan  1 00:00:00 UTC 1970"),
+            (-1, "Wed Dec 31 23:59:59 UTC 1969"),
+            (1_795_520_500, "Tue Nov 24 11:41:40 UTC 2026"),
+        ] {
+            assert_eq!(unix_date(seconds), text);
+        }
+    }
 
     #[test]
     fn times_round_trip() {

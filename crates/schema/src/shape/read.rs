@@ -461,8 +461,11 @@ impl Reader {
         let mut out = vec![];
         for (key, inner) in map.iter() {
             self.down(key);
-            let read = if inner.is_null() { None } else { self.value(inner, item) };
+            let mut read = if inner.is_null() { None } else { self.value(inner, item) };
             self.path.truncate(length);
+            if go == RESOURCE_LIST {
+                read = read.map(in_thousandths);
+            }
             let none = || match item {
                 Shape::Bytes if self.empty == Empty::Forgotten => Value::from(""),
                 _ => zero_value(item),
@@ -470,6 +473,16 @@ impl Reader {
             out.push((key.clone(), read.unwrap_or_else(none)));
         }
         Some(Value::Object(out.into_iter().collect()))
+    }
+}
+
+/// The type whose quantities have no parts smaller than a thousandth.
+const RESOURCE_LIST: &str = "v1.ResourceList";
+
+fn in_thousandths(quantity: Value) -> Value {
+    match Quantity::of(&quantity) {
+        Ok(read) => Value::from(read.rounded_to_thousandths().to_string()),
+        Err(_) => quantity,
     }
 }
 

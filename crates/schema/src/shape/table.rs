@@ -173,6 +173,24 @@ mod tests {
     }
 
     #[test]
+    fn quantities_of_resource_lists_have_no_parts_below_a_thousandth() {
+        let cases = [
+            ("1.0005", "1001m"),
+            ("-1.0005", "-1001m"),
+            ("1.5", "1500m"),
+            ("100u", "1m"),
+            ("0.0000001Ki", "1m"),
+            ("1Gi", "1Gi"),
+            ("9223372036854775.8071", "9223372036854775808m"),
+        ];
+        for (given, want) in cases {
+            let node = json!({"status": {"capacity": {"cpu": given}}});
+            let got = read(&node, named("core.v1.Node"));
+            assert_eq!(got.value.str_at(&["status", "capacity", "cpu"]), want, "{given}");
+        }
+    }
+
+    #[test]
     fn names_types_in_errors_as_go_does() {
         let cases = [
             (

@@ -1,5 +1,6 @@
 //! The handler chain of every request: authentication, authorization, routing, body, verb, response.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,6 +25,7 @@ use super::open::OpenCount;
 use super::respond::{self, Reply, set};
 use super::warnings::prepend_warnings;
 use super::websocket;
+use super::zpages::ZPages;
 use crate::discovery::Discovery;
 use crate::openapi::OpenApi;
 use crate::verbs::Context;
@@ -36,6 +38,7 @@ pub struct Edge {
     pub health: Arc<Health>,
     /// The document of `/version`.
     pub version: Value,
+    pub pages: ZPages,
     pub stop: tokio::sync::watch::Receiver<bool>,
     pub request_timeout: std::time::Duration,
     /// Media types of requests and responses.
@@ -59,6 +62,7 @@ impl Edge {
         request_timeout: std::time::Duration,
         inflight_max: InFlightMax,
         gates: FeatureGates,
+        flags: BTreeMap<String, String>,
         compatible_minor: u32,
         audit: Arc<Audit>,
     ) -> Edge {
@@ -67,6 +71,7 @@ impl Edge {
         let version = super::health::version(registry.release(), compatible_minor);
         Edge {
             version,
+            pages: ZPages::new(&gates, registry.release(), flags),
             discovery: Discovery::new(registry.clone(), context.aggregation.clone()),
             openapi: OpenApi::new(registry),
             health,

@@ -54,9 +54,13 @@ impl Edge {
             "/healthz/" | "/livez/" | "/readyz/" => return respond::text(404, "404 page not found\n"),
             "/" | "/index.html" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
-                return reply.tree(StatusCode::OK, &self.index(), &accepted);
+                let paths: Value = self.index().into_iter().map(Value::from).collect();
+                return reply.tree(StatusCode::OK, &machinery::json!({"paths": paths}), &accepted);
             }
             _ => {}
+        }
+        if let Some(page) = self.pages.respond(&info.path, headers, reply, || self.index()) {
+            return page;
         }
         match path {
             "/version" if info.method != Method::GET => return reply.status(&no_such_method()),
@@ -108,8 +112,9 @@ impl Edge {
     }
 
     /// All served paths, which `/` lists.
-    fn index(&self) -> Value {
-        let mut paths: BTreeSet<String> = INDEX.iter().map(|path| (*path).to_owned()).collect();
+    fn index(&self) -> BTreeSet<String> {
+        let pages = self.pages.paths();
+        let mut paths: BTreeSet<String> = INDEX.into_iter().chain(pages).map(str::to_owned).collect();
         let remotes = self.context.aggregation.all();
         let remote = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
         let served = self.context.registry.snapshot();
@@ -124,7 +129,7 @@ impl Edge {
         for endpoint in ["/healthz", "/livez", "/readyz"] {
             paths.extend(self.health.names(endpoint).map(|check| format!("{endpoint}/{check}")));
         }
-        machinery::json!({"paths": (paths.into_iter().map(Value::from).collect::<Value>())})
+        paths
     }
 
     /// The OIDC discovery document and the JWKS with which third parties verify ServiceAccount tokens; `None` for other

@@ -28,6 +28,7 @@ mod warnings;
 mod watch;
 mod websocket;
 mod window;
+mod zpages;
 
 pub use chain::Edge;
 pub use door::Door;

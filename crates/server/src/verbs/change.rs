@@ -145,8 +145,8 @@ impl Write<'_> {
             }
             Change::Patch(patch) => {
                 let mut object = patch.apply_to(request, old, self.options.field_validation)?;
-                meta::check_name(&object, request.name())?;
                 meta::place_in(&mut object, request.scope())?;
+                meta::check_name(&object, request.name())?;
                 object
             }
             Change::Edit(edit) => {
@@ -195,8 +195,8 @@ impl Write<'_> {
             return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
         }
         request.strategy.codec().normalize_applied(&mut object, configuration, None)?;
-        meta::check_name(&object, request.name())?;
         meta::wipe_system_fields(request, &mut object)?;
+        meta::check_name(&object, request.name())?;
         meta::dedup_owners(request, &mut object, true);
         Ok(Changed { object, differs: false })
     }

@@ -141,8 +141,10 @@ impl Selection {
         revision: Revision,
     ) -> Result<Survey, Status> {
         let (resource, version) = (&request.resource, &request.version);
-        let batch = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
         let most = if limit == 0 { usize::MAX } else { limit };
+        let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
+        // a page costs its own size: the first batch is what the page wants, later ones double
+        let mut batch = most.clamp(limits::LIST_BATCH, batch_max);
         let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
@@ -179,6 +181,7 @@ impl Selection {
                 }
                 return Ok(found);
             }
+            batch = (2 * batch).min(batch_max);
             pace.next().await;
         }
     }

@@ -338,3 +338,28 @@ async fn the_field_manager_blocks_no_thread() {
     let wanted = "conversion webhook for harbor.example.com/v1, Kind=Raft failed: Post \"https://127.0.0.1:1/convert?timeout=30s\": dial tcp 127.0.0.1:1: connect: connection refused";
     assert!(refused.message.contains(wanted), "{}", refused.message);
 }
+
+/// A change that another write overtakes at every attempt is reported as a conflict, so that its controller retries it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_is_always_overtaken_is_a_conflict() {
+    let world = World::new(1).await;
+    let crds = world.context.registry.get("apiextensions.k8s.io", "customresourcedefinitions").unwrap();
+    let name = "boats.harbor.example.com";
+    let with_message = |count: usize| {
+        move |value: &mut Value| {
+            let condition = json!({"type": "Test", "status": "True", "reason": "Test", "message": (count.to_string())});
+            value.set_at(&["status", "conditions"], Value::Array(vec![condition]));
+        }
+    };
+    let attempts = std::sync::atomic::AtomicUsize::new(0);
+    let overtaken = |value: &mut Value| {
+        let count = 1 + attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let other = with_message(count);
+        let write = change_as(SERVER, &world.context, &crds, name, Subresource::Status, &other);
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(write)).unwrap();
+        with_message(0)(value);
+    };
+    let lost = change_as(SERVER, &world.context, &crds, name, Subresource::Status, overtaken).await;
+    assert_eq!(lost.unwrap_err().reason, machinery::status::Reason::Conflict);
+    assert_eq!(attempts.into_inner(), crate::limits::WRITE_RETRIES);
+}

@@ -140,6 +140,10 @@ pub struct Flags {
     #[arg(long, value_name = "PATH", requires = "hostile")]
     pub beside: Option<PathBuf>,
 
+    /// Send only the hostile requests of scenarios whose name contains this text.
+    #[arg(long, value_name = "TEXT", requires = "hostile", default_value = "")]
+    pub scenario: String,
+
     /// Where the results are written [default: benches/results/<date>-<commit>.md, for complete runs].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

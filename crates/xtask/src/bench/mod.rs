@@ -131,7 +131,7 @@ async fn attack_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<
     let sync = machine::sync_time(directory.path())?;
     let mut binaries = vec![("this", binary.to_owned())];
     binaries.extend(flags.beside.clone().map(|path| ("other", path)));
-    let text = hostile::run(directory.path(), &binaries).await?;
+    let text = hostile::run(directory.path(), &binaries, &flags.scenario).await?;
     println!("{text}");
     if let Some(path) = &flags.out {
         report::write(path, &report::document(root, &text, sync, flags))?;

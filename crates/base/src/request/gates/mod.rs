@@ -153,6 +153,16 @@ impl FeatureGates {
         self.is_on("MutatingAdmissionPolicy")
     }
 
+    /// The page `/statusz` (KEP-4827).
+    pub fn statusz(&self) -> bool {
+        self.is_on("ComponentStatusz")
+    }
+
+    /// The page `/flagz` (KEP-4828).
+    pub fn flagz(&self) -> bool {
+        self.is_on("ComponentFlagz")
+    }
+
     /// Every gate with its stage, and whether it is on.
     pub fn states(&self) -> impl Iterator<Item = (&'static str, Stage, bool)> {
         self.states.iter().map(|(name, (stage, on))| (*name, *stage, *on))
