@@ -335,20 +335,76 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
 const CHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let fixed = |spec: &Value| {
-        let mut spec = spec.clone();
-        for list in ["containers", "initContainers"] {
-            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                container.remove_at(&["image"]);
-            }
+    for kind in ["containers", "initContainers"] {
+        if list(spec, kind).len() != list(old, kind).len() {
+            errors.push(FieldError::forbidden(&path.child(kind), "pod updates may not add or remove containers"));
+            return;
         }
-        for name in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-            spec.remove_at(&[name]);
+    }
+    let seconds = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_int);
+    match (seconds(spec), seconds(old)) {
+        (Some(new), Some(old)) if new > old => {
+            let why = "must be less than or equal to previous value";
+            return errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Int(new), why));
         }
-        spec
+        (None, Some(_)) => {
+            let why = "must not update from a positive integer to nil value";
+            errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Null, why));
+        }
+        _ => {}
+    }
+    added_tolerations(spec, old, path, errors);
+    removed_gates(spec, old, path, errors);
+    let new = with_changeable(spec, old);
+    if new != *old {
+        let print = |spec: &Value| machinery::types::internal_json(spec, "core.PodSpec", true);
+        let difference = machinery::difflines::unified(&print(old), &print(&new));
+        errors.push(FieldError::forbidden(path, format!("{CHANGEABLE}\n{difference}")));
+    }
+}
+
+/// The new spec with those fields of the old one that may change.
+fn with_changeable(spec: &Value, old: &Value) -> Value {
+    let mut new = spec.clone();
+    for kind in ["containers", "initContainers"] {
+        let before = list(old, kind);
+        let containers = new.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, before) in containers.zip(before) {
+            container.set_at(&["image"], Value::from(text(before, "image")));
+        }
+    }
+    for name in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+        match old.get(name) {
+            Some(value) => new.set_at(&[name], value.clone()),
+            None => drop(new.remove_at(&[name])),
+        }
+    }
+    new
+}
+
+/// Tolerations are added; of those that were there only the seconds change.
+fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let untimed = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        toleration.remove_at(&["tolerationSeconds"]);
+        toleration
     };
-    if fixed(spec) != fixed(old) {
-        errors.push(FieldError::forbidden(path, CHANGEABLE));
+    let kept: Vec<Value> = list(spec, "tolerations").iter().map(untimed).collect();
+    if list(old, "tolerations").iter().any(|toleration| !kept.contains(&untimed(toleration))) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden(&path.child("tolerations"), why));
+    }
+}
+
+/// Scheduling gates are only removed.
+fn removed_gates(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let known: Vec<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
+    for (path, gate) in items(spec, "schedulingGates", path) {
+        let name = text(gate, "name");
+        if !known.contains(&name) {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.push(FieldError::forbidden(&path, why));
+        }
     }
 }
 

@@ -252,26 +252,14 @@ pub fn default_network_policy(policy: &mut Value) {
     }
 }
 
-/// A selector as Go prints it: labels before expressions.
-pub fn shown_selector(selector: &Value) -> String {
-    let part = |name: &str| Some(format!("{:?}:{}", name, selector.get(name)?.to_json()));
-    let expressions = selector.get("matchExpressions").map(|_| {
-        let shown: Vec<String> = list(selector, "matchExpressions").iter().map(shown_requirement).collect();
-        format!("\"matchExpressions\":[{}]", shown.join(","))
-    });
-    format!("{{{}}}", part("matchLabels").into_iter().chain(expressions).collect::<Vec<_>>().join(","))
+/// A selector as Go prints it.
+fn shown_selector(selector: &Value) -> String {
+    machinery::types::published_json(selector, "meta.v1.LabelSelector")
 }
 
 /// An error that shows a value as Go prints it.
 fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
     FieldError { value: shown, ..FieldError::invalid(path, &Value::Null, why) }
-}
-
-fn shown_requirement(requirement: &Value) -> String {
-    let (key, operator) = (text(requirement, "key"), text(requirement, "operator"));
-    let quote = machinery::value::quote;
-    let values = requirement.get("values").map(|values| format!(",\"values\":{}", values.to_json()));
-    format!("{{\"key\":{},\"operator\":{}{}}}", quote(key), quote(operator), values.unwrap_or_default())
 }
 
 /// DaemonSets, Deployments, ReplicaSets and StatefulSets.
@@ -439,9 +427,21 @@ fn job_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<Fie
         let (new, old) = (spec.get(name), old.get(name));
         let may_scale = name == "completions" && is_indexed(spec) && new == spec.get("parallelism");
         if new != old && !may_scale {
-            let new = new.cloned().unwrap_or_default();
-            errors.push(FieldError::invalid(&path.child(name), &new, "field is immutable"));
+            errors.push(invalid_shown(&path.child(name), shown_part(name, new), "field is immutable"));
         }
+    }
+}
+
+/// A part of a Job's spec as Go prints it.
+fn shown_part(name: &str, value: Option<&Value>) -> String {
+    use machinery::types::internal_json;
+    let Some(value) = value else { return "null".to_owned() };
+    match name {
+        "template" => internal_json(value, "core.PodTemplateSpec", false),
+        "podFailurePolicy" => internal_json(value, "batch.PodFailurePolicy", false),
+        "successPolicy" => internal_json(value, "batch.SuccessPolicy", false),
+        "selector" => shown_selector(value),
+        _ => machinery::field::render(value),
     }
 }
 
