@@ -42,6 +42,7 @@ from urllib.parse import urlparse
 KEPT_HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch")
 UNORDERED = ("causes", "conditions", "managedFields", "resources", "groups", "verbs", "shortNames", "categories")
 RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+ECHOED = re.compile(r'(\\*"(?:resourceVersion|time|[a-zA-Z]*Timestamp|[a-zA-Z]*Time)\\*":\\*")(?:\d+|\d{4}-\d\d-\d\dT[0-9:.]+Z)(?=\\*")')
 ETCD_REVISION = re.compile(r"\brevision=\d+")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TOKEN = re.compile(r"<(?:uid|rv):\d+>")
@@ -114,6 +115,7 @@ def normalize(value, names, key=""):
     if isinstance(value, str):
         if RFC3339.match(value):
             return "<time>"
+        value = ECHOED.sub(r"\1<echoed>", value)
         return UID.sub(lambda found: names.uid(found.group(0)), ETCD_REVISION.sub("revision=<n>", value))
     return value
 

@@ -5,6 +5,7 @@
 
 pub mod cbor;
 mod decode;
+pub mod difflines;
 pub mod field;
 pub mod jsonpath;
 mod limits;

@@ -12,8 +12,12 @@
 //! a field that JSON always shows, `?` for a pointer, `?!` for a pointer that is shown as null, `*` for a struct that is left
 //! out when it is zero; other fields are left out when they are empty. *List-type* is `atomic`, `set` or `map:` and the keys.
 
+mod internal;
+
 use std::collections::HashMap;
 use std::sync::OnceLock;
+
+pub use internal::{internal_json, published_json};
 
 static TEXT: &str = include_str!("types.txt");
 

@@ -89,7 +89,8 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        version.status.then_some(&reset::STATUS)
+        let own = self.0.row.resets.map(|resets| resets());
+        own.or(version.status.then_some(&reset::STATUS))
     }
 
     fn allow_create_on_update(&self) -> bool {

@@ -23,7 +23,7 @@ pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
 pub use read::{Read, convert_numbers, convert_whole_numbers, read, read_request, read_stored, sees_duplicate};
-pub use rules::{Rules, rule_errors, set_defaults};
+pub use rules::{Check, RuleErrors, Rules, set_defaults};
 pub use table::named;
 pub use time::{normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
