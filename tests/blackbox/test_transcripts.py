@@ -60,5 +60,5 @@ def test_former_scenario(path, launch, former_servers, record_property):
 
 def test_the_plugin_for_service_accounts(launch, record_property):
     """Recorded from a server with the plugin ServiceAccount, of accounts that the scenario creates."""
-    with launch("--controllers=*,-serviceaccount-controller") as server:
+    with launch("--enable-admission-plugins", "ServiceAccount") as server:
         record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "plugin-service-account.json"))

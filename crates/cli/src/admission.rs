@@ -33,6 +33,8 @@ pub struct AdmissionFlags {
     default_unreachable_toleration_seconds: i64,
 }
 
+const SERVICE_ACCOUNT: &str = "ServiceAccount";
+
 impl AdmissionFlags {
     fn names(&self) -> PluginFlags {
         PluginFlags {
@@ -47,9 +49,16 @@ impl AdmissionFlags {
         self.names().without_effect()
     }
 
-    /// The plugins, and those whose configuration has no effect. The error is one line.
-    pub fn plugins(&self, release: Release) -> Result<(Plugins, Vec<String>), String> {
-        let selection = EnabledPlugins::parse(&self.names())?;
+    /// The plugins, and those whose configuration has no effect. The plugin ServiceAccount, which refuses Pods of
+    /// namespaces without a ServiceAccount `default`, is off unless it is enabled by name or a controller creates those
+    /// (`has_accounts`). The error is one line.
+    pub fn plugins(&self, release: Release, has_accounts: bool) -> Result<(Plugins, Vec<String>), String> {
+        let mut names = self.names();
+        let is_named = |list: &[String]| list.iter().any(|name| name == SERVICE_ACCOUNT);
+        if !has_accounts && names.only.is_empty() && !is_named(&names.enable) && !is_named(&names.disable) {
+            names.disable.push(SERVICE_ACCOUNT.to_owned());
+        }
+        let selection = EnabledPlugins::parse(&names)?;
         let (pod_security, others) = match &self.admission_control_config_file {
             Some(path) => read(path).map_err(|why| format!("--admission-control-config-file: {why}"))?,
             None => (PodSecurity::default(), vec![]),

@@ -23,7 +23,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let (plugins, unknown) = flags.admission.plugins(release)?;
+    let mut controllers = controllers(flags)?;
+    let (plugins, unknown) = flags.admission.plugins(release, controllers.creates_accounts())?;
     let (runtime, feature_gates) = features(flags, release)?;
     warn_of(&[
         ("flags", given.without_effect),
@@ -38,6 +39,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
+    controllers.root_authority = root_authority(flags, &certificates)?;
     let files = Files::of(flags, &certificates);
     authentication.tokens = files.tokens()?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
@@ -57,7 +59,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         advertise_address: advertised(flags),
         hostname: hostname(),
         service_ranges: service_ranges(flags)?,
-        controllers: controllers(flags, &certificates)?,
+        controllers,
         feature_gates,
         flags: given.shown,
         compatible_minor,
@@ -224,17 +226,19 @@ fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> 
     flags.service_address.iter().map(parse).collect()
 }
 
-fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
+fn controllers(flags: &Serve) -> Result<Controllers, String> {
     let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
     controllers.event_ttl = flags.event_ttl;
     controllers.alone = !flags.leader_elect;
-    controllers.root_authority = match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
-        Some(path) => {
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
-        }
-        None => own.authority.clone(),
-    };
     Ok(controllers)
+}
+
+/// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
+fn root_authority(flags: &Serve, own: &Certificates) -> Result<String, String> {
+    match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display())),
+        None => Ok(own.authority.clone()),
+    }
 }
 
 fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {
