@@ -1,6 +1,6 @@
 //! JSON Patch (RFC 6902) with the quirks of the library that kube-apiserver uses.
 //!
-//! Indices may be negative; `replace` of a missing member adds it; `copy` of a missing member copies null; a pointer
+//! Indices may be negative; `replace` of a missing field adds it; `copy` of a missing field copies null; a pointer
 //! without leading slash loses its first segment; only `test` and `replace` know the whole document.
 
 pub use crate::limits::COPY_BYTES_MAX;
@@ -257,7 +257,7 @@ fn is_container(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// A member or item; `None` for members that are absent.
+/// A field or item; `None` for fields that are absent.
 fn child<'v>(container: &'v Value, key: &str) -> Outcome<Option<&'v Value>> {
     match container {
         Value::Array(items) => position(index(key)?, items.len()).map(|at| items.get(at)),

@@ -61,7 +61,7 @@ fn merge_members(map: &mut Map, patch: Map) {
     }
 }
 
-/// Drops null members of objects, at any depth; null items of arrays stay.
+/// Drops null fields of objects, at any depth; null items of arrays stay.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {

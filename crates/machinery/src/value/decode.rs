@@ -29,7 +29,7 @@ pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
     Ok(Decoded { value, duplicates })
 }
 
-/// The document with its members as they stand, those that come again as well: to be gone through, not to be looked up in.
+/// The document with its fields as they stand, those that come again as well: to be gone through, not to be looked up in.
 /// Null if it is no JSON.
 pub fn decode_every(bytes: &[u8]) -> Value {
     let mut decoder = Decoder { every: true, ..Decoder::new(bytes) };

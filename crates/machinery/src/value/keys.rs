@@ -121,7 +121,7 @@ impl Trace {
         path
     }
 
-    /// Goes down to a member, which comes again if the key was there.
+    /// Goes down to a field, which comes again if the key was there.
     pub(super) fn enter_key(&mut self, key: &str, comes_again: bool) {
         let dot = if self.path.is_empty() { "" } else { "." };
         let path = self.enter(&[dot, key]);

@@ -1,4 +1,4 @@
-//! Object members, sorted by key.
+//! Object fields, sorted by key.
 
 use super::{Text, Value};
 
@@ -12,7 +12,7 @@ fn has_duplicates(entries: &[(Text, Value)]) -> bool {
     entries.iter().enumerate().any(|(i, (key, _))| entries[..i].iter().any(|(other, _)| same(key, other)))
 }
 
-/// The members of an object: a vector sorted by key (bytewise), without duplicates.
+/// The fields of an object: a vector sorted by key (bytewise), without duplicates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
     entries: Vec<(Text, Value)>,

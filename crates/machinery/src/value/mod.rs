@@ -82,7 +82,7 @@ impl Value {
         if let Value::Object(m) = self { Some(m) } else { None }
     }
 
-    /// The member `key` of an object; `None` for anything else.
+    /// The field `key` of an object; `None` for anything else.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }

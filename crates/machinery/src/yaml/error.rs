@@ -31,9 +31,9 @@ pub enum YamlProblem {
     TooDeep(char),
     /// A key is a collection, which Go prints like this.
     CollectionAsKey(String),
-    /// A key is null; Go prints the value of the member like this.
+    /// A key is null; Go prints the value of the field like this.
     NullAsKey { value: String },
-    /// A key is an integer beyond 64 bits with a sign; Go prints it and the value of the member like this.
+    /// A key is an integer beyond 64 bits with a sign; Go prints it and the value of the field like this.
     LargeIntegerAsKey { key: String, value: String },
     /// `<<` stands before something other than mappings.
     MergeOfNonMapping,

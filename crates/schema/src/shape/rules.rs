@@ -23,7 +23,7 @@ pub struct Rules {
     pub range: Option<(i64, i64, String)>,
     /// Named checks, and whether they are also made of empty values.
     pub checks: Vec<(&'static str, bool)>,
-    /// The union that the field is a member of, and its place in it.
+    /// The union that the field belongs to, and its place in it.
     pub union: Option<(&'static Union, usize)>,
     /// Whether updates may not change the field.
     pub is_immutable: bool,

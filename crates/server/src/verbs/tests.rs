@@ -150,7 +150,7 @@ impl World {
     }
 }
 
-/// The members that are not null.
+/// The fields that are not null.
 fn set(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());
