@@ -1,4 +1,4 @@
-//! Kubeconfigs: the administrator's is written, those of servers outside are read.
+//! Kubeconfigs: writes the administrator's, and reads those of webhooks and other servers.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use client::Access;
 use server::RemoteEndpoint;
 
-/// A kubeconfig with everything in it.
+/// Returns a self-contained kubeconfig.
 pub fn render(server: &str, authority: &str, certificate: &str, key: &str) -> String {
     let encode = |pem: &str| STANDARD.encode(pem);
     format!(

@@ -1,4 +1,4 @@
-//! `pintle serve`: a checklist from flags to a running server and back.
+//! `pintle serve`: from flags to a running server, and its shutdown.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -105,7 +105,7 @@ fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGa
     Ok((runtime, gates))
 }
 
-/// Says that the server is ready. stdout may be closed.
+/// Prints that the server is ready. stdout may be closed.
 fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
     let (url, milliseconds) = (url(address), after.as_millis());
     let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
@@ -124,7 +124,7 @@ fn texts(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Says, in one line, what was asked for and has no effect.
+/// Prints one line with the settings that are accepted and have no effect.
 fn warn_of(ignored: &[(&str, Vec<String>)]) {
     let ignored = ignored.iter().filter(|(_, names)| !names.is_empty());
     let ignored: Vec<String> = ignored.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
@@ -147,8 +147,8 @@ async fn until_end(server: &Server, signals: &mut Signals) -> Result<(), String>
     }
 }
 
-/// Ends every thread that can use a random generator: the end of the process takes the state of the generators away, and
-/// aborts when one is being seeded.
+/// Ends every thread that may use a random number generator: the exit of the process destroys the state of the generators
+/// and aborts if one is being seeded.
 fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
     // tasks end where they are; a blocked thread, in a name lookup for example, is not waited for
     runtime.shutdown_timeout(limits::THREADS_END);
@@ -174,7 +174,7 @@ fn raise_descriptor_limit() -> u64 {
     })
 }
 
-/// What a signal asks for.
+/// The request that a signal stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signal {
     /// SIGTERM or SIGINT.
