@@ -3,6 +3,8 @@
 //! Invariants: no I/O, no clock, no randomness, no threads, no logging. Input of any shape returns a value or an
 //! error, never a panic.
 
+#![deny(missing_docs)]
+
 pub mod cbor;
 mod decode;
 pub mod difflines;

@@ -15,15 +15,20 @@ use crate::value::{Map, Text, Value, decode, decode_strict, quote};
 /// One operation; what is missing or of the wrong type fails when it is applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
+    /// The operation: `add`, `remove`, `replace`, `move`, `copy` or `test`.
     pub op: Option<Text>,
+    /// The JSON pointer of the target.
     pub path: Option<Text>,
+    /// The JSON pointer of the source of `move` and `copy`.
     pub from: Option<Text>,
+    /// The value of `add`, `replace` and `test`.
     pub value: Option<Value>,
 }
 
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonPatch {
+    /// The operations, in their order.
     pub operations: Vec<Operation>,
     /// Unknown and duplicate fields, in the order of the operations that they belong to.
     pub strict_errors: Vec<StrictError>,

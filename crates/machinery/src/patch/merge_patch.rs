@@ -7,6 +7,7 @@ use crate::value::{Map, Value, decode};
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergePatch {
+    /// The patch.
     pub value: Value,
     /// Duplicate fields.
     pub strict_errors: Vec<StrictError>,

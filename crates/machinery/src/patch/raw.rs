@@ -19,7 +19,9 @@ pub struct Raw {
 /// Of what kind a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawKind {
+    /// A custom resource.
     Custom,
+    /// An object of a built-in kind, which Go decodes by its type.
     BuiltIn,
 }
 

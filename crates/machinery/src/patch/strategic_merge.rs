@@ -86,6 +86,7 @@ impl PatchMeta {
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrategicPatch {
+    /// The patch.
     pub value: Value,
     /// Duplicate fields.
     pub strict_errors: Vec<StrictError>,

@@ -11,7 +11,9 @@ pub use crate::limits::JSON_DEPTH_MAX as DEPTH_MAX;
 /// A value and the paths of the keys that came more than once, such as `spec.list[0].a`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
+    /// The value; of duplicate keys, the last one counts.
     pub value: Value,
+    /// The paths of duplicate keys.
     pub duplicates: Vec<String>,
 }
 

@@ -25,14 +25,17 @@ impl Paths {
         }
     }
 
+    /// The number of distinct keys.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
+    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    /// The keys, in the order of their first occurrence.
     pub fn into_list(self) -> Vec<String> {
         self.list
     }

@@ -15,6 +15,7 @@ pub struct Member<'a> {
     pub key: &'a [u8],
     /// Where the quote before the key stands.
     pub at: usize,
+    /// The range of the bytes of the value.
     pub value: Range<usize>,
 }
 
