@@ -39,7 +39,7 @@ impl Writer {
         self
     }
 
-    /// Appends a string field unless it is empty.
+    /// Appends a string field.
     pub fn text(&mut self, number: u32, value: &str) -> &mut Writer {
         self.bytes(number, value.as_bytes())
     }
