@@ -237,7 +237,7 @@ def change_query(step, chance):
             query += [("watch", "true"), ("timeoutSeconds", "1")]
     # a dryRun without a value would not be one
     query = [(name, value) for name, value in query if name != "dryRun" or value]
-    step["path"] = join(path, query)
+    step["path"] = join(path or "/", query)
 
 
 def split(path):
@@ -272,7 +272,7 @@ def change_path(step, chance):
     if how == 0:
         parts[spot] = chance.choice((parts[spot].upper(), parts[spot] + "x", "x", "a" * 254, "a%2Fb", "a%20b", "..", "v9", "%00", "~"))
     elif how == 1:
-        parts.append(chance.choice(("status", "scale", "x", "", "finalize", "approval", "status/x")))
+        parts.append(chance.choice(("status", "scale", "x", "finalize", "approval", "status/x")))
     elif how == 2 and len(parts) > 2:
         parts.pop(spot)
     elif how == 3:

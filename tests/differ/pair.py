@@ -8,6 +8,8 @@ import replay
 
 AGE = re.compile(r"^(\d+[smhdy])+$|^<invalid>$|^<unknown>$")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+# the first bytes of protobuf, in base64
+PROTOBUF = "azhz"
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 VERSIONED = re.compile(r"""(resourceVersion[\\"]*: ?[\\"]*|current: |in record \()[1-9]\d*""")
 YAML_AGE = re.compile(r"(?m)^( +- +)(\d+[smhdy])+$")
@@ -58,6 +60,8 @@ def sorted_errors(text):
 
 def same(value, key=""):
     """Removes ages and times from text, which `replay.normalize` leaves in longer text."""
+    if isinstance(value, dict) and str(value.get("base64", "")).startswith(PROTOBUF):
+        return "<protobuf>"
     if isinstance(value, dict):
         return {name: same(item, name) for name, item in value.items()}
     if isinstance(value, list):

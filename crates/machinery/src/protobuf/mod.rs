@@ -4,12 +4,11 @@
 
 mod codec;
 mod error;
-mod order;
 mod table;
 
+pub(crate) use codec::message_name;
 pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
 pub use error::ProtobufError;
-pub use order::merged_text;
 
 use crate::status::{Cause, Details, Status};
 

@@ -13,11 +13,13 @@
 //! out when it is zero; other fields are left out when they are empty. *List-type* is `atomic`, `set` or `map:` and the keys.
 
 mod internal;
+mod order;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub use internal::{internal_json, published_json};
+pub use order::merged_text;
 
 static TEXT: &str = include_str!("types.txt");
 

@@ -41,7 +41,7 @@ static SPEC: Struct = Struct {
         non_empty("externalTrafficPolicy", Shape::Text("v1.ServiceExternalTrafficPolicy")),
         non_empty("healthCheckNodePort", Shape::Int32),
         given("internalTrafficPolicy", Shape::Text("v1.ServiceInternalTrafficPolicy")),
-        non_empty("ipFamilies", texts()),
+        non_empty("ipFamilies", Shape::List("[]v1.IPFamily", &Shape::Text("v1.IPFamily"))),
         given("ipFamilyPolicy", Shape::Text("v1.IPFamilyPolicy")),
         given("loadBalancerClass", TEXT),
         non_empty("loadBalancerIP", TEXT),

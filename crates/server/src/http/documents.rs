@@ -35,6 +35,9 @@ const INDEX: [&str; 14] = [
     "/version",
 ];
 
+/// Below the documents of the issuer is nothing.
+const ISSUER_PATHS: [&str; 2] = ["/.well-known/openid-configuration/", "/openid/v1/jwks/"];
+
 impl Edge {
     /// Waits for CRDs that another server has just committed before discovery and OpenAPI are served, if the store is
     /// shared and reachable.
@@ -95,10 +98,14 @@ impl Edge {
         let in_own_group = in_own_group.is_some_and(|(group, _)| resource::builtin::is_built_in_group(group));
         // built-in routes check the method, those of custom resources do not
         let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
+        let names: Vec<&str> = self.served.iter().map(|media| media.as_str()).collect();
         if let Some(found) = self.discovery.respond(path, etag, reply) {
             return match built_in {
                 true if info.method != Method::GET => reply.status(&no_such_method()),
                 true if !negotiate::takes(given, self.served) => reply.status(&negotiate::unsupported_body()),
+                true if !negotiate::lists(accept, &names) => {
+                    reply.status(&negotiate::not_available(&negotiate::media_list(self.served)))
+                }
                 _ => found,
             };
         }
@@ -144,6 +151,9 @@ impl Edge {
         let (content_type, document) = match info.path.trim_end_matches('/') {
             "/.well-known/openid-configuration" => ("application/json", accounts.configuration().await?),
             "/openid/v1/jwks" => ("application/jwk-set+json", accounts.key_set().await),
+            path if ISSUER_PATHS.iter().any(|parent| path.starts_with(parent)) => {
+                return Some(reply.status(&Status::no_such_resource()));
+            }
             _ => return None,
         };
         if info.method != Method::GET {

@@ -25,7 +25,7 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
         return Err(Status::bad_request(why));
     }
     let body = decoded.unwrap_or_default().value;
-    check_type(&body)?;
+    check_type(&body, if request.resource.is_custom() { "meta.k8s.io/v1" } else { "v1" })?;
     let given = DeleteOptions::read(&body)?;
     if let Some(audit_context) = &request.audit_context {
         audit_context.request(|| Some(recorded(&given)));
@@ -66,13 +66,13 @@ const OTHER_TYPES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// A body says that it is `DeleteOptions`, or nothing.
-fn check_type(body: &Value) -> Result<(), Status> {
+/// A body says that it is `DeleteOptions`, or nothing; `own` is the version of one that has none.
+fn check_type(body: &Value, own: &str) -> Result<(), Status> {
     let (kind, version) = (type_text(body, "kind"), type_text(body, "apiVersion"));
     if kind.is_empty() || kind == "DeleteOptions" {
         return Ok(());
     }
-    let version = if version.is_empty() { "v1" } else { version };
+    let version = if version.is_empty() { own } else { version };
     let readable = OTHER_TYPES.iter().any(|(known, kinds)| *known == version && kinds.contains(&kind));
     Err(Status::bad_request(if readable {
         format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
@@ -91,9 +91,17 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
     Write::new(context, request, Change::Delete(options), &write_options).run().await
 }
 
+/// The options that select the objects of a deletecollection; a watch cannot be asked for, but its options are checked.
+fn list_options(request: &Request) -> Result<ListOptions, Status> {
+    match request.query().flag("watch") {
+        true => ListOptions::of_watch(request.query(), &request.resource.gates),
+        false => ListOptions::of_list(request.query()),
+    }
+}
+
 /// Refuses a selection that can't be made, before anything else of the request is looked at.
 pub fn check_selection(request: &Request) -> Result<(), Status> {
-    Selection::new(request, &ListOptions::of_list(request.query())?).map(drop)
+    Selection::new(request, &list_options(request)?).map(drop)
 }
 
 /// Deletes every selected object, and returns the objects that were there.
@@ -102,7 +110,7 @@ pub async fn delete_collection(
     request: &Request,
     document: Option<&Document>,
 ) -> Result<Outcome, Status> {
-    let mut list_options = ListOptions::of_list(request.query())?;
+    let mut list_options = list_options(request)?;
     let selection = Selection::new(request, &list_options)?;
     if list_options.limit == 0 {
         // collections are deleted by pages: they are read at a version, not at one that is as new
