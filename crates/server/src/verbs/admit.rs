@@ -59,12 +59,12 @@ impl Admit<'_> {
         self.context.admission.protects(&self.attributes(None, None, &|_| {}), name)
     }
 
-    /// What creating an object costs the quotas of its namespace; refuses what exceeds one.
-    pub fn charges(&self, object: &Value) -> Result<Vec<Charge>, Status> {
+    /// What writing an object costs the quotas of its namespace; refuses what exceeds one.
+    pub fn charges(&self, object: &Value, old: Option<&Value>) -> Result<Vec<Charge>, Status> {
         if !self.request.admitted {
             return Ok(vec![]);
         }
-        self.context.admission.charges(&self.context.world(), &self.attributes(Some(object), None, &|_| {}))
+        self.context.admission.charges(&self.context.world(), &self.attributes(Some(object), old, &|_| {}))
     }
 
     /// The object as admission changes it; none for a deletion.

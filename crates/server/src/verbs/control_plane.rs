@@ -172,7 +172,10 @@ impl ControlPlane {
 
     /// The name of the server, which it keeps between starts.
     fn name(&self) -> String {
-        format!("apiserver-{}", base32(&sha256(self.hostname.as_bytes())[..16]))
+        // both texts with their lengths, of 16 bits
+        let texts = [self.hostname.as_str(), SERVER].into_iter();
+        let named = texts.flat_map(|text| [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat());
+        format!("apiserver-{}", base32(&sha256(&named.collect::<Vec<_>>())[..16]))
     }
 
     fn holds_lease(&self, context: &Context) -> bool {

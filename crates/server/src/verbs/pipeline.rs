@@ -201,11 +201,9 @@ impl Write<'_> {
             Some(_) => {}
         }
         self.validating_admission(admit, object, old).await?;
+        quota::charge(admit, object, old).await?;
         let warnings = match old {
-            None => {
-                quota::charge(admit, object).await?;
-                strategy.warnings_on_create(object)
-            }
+            None => strategy.warnings_on_create(object),
             Some(old) => strategy.warnings_on_update(object, old),
         };
         warnings.into_iter().for_each(|warning| request.warn(warning));

@@ -180,10 +180,10 @@ mod tests {
             "cpu, memory limit for init container b",
         ];
         assert_eq!(fill(&mut pod, &limits), want);
-        assert_eq!(
-            pod.at(&["spec", "initContainers"]).unwrap().to_json(),
-            "[{\"name\":\"b\",\"resources\":{\"requests\":{\"memory\":\"1\",\"cpu\":\"1\"},\"limits\":{\"cpu\":\"1\",\"memory\":\"2\"}}}]"
-        );
+        let filled = pod.at(&["spec", "initContainers"]).unwrap();
+        let want =
+            r#"[{"name":"b","resources":{"limits":{"cpu":"1","memory":"2"},"requests":{"cpu":"1","memory":"1"}}}]"#;
+        assert_eq!(filled.to_json(), want);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! refuse it (`validate`).
 
 mod certificates;
-mod classes;
+pub mod classes;
 mod external_ips;
 mod limit_ranger;
 mod nodes;

@@ -181,7 +181,7 @@ fn evaluate(call: &Call<'_>, policy: &SecurityPolicy, errors: &[FieldError], pod
         return Ok(());
     }
     if !errors.is_empty() {
-        let texts: Vec<String> = errors.iter().map(FieldError::message).collect();
+        let texts: Vec<String> = errors.iter().map(policy::error_text).collect();
         annotate(call, "error", || format!("Failed to parse policy: {}", aggregate(&texts)));
     }
     let violated = |level: LevelVersion| -> Option<String> {

@@ -132,6 +132,11 @@ impl SecurityPolicy {
     }
 }
 
+/// An error with its field.
+pub fn error_text(error: &FieldError) -> String {
+    format!("{}: {}", error.field, error.message())
+}
+
 fn reported<T>(
     read: Result<T, &'static str>,
     label: &str,
@@ -181,7 +186,7 @@ mod tests {
             labels.iter().for_each(|(label, text)| map.set_at(&[&format!("{PREFIX}{label}")], Value::from(*text)));
             let (policy, errors) = SecurityPolicy::default().with(&map);
             assert_eq!(format!("{} {} {}", policy.enforce, policy.audit, policy.warn), want);
-            assert_eq!(errors.iter().map(FieldError::message).collect::<Vec<_>>(), want_errors);
+            assert_eq!(errors.iter().map(error_text).collect::<Vec<_>>(), want_errors);
         }
     }
 }
