@@ -97,8 +97,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         admit: volumes::admit_claim,
         short_names: &["pvc"],
         deletion: RETURNED,
-        default: volumes::default_claim,
-        prepare: volumes::prepare_pending,
+        prepare: volumes::prepare_claim,
+        validate: volumes::validate_claim,
         ..with_status(namespaced(
             "",
             "core.v1.PersistentVolumeClaim",
@@ -113,6 +113,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["pv"],
         deletion: RETURNED,
         prepare: volumes::prepare_volume,
+        validate: volumes::validate_volume,
         ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
     },
     BuiltIn {
@@ -368,6 +369,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
         default: workloads::default_resource_claim,
+        validate: workloads::validate_claim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -378,6 +380,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         default: workloads::default_resource_claim,
+        validate: workloads::validate_claim_template,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -417,6 +420,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CSI_DRIVER,
+        warnings: volumes::driver_warnings,
         unconditional_update: false,
         ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
     },
@@ -438,6 +442,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STORAGE_CLASS,
+        validate: volumes::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
@@ -484,6 +489,11 @@ mod tests {
                 if !values.is_empty() {
                     want += &format!(" {name}={}", values.join(","));
                 }
+            }
+            match (row.review, row.computed) {
+                (Some(_), _) => want += " verbs=create",
+                (_, Some(_)) => want += " verbs=get,list",
+                _ => {}
             }
             assert!(DISCOVERY.lines().any(|line| line == want), "{want}");
         }
