@@ -3,7 +3,7 @@
 
   replay.py --server URL [--token TOKEN | --cert FILE --key FILE] [--fast] [--record] [-v] FILE.json...
 
-A scenario file is {"name", "about", "steps": [...]}, one step per line. A step is one of
+A scenario file is {"name", "about", "compact"?, "steps": [...]}, one step per line; "compact" sends JSON without blanks. A step is one of
 
   {"id", "method", "path", "headers"?, "body"? (JSON) | "text"? | "base64"?, "until"?, "ignore"?, "save"?, "protobuf"?, "answer"}
       One request. "until" repeats it until the response has a "status", or "has" or "lacks" a text, for at most
@@ -356,7 +356,8 @@ class Replay:
         elif "base64" in step:
             body = base64.b64decode(step["base64"])
         elif "body" in step:
-            body = self.substitute(json.dumps(step["body"])).encode()
+            separators = (",", ":") if self.scenario.get("compact") else None
+            body = self.substitute(json.dumps(step["body"], separators=separators)).encode()
         if body is not None and "Content-Type" not in headers:
             patch = step["method"] == "PATCH"
             headers["Content-Type"] = "application/merge-patch+json" if patch else "application/json"

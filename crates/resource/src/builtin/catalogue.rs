@@ -95,8 +95,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::CLAIM,
         short_names: &["pvc"],
         deletion: RETURNED,
-        default: volumes::default_claim,
-        prepare: volumes::prepare_pending,
+        prepare: volumes::prepare_claim,
+        validate: volumes::validate_claim,
         ..with_status(namespaced(
             "",
             "core.v1.PersistentVolumeClaim",
@@ -110,6 +110,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["pv"],
         deletion: RETURNED,
         prepare: volumes::prepare_volume,
+        validate: volumes::validate_volume,
         ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
     },
     BuiltIn {
@@ -364,6 +365,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
         default: workloads::default_resource_claim,
+        validate: workloads::validate_claim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -374,6 +376,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         default: workloads::default_resource_claim,
+        validate: workloads::validate_claim_template,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -413,6 +416,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CSI_DRIVER,
+        warnings: volumes::driver_warnings,
         unconditional_update: false,
         ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
     },
@@ -434,6 +438,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STORAGE_CLASS,
+        validate: volumes::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
@@ -479,6 +484,11 @@ mod tests {
                 if !values.is_empty() {
                     want += &format!(" {name}={}", values.join(","));
                 }
+            }
+            match (row.review, row.computed) {
+                (Some(_), _) => want += " verbs=create",
+                (_, Some(_)) => want += " verbs=get,list",
+                _ => {}
             }
             assert!(DISCOVERY.lines().any(|line| line == want), "{want}");
         }

@@ -141,9 +141,8 @@ impl<'a> Pod<'a> {
         for (path, variable) in items(container, "env", path) {
             environment(variable, &path, errors);
         }
-        for (path, source) in items(container, "envFrom", path) {
-            environment_source(source, &path, errors);
-        }
+        let sources = path.child("envFrom");
+        list(container, "envFrom").iter().for_each(|source| environment_source(source, &sources, errors));
         self.mounts(container, path, errors);
         ports(container, path, errors);
         resources(container, path, &self.claims, errors);
@@ -154,6 +153,9 @@ impl<'a> Pod<'a> {
         if !list(container, "restartPolicyRules").is_empty() && !is_set(container, "restartPolicy") {
             let why = "must specify restartPolicy when restart rules are used";
             errors.push(FieldError::required(&path.child("restartPolicy"), why));
+        }
+        if !path.as_str().contains("initContainers") || is_set(container, "restartPolicy") {
+            restart_rules(container, path, errors);
         }
         let pod_policy = text(self.spec, "restartPolicy");
         for (path, policy) in items(container, "resizePolicy", path) {
@@ -247,6 +249,21 @@ impl<'a> Pod<'a> {
             if text(option, "name").is_empty() {
                 errors.push(FieldError::required(&path, "must not be empty"));
             }
+        }
+    }
+}
+
+fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
+    const ACTIONS: [&str; 2] = ["Restart", "RestartAllContainers"];
+    for (path, rule) in items(container, "restartPolicyRules", path) {
+        let action = text(rule, "action");
+        if action.is_empty() {
+            errors.push(FieldError::required(&path.child("action"), ""));
+        } else if !ACTIONS.contains(&action) {
+            errors.push(FieldError::not_supported(&path.child("action"), &Value::from(action), &ACTIONS));
+        }
+        if !is_set(rule, "exitCodes") {
+            errors.push(FieldError::required(&path.child("exitCodes"), "must be specified"));
         }
     }
 }

@@ -366,17 +366,13 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
         None => errors.push(FieldError::required(&path.child("selector"), "")),
         Some(selector) => pods::selector_operators(Some(selector), &path.child("selector"), &mut errors),
     }
-    let generates = !spec.get("manualSelector").and_then(Value::as_bool).unwrap_or_default();
     let template = spec.get("template").unwrap_or(&empty);
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
-    if let (Some(selector), false) = (spec.get("selector").filter(|selector| !selector.is_null()), generates) {
-        let parsed = LabelSelector::from_value(selector);
-        let selects = parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)));
-        if !selects {
-            let why = "`selector` does not match template `labels`";
-            let path = path.child("template").child("metadata").child("labels");
-            errors.push(FieldError::invalid(&path, &labels_or_null(template), why));
-        }
+    let parsed = spec.get("selector").and_then(LabelSelector::from_value);
+    if !parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str))) {
+        let why = "`selector` does not match template `labels`";
+        let path = path.child("template").child("metadata").child("labels");
+        errors.push(FieldError::invalid(&path, &labels_or_null(template), why));
     }
     job_errors(spec, &path, &mut errors);
     let name = object.str_at(&["metadata", "name"]);
@@ -388,8 +384,10 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
             errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
         }
     }
-    if let Some(old) = old.and_then(|old| old.get("spec")) {
-        job_changes(spec, old, &path, &mut errors);
+    if let Some((old, before)) = old.and_then(|old| Some((old, old.get("spec")?))) {
+        let started = old.at(&["status", "startTime"]).is_some_and(|time| !time.is_null());
+        let suspended = before.get("suspend").and_then(Value::as_bool).unwrap_or_default();
+        job_changes(spec, before, suspended && !started, &path, &mut errors);
     }
     errors
 }
@@ -399,7 +397,7 @@ fn is_indexed(spec: &Value) -> bool {
 }
 
 /// What does not change in a Job.
-fn job_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let names = [
         "completions",
         "selector",
@@ -413,9 +411,37 @@ fn job_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<Fie
     for name in names {
         let (new, old) = (spec.get(name), old.get(name));
         let may_scale = name == "completions" && is_indexed(spec) && new == spec.get("parallelism");
-        if new != old && !may_scale {
+        if name == "template" && waits {
+            waiting_template(new, old, &path.child("template").child("spec"), errors);
+        } else if new != old && !may_scale {
             errors.push(invalid_shown(&path.child(name), shown_part(name, new), "field is immutable"));
         }
+    }
+}
+
+/// The template of a Job that waits to be started: where its Pods may run, and what they need, still changes.
+fn waiting_template(new: Option<&Value>, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (empty, new) = (Value::object(), new.and_then(|template| template.get("spec")));
+    let (new, mut old) = (new.unwrap_or(&empty), old.and_then(|old| old.get("spec")).cloned().unwrap_or_default());
+    let mut take = |path: &[&str]| match new.at(path) {
+        Some(value) => old.set_at(path, value.clone()),
+        None => drop(old.remove_at(path)),
+    };
+    take(&["affinity", "nodeAffinity"]);
+    ["nodeSelector", "tolerations", "schedulingGates"].into_iter().for_each(|name| take(&[name]));
+    if old.get("affinity").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        old.remove_at(&["affinity"]);
+    }
+    let containers = old.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten();
+    for (before, container) in containers.zip(list(new, "containers")) {
+        match container.get("resources") {
+            Some(resources) => before.set_at(&["resources"], resources.clone()),
+            None => drop(before.remove_at(&["resources"])),
+        }
+    }
+    if *new != old {
+        let shown = machinery::types::internal_json(new, "core.PodSpec", false);
+        errors.push(invalid_shown(path, shown, "field is immutable"));
     }
 }
 
@@ -501,7 +527,7 @@ fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Some(policy) = spec.get("podFailurePolicy").filter(|policy| !policy.is_null()) else { return };
     let template_path = path.child("template").child("spec").child("restartPolicy");
-    if restart != "Never" {
+    if restart == "OnFailure" {
         let why = "only \"Never\" is supported when podFailurePolicy is specified";
         errors.push(FieldError::invalid(&template_path, &Value::from(restart), why));
     }
@@ -579,5 +605,98 @@ pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {
     let changed = old.is_some_and(|old| taint(old) != taint(rule) && old.at(&path) == rule.at(&path));
     if rule.at(&["spec", "taint"]).is_some() && (is_unset || changed) {
         rule.set_at(&path, Value::from(base::clock::now_rfc3339()));
+    }
+}
+
+/// The spec of a ResourceClaim never changes.
+pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    devices(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors);
+    unchanged(claim, old, "resource.ResourceClaimSpec", &mut errors);
+    errors
+}
+
+/// A template of ResourceClaims.
+pub fn validate_claim_template(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec").child("spec").child("devices"), Value::object());
+    devices(claim.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &path, &mut errors);
+    let (null, metadata) = (Value::Null, path);
+    let labels = claim.at(&["spec", "metadata", "labels"]).unwrap_or(&null);
+    let _ = metadata;
+    super::rule_checks::labels(labels, &FieldPath::new("spec").child("labels"), &mut errors);
+    unchanged(claim, old, "resource.ResourceClaimTemplateSpec", &mut errors);
+    errors
+}
+
+/// A spec that never changes.
+fn unchanged(object: &Value, old: Option<&Value>, go: &str, errors: &mut Vec<FieldError>) {
+    let spec = object.get("spec");
+    if let Some(old) = old
+        && old.get("spec") != spec
+    {
+        let shown = machinery::types::internal_json(spec.unwrap_or(&Value::object()), go, false);
+        errors.push(invalid_shown(&FieldPath::new("spec"), shown, "field is immutable"));
+    }
+}
+
+/// What a claim asks of devices.
+fn devices(devices: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut names: Vec<String> = vec![];
+    for (path, request) in items(devices, "requests", path) {
+        let name = text(request, "name");
+        if names.iter().any(|known| known == name) {
+            errors.push(FieldError::duplicate(&path, &Value::from(name)));
+        }
+        names.push(name.to_owned());
+        names.extend(list(request, "firstAvailable").iter().map(|sub| format!("{name}/{}", text(sub, "name"))));
+        let is_set = |field: &str| request.get(field).is_some_and(|value| !value.is_null());
+        match (is_set("exactly"), !list(request, "firstAvailable").is_empty()) {
+            (false, false) => {
+                let why = "exactly one of `exactly` or `firstAvailable` is required";
+                errors.push(FieldError::required(&path, why));
+            }
+            (true, true) => {
+                let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+                errors.push(FieldError::invalid(&path, &Value::Null, why));
+            }
+            _ => {}
+        }
+    }
+    for kind in ["constraints", "config"] {
+        for (path, item) in items(devices, kind, path) {
+            request_names(item, &names, &path, errors);
+            if kind == "config" && item.get("opaque").is_none_or(Value::is_null) {
+                errors.push(FieldError::required(&path.child("opaque"), ""));
+            }
+            if kind == "constraints" {
+                constraint(item, &path, errors);
+            }
+        }
+    }
+}
+
+fn constraint(constraint: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let given = ["matchAttribute", "distinctAttribute"]
+        .into_iter()
+        .filter(|name| constraint.get(name).is_some_and(|value| !value.is_null()))
+        .count();
+    let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required";
+    match given {
+        0 => errors.push(FieldError::required(path, why)),
+        1 => {}
+        _ => errors.push(FieldError::required(path, format!("{why}, but multiple fields are set"))),
+    }
+}
+
+fn request_names(item: &Value, names: &[String], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (path, name) in items(item, "requests", path) {
+        let text = name.as_str().unwrap_or_default();
+        if !names.iter().any(|known| known == text) {
+            let why =
+                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+            errors.push(FieldError::invalid(&path, name, why));
+        }
     }
 }

@@ -47,6 +47,7 @@ impl Strategy for BuiltInStrategy {
         if row.fresh_status {
             set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
         }
+        schema::shape::drop_gated(object, None, row.structure());
         (row.prepare)(object, None);
         if row.generation {
             track_generation(object, None);
@@ -70,6 +71,7 @@ impl Strategy for BuiltInStrategy {
             set_or_remove(object, &["status"], old.get("status").cloned());
         }
         metadata::restore_system_fields(object, old);
+        schema::shape::drop_gated(object, Some(old), self.0.row.structure());
         (self.0.row.prepare)(object, Some(old));
         if self.0.row.generation {
             track_generation(object, Some(old));

@@ -84,7 +84,7 @@ fn may_be_nothing(shape: &Shape) -> bool {
 
 /// Whether null takes away what was there: metadata is printed as if it were a pointer, and is none.
 fn is_pointer(field: &Field) -> bool {
-    may_be_nothing(&field.shape) || (field.print == Print::Given && field.name != "metadata")
+    may_be_nothing(&field.shape) || (matches!(field.print, Print::Given | Print::OrNull) && field.name != "metadata")
 }
 
 fn fits(value: &Value, shape: &Shape) -> bool {

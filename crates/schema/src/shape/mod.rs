@@ -23,7 +23,7 @@ pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
 pub use read::{Read, convert_numbers, convert_whole_numbers, read, read_request, read_stored, sees_duplicate};
-pub use rules::{Check, RuleErrors, Rules, set_defaults};
+pub use rules::{Check, RuleErrors, Rules, drop_gated, set_defaults};
 pub use table::named;
 pub use time::{normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
@@ -129,6 +129,8 @@ pub enum Print {
     NonEmpty,
     /// If it is given: a pointer.
     Given,
+    /// A pointer that is printed as null if it is not given.
+    OrNull,
 }
 
 pub const TEXT: Shape = Shape::Text("string");

@@ -128,6 +128,8 @@ fn zero(shape: &Struct) -> Value {
 fn absent(fields: &[Field], out: &mut Vec<(Text, Value)>) {
     let always = fields.iter().filter(|field| field.print == Print::Always);
     out.extend(always.map(|field| (Text::new_static(field.name), zero_value(&field.shape))));
+    let nulls = fields.iter().filter(|field| field.print == Print::OrNull);
+    out.extend(nulls.map(|field| (Text::new_static(field.name), Value::Null)));
 }
 
 fn zero_value(shape: &Shape) -> Value {
@@ -146,6 +148,7 @@ fn printed(field: &Field, value: Option<Value>, empty: Empty) -> Option<Value> {
     let container = |v: &Value| matches!(v, Value::Array(_) | Value::Object(_));
     match (field.print, value) {
         (Print::Always, None) => Some(zero_value(&field.shape)),
+        (Print::OrNull, None) => Some(Value::Null),
         (Print::NonEmpty, Some(value)) if is_empty(&value) && !(empty == Empty::Kept && container(&value)) => None,
         (Print::Always, Some(Value::Array(items))) if items.is_empty() && empty == Empty::Forgotten => {
             Some(Value::Null)

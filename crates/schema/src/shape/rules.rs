@@ -27,6 +27,8 @@ pub struct Rules {
     pub union: Option<(&'static Union, usize)>,
     /// Whether updates may not change the field.
     pub is_immutable: bool,
+    /// Whether a feature gate drops the field that is off by default.
+    pub is_gated: bool,
 }
 
 /// A struct of which one field is to be set.
@@ -86,7 +88,27 @@ fn add(rules: &mut Rules, rule: &'static str) {
         "check" => rules.checks.push((rest, false)),
         "check!" => rules.checks.push((rest, true)),
         "immutable" => rules.is_immutable = true,
+        "gated" => rules.is_gated = true,
         _ => {}
+    }
+}
+
+/// Drops the fields of features that are off, unless the old object has them.
+pub fn drop_gated(value: &mut Value, old: Option<&Value>, shape: &'static Struct) {
+    let Some(object) = value.as_object_mut() else { return };
+    for field in shape.fields {
+        let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
+        if field.rules.is_some_and(|rules| rules.is_gated) && old.is_none() {
+            object.remove(field.name);
+        }
+        match (&field.shape, object.get_mut(field.name)) {
+            (Shape::Struct(inner), Some(value)) => drop_gated(value, old, inner),
+            (Shape::List(_, Shape::Struct(inner)), Some(Value::Array(items))) => {
+                let before = |i: usize| old.and_then(Value::as_array).and_then(|old| old.get(i));
+                items.iter_mut().enumerate().for_each(|(i, item)| drop_gated(item, before(i), inner));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -115,12 +137,16 @@ fn visit_mut(value: &mut Value, shape: &'static Shape) {
     }
 }
 
+fn is_pointer(field: &Field) -> bool {
+    matches!(field.print, Print::Given | Print::OrNull)
+}
+
 /// A pointer is not set if it is absent; other fields if they are empty.
 fn is_unset(value: Option<&Value>, field: &Field) -> bool {
     match value {
         None | Some(Value::Null) => true,
-        Some(Value::String(text)) => field.print != Print::Given && text.is_empty(),
-        Some(Value::Int(0)) => field.print != Print::Given,
+        Some(Value::String(text)) => !is_pointer(field) && text.is_empty(),
+        Some(Value::Int(0)) => !is_pointer(field),
         Some(_) => false,
     }
 }
@@ -186,7 +212,7 @@ impl RuleErrors<'_> {
         let is_empty = match value {
             None => true,
             Some(Value::String(text)) => text.is_empty(),
-            Some(Value::Int(0)) => field.print != Print::Given,
+            Some(Value::Int(0)) => !is_pointer(field),
             Some(Value::Array(items)) => items.is_empty(),
             Some(Value::Object(map)) => map.is_empty(),
             Some(_) => false,
@@ -240,7 +266,8 @@ mod tests {
             for name in parts[1].split(',') {
                 assert!(found.fields.iter().any(|field| field.name == name), "{line}");
             }
-            let words = ["=", "in", "required", "min", "positive", "range", "check", "check!", "immutable", "union"];
+            let words =
+                ["=", "gated", "in", "required", "min", "positive", "range", "check", "check!", "immutable", "union"];
             assert!(words.contains(&parts[2].split(' ').next().unwrap_or_default()), "{line}");
         }
     }

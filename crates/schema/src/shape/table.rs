@@ -63,7 +63,8 @@ fn field_of(structs: (&'static str, &'static str), field: &'static GoField, embe
     let print = match field.printed {
         Printed::NonEmpty => Print::NonEmpty,
         Printed::Always => Print::Always,
-        Printed::Set | Printed::SetOrNull | Printed::NonZero => Print::Given,
+        Printed::Set | Printed::NonZero => Print::Given,
+        Printed::SetOrNull => Print::OrNull,
     };
     let item_is_atomic = match field.go_type.base {
         _ if field.merging.map_type == "granular" => false,
