@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_go_does() {
+    fn numbers_parse_like_go() {
         assert_eq!([parse_uint("0"), parse_uint("007")], [Ok(0), Ok(7)]);
         for (text, why) in [
             ("", "invalid syntax"),

@@ -21,7 +21,9 @@ pub struct Raw {
 /// Of what kind a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawKind {
+    /// A custom resource.
     Custom,
+    /// An object of a built-in kind, which Go decodes by its type.
     BuiltIn,
 }
 
@@ -138,7 +140,7 @@ mod tests {
     use crate::patch::Unknown;
 
     #[test]
-    fn written_values_stand_as_they_were_written() {
+    fn scalars_keep_their_source_text() {
         let document = json!({"a": [{"b": 1}], "c": {"z": 1, "y": 2}});
         for (source, text, duplicates) in [
             (

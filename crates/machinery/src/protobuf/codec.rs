@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_messages_are_refused() {
+    fn rejects_malformed_messages() {
         assert_eq!(decode(b"hello"), Err(ProtobufError::MissingPrefix));
         let bytes = encode(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}})).unwrap();
         for end in 4..bytes.len() {

@@ -23,7 +23,7 @@ pub enum Count {
     Many,
     /// A map from text.
     Map,
-    /// In JSON its members are those of the message around it.
+    /// In JSON its fields are those of the message around it.
     Inline,
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_that_is_named_is_there() {
+    fn referenced_messages_exist() {
         for (name, members) in parse() {
             for member in &members {
                 if let FieldKind::Message(inner) = member.kind {

@@ -120,6 +120,17 @@ impl Amount {
         if power == 0 { base } else { base * power_of_ten(power) }
     }
 
+    /// The amount in thousandths, rounded away from zero; `None` if it has no smaller part.
+    pub(super) fn rounded_to_thousandths(&self) -> Option<Amount> {
+        let (value, power) = self.parts();
+        let finer = MILLI.saturating_sub(power).clamp(0, QUANTITY_DIGITS_APART_MAX as i32).unsigned_abs();
+        let rounded = divided_up(&value, &ten(finer));
+        (finer > 0 && &rounded * ten(finer) != value).then(|| match i64::try_from(&rounded) {
+            Ok(value) => Amount::Small { value, power: MILLI },
+            Err(_) => Amount::Big { value: rounded, power: MILLI },
+        })
+    }
+
     /// Whether thousandths, rounded away from zero, are whole units.
     pub(super) fn is_whole(&self) -> bool {
         let (value, power) = self.parts();

@@ -45,11 +45,13 @@ impl Quantity {
         Quantity { amount: self.amount.plus(&other.amount), form, text: None }
     }
 
+    /// The difference, in the form of the first operand that is not zero.
     pub fn minus(&self, other: &Quantity) -> Quantity {
         let form = if self.signum() == 0 { other.form } else { self.form };
         Quantity { amount: self.amount.minus(&other.amount), form, text: None }
     }
 
+    /// Compares two amounts, whatever their suffixes.
     pub fn compare(&self, other: &Quantity) -> Ordering {
         self.amount.compare(&other.amount)
     }
@@ -70,6 +72,14 @@ impl Quantity {
     /// The nearest double but for the rounding of a multiplication.
     pub fn approximate(&self) -> f64 {
         self.amount.approximate()
+    }
+
+    /// The quantity without parts smaller than a thousandth, rounded away from zero: the precision of resource lists.
+    pub fn rounded_to_thousandths(self) -> Quantity {
+        match self.amount.rounded_to_thousandths() {
+            Some(amount) => Quantity { amount, form: self.form, text: None },
+            None => self,
+        }
     }
 
     /// Whether it is a whole number of units, once rounded up to thousandths.

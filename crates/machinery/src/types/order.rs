@@ -123,7 +123,7 @@ mod tests {
     use crate::json;
 
     #[test]
-    fn what_a_patch_has_not_touched_keeps_its_order() {
+    fn untouched_fields_keep_their_order() {
         let entry = json!({"apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:b": {}, "f:a": {}}, "manager": "m", "operation": "Update"});
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": 1,
             "metadata": {"labels": {"b": "c", "a": "b"}, "managedFields": [entry], "name": "n", "creationTimestamp": "t"}});

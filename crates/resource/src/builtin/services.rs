@@ -97,6 +97,9 @@ static SHAPE: Struct = Struct {
     ],
 };
 
+/// The verbs of a proxy.
+pub const PROXY_VERBS: &[&str] = &["create", "delete", "get", "patch", "update"];
+
 pub const SERVICE: BuiltIn = BuiltIn {
     kind: "Service",
     plural: "services",
@@ -108,7 +111,7 @@ pub const SERVICE: BuiltIn = BuiltIn {
     hooks: Hooks::Service,
     subresources: &[OwnSubresource {
         name: "proxy",
-        verbs: super::catalogue::PROXY_VERBS,
+        verbs: PROXY_VERBS,
         endpoint: OwnEndpoint::Connect(Connect::Proxy("ServiceProxyOptions")),
     }],
     create_on_update: true,

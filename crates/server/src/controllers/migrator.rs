@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_migration_goes_by_its_status() {
+    async fn migration_progress_follows_its_status() {
         let store = Arc::new(store::Embedded::in_memory());
         let objects = Objects::open(Storage::own(store), Box::new(|_, _, _| {})).await.unwrap();
         let (maps, reviews) = (of_kind(&objects, "ConfigMap"), of_kind(&objects, "SelfSubjectReview"));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_does_not_run() {
+    fn expired_deadline_runs_nothing() {
         let migration = json!({"status": {"resourceVersion": "7"}});
         let running = with_condition(&migration, "Running", "", "t0");
         let mut next = migration.clone();

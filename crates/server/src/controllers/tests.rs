@@ -107,7 +107,7 @@ fn definition(number: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_dropped_create_leaves_an_established_definition_or_none() {
+async fn dropped_create_leaves_established_crd_or_none() {
     let world = World::new().await;
     let mut completed = 0;
     for polls in 0..POLLS {
@@ -128,7 +128,7 @@ async fn a_dropped_create_leaves_an_established_definition_or_none() {
 }
 
 #[tokio::test]
-async fn a_dropped_delete_is_carried_out_or_not_begun() {
+async fn dropped_delete_completes_or_has_no_effect() {
     let world = World::new().await;
     for number in 0..POLLS {
         assert!(world.create(DEFINITIONS, definition(number), usize::MAX).await);

@@ -295,7 +295,7 @@ fn api_group(group: &str, versions: &[Text]) -> Value {
 }
 
 /// A subresource in discovery documents.
-struct Entry {
+struct Subresource {
     name: &'static str,
     /// Group, version and kind of its objects, if they are not those of the resource.
     kind: Option<(&'static str, &'static str, &'static str)>,
@@ -303,14 +303,15 @@ struct Entry {
 }
 
 /// The subresources of a version, in the order of discovery: by name where each has a route.
-fn subresources(resource: &Resource, own_version: &Version) -> Vec<Entry> {
+fn subresources(resource: &Resource, own_version: &Version) -> Vec<Subresource> {
     let own = resource.own_subresources().iter();
-    let mut all: Vec<Entry> = own.map(|own| Entry { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
+    let mut all: Vec<Subresource> =
+        own.map(|own| Subresource { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
     if own_version.status {
-        all.push(Entry { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
+        all.push(Subresource { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
     }
     if own_version.scale.is_some() {
-        all.push(Entry { name: "scale", kind: Some(("autoscaling", "v1", "Scale")), verbs: &SUBRESOURCE_VERBS });
+        all.push(Subresource { name: "scale", kind: Some(("autoscaling", "v1", "Scale")), verbs: &SUBRESOURCE_VERBS });
     }
     if resource.serving.routes {
         all.sort_by_key(|entry| entry.name);
@@ -388,7 +389,7 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     if !resource.categories.is_empty() {
         entry.set_at(&["categories"], texts(&resource.categories));
     }
-    let of = |sub: Entry| -> Value {
+    let of = |sub: Subresource| -> Value {
         let kind = sub.kind.map_or_else(|| kind.clone(), |(group, version, kind)| response_kind(group, version, kind));
         [("subresource", Value::from(sub.name)), ("responseKind", kind), ("verbs", verb_list(sub.verbs))].into()
     };

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_is_reported_and_counted() {
+    async fn panic_is_logged_and_counted() {
         let panics = AtomicU64::new(0);
         let completed = catch_panic(&panics, "a", async { respond::text(200, "ok") }).await;
         assert_eq!((completed.status(), panics.load(Ordering::Relaxed)), (StatusCode::OK, 0));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use access::audit::{self, AuditContext, Layer};
-use access::authentication::{self, Credentials, Remarks};
+use access::authentication::{self, CredentialWarnings, Credentials};
 use access::authorization::{Authorized, Refusal, authorize, escape};
 use access::flow::Seat;
 use base::metrics::{AttemptResult, METRICS};
@@ -62,7 +62,7 @@ impl Edge {
         // authentication may call webhooks, so it counts towards the request timeout
         let began = clock::instant();
         let until = began + timeout;
-        let mut remarks = Remarks::default();
+        let mut remarks = CredentialWarnings::default();
         let identified =
             tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info, &mut remarks)).await;
         let identified = identified.map_err(|_| out_of_time(reply))?;
@@ -186,7 +186,7 @@ impl Edge {
         client: &Client,
         headers: &HeaderMap,
         info: &RequestInfo,
-        remarks: &mut Remarks,
+        remarks: &mut CredentialWarnings,
     ) -> Result<User, Status> {
         let certificate = &client.certificate;
         let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn clauses_are_tried_in_order() {
+    fn accept_clauses_are_tried_in_order() {
         let served = Media::served(false);
         let first = |accept: &str| negotiate(served, accept, true).first().map(|a| (a.media, a.shape, a.beta));
         let json = Some((Media::Json, Shape::Whole, false));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn content_types_are_parsed_as_in_go() {
+    fn content_types_parse_like_go() {
         let media = |text: &str| Media::of_content_type(&Media::USUAL, text);
         for good in [
             "",
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn cbor_is_behind_its_gate() {
+    fn cbor_requires_feature_gate() {
         let first = |cbor, accept| {
             let served = Media::served(cbor);
             negotiate(served, accept, true).first().map(|accepted| accepted.media)

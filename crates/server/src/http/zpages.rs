@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_asked_for_by_kind() {
+    fn documents_are_requested_by_kind() {
         let form = |accept: &str| match form(ZPage::Statusz, accept, &Media::USUAL) {
             None => "none".to_owned(),
             Some(PageForm::Text) => "text".to_owned(),

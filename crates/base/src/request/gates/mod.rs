@@ -11,6 +11,9 @@ use machinery::Release;
 /// default, `-` is unknown.
 const KNOWN: &str = include_str!("known.txt");
 
+/// The gates that change what this server does.
+const EFFECTIVE: [&str; 3] = ["CBORServingAndStorage", "ConstrainedImpersonation", "MutatingAdmissionPolicy"];
+
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
@@ -142,6 +145,13 @@ impl FeatureGates {
         }
     }
 
+    /// The names among those given that are not set to their default, and whose value changes nothing here.
+    pub fn without_effect<'a>(&self, given: &'a [String], release: Release) -> Vec<&'a str> {
+        let defaults = FeatureGates::of(release);
+        let names = given.iter().filter_map(|text| read(text.trim()).ok()).map(|(name, _)| name);
+        names.filter(|name| !EFFECTIVE.contains(name) && self.is_on(name) != defaults.is_on(name)).collect()
+    }
+
     fn is_on(&self, name: &str) -> bool {
         self.states.get(name).is_some_and(|(_, on)| *on)
     }
@@ -237,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_has_a_gate_for_each_release() {
+    fn feature_gate_lines_are_complete() {
         for line in KNOWN.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             assert_eq!(words.len(), 1 + Release::ALL.len(), "{line}");
@@ -267,7 +277,18 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_those_of_kube_apiserver() {
+    fn gates_without_effect_are_named() {
+        let given = ["AllBeta=false", "AllAlpha=true", "CBORServingAndStorage=true", "GenericWorkload=false"];
+        let given = given.map(str::to_owned);
+        let gates = FeatureGates::parse(&given, Release::NEWEST).unwrap();
+        assert_eq!(gates.without_effect(&given, Release::NEWEST), ["AllAlpha"]);
+        let other = ["kube:TaintTolerationComparisonOperators=true".to_owned()];
+        let gates = FeatureGates::parse(&other, Release::NEWEST).unwrap();
+        assert_eq!(gates.without_effect(&other, Release::NEWEST), ["TaintTolerationComparisonOperators"]);
+    }
+
+    #[test]
+    fn refusals_match_kube_apiserver() {
         let cases = [
             ("Boats=true", Release::NEWEST, "unrecognized feature gate: Boats"),
             ("Boats", Release::NEWEST, "missing bool value for Boats"),

@@ -174,7 +174,7 @@ fn with_type(mut status: Value) -> Value {
     status
 }
 
-/// Deletes the Pod in the name of the user, whom the eviction has been granted to.
+/// Deletes the Pod for a user who may evict it.
 async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<(), Status> {
     let pods = pods(context)?;
     let path = path_of(&pods, request.namespace(), name);

@@ -6,6 +6,7 @@ mod streams;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use client::{Call, Client};
@@ -88,10 +89,11 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
     let began = Instant::now();
     let mut outcome = None;
     let mut peak = before;
-    let mut times = vec![];
+    let (mut opening, mut times) = (vec![], vec![]);
     while began.elapsed() < ATTACK && outcome.is_none() && peak < MEMORY_MAX {
         let some = others(&client, Duration::from_millis(200), || memory(server.id()).is_none_or(|m| m > MEMORY_MAX));
-        times.extend(some.await.into_times());
+        let is_opening = hostile.as_ref().is_some_and(Hostile::is_opening);
+        if is_opening { &mut opening } else { &mut times }.extend(some.await.into_times());
         peak = peak.max(memory_peak(server.id()).unwrap_or_default());
         outcome = Hostile::outcome(&mut hostile);
     }
@@ -99,39 +101,48 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
         true => format!("the server was stopped at {} MiB", peak >> 20),
         false => format!("no response in {} s", ATTACK.as_secs()),
     };
-    Ok(Seen {
-        memory_before: before,
-        memory_peak: peak,
-        quiet,
-        beside: Samples::new(times, ATTACK),
-        outcome: outcome.unwrap_or_else(unfinished),
-    })
+    let mut outcome = outcome.unwrap_or_else(unfinished);
+    if !opening.is_empty() {
+        let p99 = millis(Samples::new(opening, ATTACK).quantile(0.99));
+        outcome.push_str(&format!("; p99 while they were being opened: {p99}"));
+    }
+    Ok(Seen { memory_before: before, memory_peak: peak, quiet, beside: Samples::new(times, ATTACK), outcome })
 }
 
 /// The hostile clients: a thread of their own, so that their work delays no ordinary request of the bench.
-struct Hostile(std::thread::JoinHandle<String>);
+struct Hostile {
+    thread: std::thread::JoinHandle<String>,
+    /// Set once all streams or connections are open; requests have no such phase.
+    opened: Arc<AtomicBool>,
+}
 
 impl Hostile {
     /// Starts them once their requests are made.
     fn ready(attack: Attack, access: client::Access) -> Result<Hostile, String> {
         let (sender, made) = std::sync::mpsc::channel();
+        let opened = Arc::new(AtomicBool::new(matches!(attack, Attack::Requests(_))));
+        let set_by_clients = opened.clone();
         let run = move || {
             let calls = if let Attack::Requests(make) = attack { make() } else { vec![] };
             let _ = sender.send(());
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime
-                .map_or_else(|error| error.to_string(), |runtime| runtime.block_on(attack_with(attack, calls, access)))
+            let attack = attack_with(attack, calls, access, &set_by_clients);
+            runtime.map_or_else(|error| error.to_string(), |runtime| runtime.block_on(attack))
         };
         let thread = std::thread::Builder::new().name("hostile".to_owned()).spawn(run);
         let thread = thread.map_err(|error| error.to_string())?;
         made.recv().map_err(|error| error.to_string())?;
-        Ok(Hostile(thread))
+        Ok(Hostile { thread, opened })
+    }
+
+    fn is_opening(&self) -> bool {
+        !self.opened.load(Ordering::Relaxed)
     }
 
     /// How they ended, if they have.
     fn outcome(running: &mut Option<Hostile>) -> Option<String> {
-        let ended = running.take_if(|hostile| hostile.0.is_finished())?;
-        Some(ended.0.join().unwrap_or_else(|_| "the hostile clients panicked".to_owned()))
+        let ended = running.take_if(|hostile| hostile.thread.is_finished())?;
+        Some(ended.thread.join().unwrap_or_else(|_| "the hostile clients panicked".to_owned()))
     }
 }
 
@@ -170,11 +181,13 @@ async fn others(client: &Arc<Client>, time: Duration, end: impl Fn() -> bool) ->
     Samples::new(times, began.elapsed())
 }
 
-async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access) -> String {
+async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access, opened: &AtomicBool) -> String {
     let result = match attack {
         Attack::Requests(_) => requests(calls, &access).await,
-        Attack::Streams { connections, path, .. } => streams::never_read(&access, connections, path, ATTACK).await,
-        Attack::Silent(count) => streams::silent(&access, count, ATTACK).await,
+        Attack::Streams { connections, path, .. } => {
+            streams::never_read(&access, connections, path, ATTACK, opened).await
+        }
+        Attack::Silent(count) => streams::silent(&access, count, ATTACK, opened).await,
     };
     result.unwrap_or_else(|error| error)
 }

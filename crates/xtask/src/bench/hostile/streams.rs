@@ -1,6 +1,7 @@
 //! Clients that open connections and streams and then do nothing with them.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,8 +16,16 @@ use super::super::subject::options;
 /// Streams of one connection, as many as kube-apiserver allows.
 pub const STREAMS: usize = 100;
 
-/// Opens connections with a hundred streams each, with windows that never close, and reads nothing of the responses.
-pub async fn never_read(access: &Access, connections: usize, path: &str, time: Duration) -> Result<String, String> {
+/// Opens connections with a hundred streams each, with windows that never close, and reads nothing of the responses. Sets
+/// `opened` once all of them are open; ends shortly before `time`.
+pub async fn never_read(
+    access: &Access,
+    connections: usize,
+    path: &str,
+    time: Duration,
+    opened: &AtomicBool,
+) -> Result<String, String> {
+    let began = Instant::now();
     let client = Client::new(access, options(true))?;
     let mut held = vec![];
     for _ in 0..connections {
@@ -44,12 +53,13 @@ pub async fn never_read(access: &Access, connections: usize, path: &str, time: D
         let _ = tokio::time::timeout(Duration::from_millis(50), &mut driver).await;
         held.push((sender, driver, responses));
     }
-    tokio::time::sleep(time.saturating_sub(Duration::from_secs(2))).await;
+    opened.store(true, Ordering::Relaxed);
+    tokio::time::sleep(time.saturating_sub(began.elapsed() + Duration::from_secs(1))).await;
     Ok(format!("{} streams were open", held.len() * STREAMS))
 }
 
-/// Opens TLS connections and sends nothing.
-pub async fn silent(access: &Access, count: usize, time: Duration) -> Result<String, String> {
+/// Opens TLS connections and sends nothing. Sets `opened` once all of them are open.
+pub async fn silent(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String, String> {
     let client = Client::new(access, options(false))?;
     let mut held = vec![];
     for _ in 0..count {
@@ -58,6 +68,7 @@ pub async fn silent(access: &Access, count: usize, time: Duration) -> Result<Str
             _ => break,
         }
     }
+    opened.store(true, Ordering::Relaxed);
     tokio::time::sleep(time / 2).await;
     Ok(format!("{} of {count} connections were accepted", held.len()))
 }
