@@ -3,6 +3,7 @@
 //! A few messages stand for something else in JSON: times and quantities for text, raw JSON for itself.
 
 use crate::limits::PROTOBUF_DEPTH_MAX;
+use crate::types::message_name;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -11,23 +12,6 @@ use super::table::{Count, FieldKind, MessageField, message};
 use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
 use crate::value::{Map, Text, Value, decode as decode_json};
-
-/// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
-pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
-    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
-    let package = group.split('.').next().unwrap_or_default();
-    match kind {
-        "PartialObjectMetadata"
-        | "PartialObjectMetadataList"
-        | "DeleteOptions"
-        | "APIVersions"
-        | "APIGroup"
-        | "APIGroupList"
-        | "APIResourceList"
-        | "Status" => format!("meta.v1.{kind}"),
-        _ => format!("{package}.{version}.{kind}"),
-    }
-}
 
 /// Decodes an enveloped object to JSON.
 ///
