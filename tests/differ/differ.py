@@ -164,6 +164,10 @@ class Run:
         text = signature(a, b)
         if not text:
             return True
+        if "until" in step:
+            # one of them has not got there in time
+            self.report.count(self.area, self.report.transient)
+            return False
         if changed and "collect" not in step:
             self.report.add(self.area, text, request(step),
                             lambda: {"scenario": self.scenario["name"], "changed": changed, "step": step, "kube-apiserver": a, "pintle": b})

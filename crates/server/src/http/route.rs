@@ -152,7 +152,7 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
 /// Fails with 406 if the client accepts no form that the resource supports.
 pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
-    let not_encodable = !request.resource.has_protobuf(request.subresource);
+    let not_encodable = !request.resource.serving.protobuf;
     if not_encodable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
         return Err(negotiate::not_acceptable(reply.served, false));
     }
