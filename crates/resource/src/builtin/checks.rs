@@ -66,7 +66,8 @@ pub fn condition_errors(status: &Value, path: &FieldPath, release: Release) -> V
     for (path, condition) in items(status, "conditions", path) {
         let kind = text(condition, "type");
         if kinds.contains(&kind) {
-            errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
+            let at = if release >= Release::V1_37 { path.clone() } else { path.child("type") };
+            errors.push(FieldError::duplicate(&at, &Value::from(kind)));
         }
         kinds.push(kind);
         one_condition_errors(condition, &path, release, &mut errors);
