@@ -64,7 +64,7 @@ impl Edge {
                 written(&request, &document, verbs::create(context, &request, &document)).await?
             }
             Verb::Update => {
-                if !request.resource.serving.routes && request.resource.release >= Release::V1_37 {
+                if request.resource.release >= Release::V1_37 {
                     verbs::check_update_options(&request)?;
                 }
                 let format = body_format(self.served, headers)?;
