@@ -6,6 +6,9 @@ use clap::Args;
 use machinery::Value;
 use server::{EnabledPlugins, PluginFlags, PluginSettings, Plugins, PodSecurity, Release};
 
+/// The plugin that depends on a controller.
+const ACCOUNTS: &str = "ServiceAccount";
+
 #[derive(Args)]
 pub struct AdmissionFlags {
     /// Admission plugins to enable besides those that kube-apiserver enables by default, comma separated.
@@ -42,14 +45,27 @@ impl AdmissionFlags {
         }
     }
 
+    /// The plugins that run. Without a controller that creates the ServiceAccounts of namespaces, `accounts`, the plugin
+    /// ServiceAccount would refuse every Pod: it runs then only if it is named.
+    fn enabled(&self, accounts: bool) -> Result<EnabledPlugins, String> {
+        let mut names = self.names();
+        let enabled = EnabledPlugins::parse(&names)?;
+        let is_named = |list: &[String]| list.iter().any(|name| name == ACCOUNTS);
+        if accounts || is_named(&names.enable) || is_named(&names.disable) || !names.only.is_empty() {
+            return Ok(enabled);
+        }
+        names.disable.push(ACCOUNTS.to_owned());
+        EnabledPlugins::parse(&names)
+    }
+
     /// The plugins that are enabled and have no effect.
     pub fn without_effect(&self) -> Vec<&'static str> {
         self.names().without_effect()
     }
 
     /// The plugins, and those whose configuration has no effect. The error is one line.
-    pub fn plugins(&self, release: Release) -> Result<(Plugins, Vec<String>), String> {
-        let selection = EnabledPlugins::parse(&self.names())?;
+    pub fn plugins(&self, release: Release, accounts: bool) -> Result<(Plugins, Vec<String>), String> {
+        let selection = self.enabled(accounts)?;
         let (pod_security, others) = match &self.admission_control_config_file {
             Some(path) => read(path).map_err(|why| format!("--admission-control-config-file: {why}"))?,
             None => (PodSecurity::default(), vec![]),

@@ -23,7 +23,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let (plugins, unknown) = flags.admission.plugins(release)?;
+    let named = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
+    let (plugins, unknown) = flags.admission.plugins(release, named.create_accounts())?;
     let (runtime, feature_gates) = features(flags, release)?;
     warn_of(&[
         ("flags", given.without_effect),
@@ -57,7 +58,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         advertise_address: advertised(flags),
         hostname: hostname(),
         service_ranges: service_ranges(flags)?,
-        controllers: controllers(flags, &certificates)?,
+        controllers: controllers(named, flags, &certificates)?,
         feature_gates,
         flags: given.shown,
         compatible_minor,
@@ -222,8 +223,8 @@ fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> 
     flags.service_address.iter().map(parse).collect()
 }
 
-fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
-    let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
+fn controllers(named: Controllers, flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
+    let mut controllers = named;
     controllers.event_ttl = flags.event_ttl;
     controllers.alone = !flags.leader_elect;
     controllers.root_authority = match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {

@@ -66,6 +66,11 @@ impl Controllers {
         Ok(Controllers { chosen, ..Controllers::default() })
     }
 
+    /// Whether every namespace gets a ServiceAccount `default`.
+    pub fn create_accounts(&self) -> bool {
+        self.run(SERVICE_ACCOUNT)
+    }
+
     /// Whether a controller is to run. What is named first counts.
     pub fn run(&self, name: &str) -> bool {
         let named = self.chosen.iter().find(|given| given.trim_start_matches('-') == name);
