@@ -3,7 +3,7 @@
 
   replay.py --server URL [--token TOKEN | --cert FILE --key FILE] [--fast] [--record] [-v] FILE.json...
 
-A scenario file is {"name", "about", "steps": [...]}, one step per line. A step is one of
+A scenario file is {"name", "about", "compact"?, "steps": [...]}, one step per line; "compact" sends JSON without blanks. A step is one of
 
   {"id", "method", "path", "headers"?, "body"? (JSON) | "text"? | "base64"?, "until"?, "ignore"?, "save"?, "protobuf"?, "answer"}
       One request. "until" repeats it until the response has a "status", or "has" or "lacks" a text, for at most
@@ -42,6 +42,7 @@ from urllib.parse import urlparse
 KEPT_HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch")
 UNORDERED = ("causes", "conditions", "managedFields", "resources", "groups", "verbs", "shortNames", "categories")
 RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+ECHOED = re.compile(r'(\\*"(?:resourceVersion|time|[a-zA-Z]*Timestamp|[a-zA-Z]*Time)\\*":\\*")(?:\d+|\d{4}-\d\d-\d\dT[0-9:.]+Z)(?=\\*")')
 ETCD_REVISION = re.compile(r"\brevision=\d+")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TOKEN = re.compile(r"<(?:uid|rv):\d+>")
@@ -114,6 +115,7 @@ def normalize(value, names, key=""):
     if isinstance(value, str):
         if RFC3339.match(value):
             return "<time>"
+        value = ECHOED.sub(r"\1<echoed>", value)
         return UID.sub(lambda found: names.uid(found.group(0)), ETCD_REVISION.sub("revision=<n>", value))
     return value
 
@@ -354,7 +356,8 @@ class Replay:
         elif "base64" in step:
             body = base64.b64decode(step["base64"])
         elif "body" in step:
-            body = self.substitute(json.dumps(step["body"])).encode()
+            separators = (",", ":") if self.scenario.get("compact") else None
+            body = self.substitute(json.dumps(step["body"], separators=separators)).encode()
         if body is not None and "Content-Type" not in headers:
             patch = step["method"] == "PATCH"
             headers["Content-Type"] = "application/merge-patch+json" if patch else "application/json"

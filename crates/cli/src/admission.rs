@@ -6,9 +6,6 @@ use clap::Args;
 use machinery::Value;
 use server::{EnabledPlugins, PluginFlags, PluginSettings, Plugins, PodSecurity, Release};
 
-/// The plugin that depends on a controller.
-const ACCOUNTS: &str = "ServiceAccount";
-
 #[derive(Args)]
 pub struct AdmissionFlags {
     /// Admission plugins to enable besides those that kube-apiserver enables by default, comma separated.
@@ -36,6 +33,8 @@ pub struct AdmissionFlags {
     default_unreachable_toleration_seconds: i64,
 }
 
+const SERVICE_ACCOUNT: &str = "ServiceAccount";
+
 impl AdmissionFlags {
     fn names(&self) -> PluginFlags {
         PluginFlags {
@@ -45,27 +44,21 @@ impl AdmissionFlags {
         }
     }
 
-    /// The plugins that run. Without a controller that creates the ServiceAccounts of namespaces, `accounts`, the plugin
-    /// ServiceAccount would refuse every Pod: it runs then only if it is named.
-    fn enabled(&self, accounts: bool) -> Result<EnabledPlugins, String> {
-        let mut names = self.names();
-        let enabled = EnabledPlugins::parse(&names)?;
-        let is_named = |list: &[String]| list.iter().any(|name| name == ACCOUNTS);
-        if accounts || is_named(&names.enable) || is_named(&names.disable) || !names.only.is_empty() {
-            return Ok(enabled);
-        }
-        names.disable.push(ACCOUNTS.to_owned());
-        EnabledPlugins::parse(&names)
-    }
-
     /// The plugins that are enabled and have no effect.
     pub fn without_effect(&self) -> Vec<&'static str> {
         self.names().without_effect()
     }
 
-    /// The plugins, and those whose configuration has no effect. The error is one line.
-    pub fn plugins(&self, release: Release, accounts: bool) -> Result<(Plugins, Vec<String>), String> {
-        let selection = self.enabled(accounts)?;
+    /// The plugins, and those whose configuration has no effect. The plugin ServiceAccount, which refuses Pods of
+    /// namespaces without a ServiceAccount `default`, is off unless it is enabled by name or a controller creates those
+    /// (`has_accounts`). The error is one line.
+    pub fn plugins(&self, release: Release, has_accounts: bool) -> Result<(Plugins, Vec<String>), String> {
+        let mut names = self.names();
+        let is_named = |list: &[String]| list.iter().any(|name| name == SERVICE_ACCOUNT);
+        if !has_accounts && names.only.is_empty() && !is_named(&names.enable) && !is_named(&names.disable) {
+            names.disable.push(SERVICE_ACCOUNT.to_owned());
+        }
+        let selection = EnabledPlugins::parse(&names)?;
         let (pod_security, others) = match &self.admission_control_config_file {
             Some(path) => read(path).map_err(|why| format!("--admission-control-config-file: {why}"))?,
             None => (PodSecurity::default(), vec![]),

@@ -344,8 +344,8 @@ pub struct Serve {
     #[command(flatten)]
     pub emulation: crate::emulation::Emulation,
 
-    /// Feature gates, comma separated, by kube-apiserver's names and with its defaults. CBORServingAndStorage,
-    /// ConstrainedImpersonation and MutatingAdmissionPolicy have an effect.
+    /// Feature gates, comma separated, by kube-apiserver's names and with its defaults. The documentation lists those with
+    /// an effect, such as CBORServingAndStorage and WatchList.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub feature_gates: Vec<String>,
 

@@ -224,7 +224,7 @@ fn decode_text(text: &[u8]) -> Result<Value, String> {
     machinery::yaml::decode(text).map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
-/// What a configuration file says, and how it is read again.
+/// The content of a configuration file, and its reload.
 type Configured<T> = (T, Option<Followed<T>>);
 
 fn follow<T>(
@@ -272,7 +272,7 @@ impl IdentityFlags {
         Ok((authentication, file.map(|file| (file, said))))
     }
 
-    /// Who we are to servers that APIServices name.
+    /// The client certificate for aggregated API servers.
     pub fn proxy_identity(&self) -> Result<Option<Identity>, String> {
         let (Some(certificate), Some(key)) = (&self.proxy_client_cert_file, &self.proxy_client_key_file) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `pintle serve`: a checklist from flags to a running server and back.
+//! `pintle serve`: from flags to a running server, and its shutdown.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -23,8 +23,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let named = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
-    let (plugins, unknown) = flags.admission.plugins(release, named.create_accounts())?;
+    let mut controllers = controllers(flags)?;
+    let (plugins, unknown) = flags.admission.plugins(release, controllers.creates_accounts())?;
     let (runtime, feature_gates) = features(flags, release)?;
     warn_of(&[
         ("flags", given.without_effect),
@@ -39,6 +39,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
+    controllers.root_authority = root_authority(flags, &certificates)?;
     let files = Files::of(flags, &certificates);
     authentication.tokens = files.tokens()?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
@@ -58,7 +59,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         advertise_address: advertised(flags),
         hostname: hostname(),
         service_ranges: service_ranges(flags)?,
-        controllers: controllers(named, flags, &certificates)?,
+        controllers,
         feature_gates,
         flags: given.shown,
         compatible_minor,
@@ -92,17 +93,19 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     ended
 }
 
-/// The APIs that are served, and the feature gates.
+/// The optional APIs and the feature gates.
 fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
+    let gates =
+        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
     let mut runtime =
         RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
-    let feature_gates =
-        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
-    runtime.mutating_policies = feature_gates.mutating_policies();
-    Ok((runtime, feature_gates))
+    runtime.mutating_policies = gates.mutating_policies();
+    runtime.migrations &= gates.storage_migrations();
+    runtime.beta_migrations &= gates.storage_migrations();
+    Ok((runtime, gates))
 }
 
-/// Says that the server is ready. stdout may be closed.
+/// Prints that the server is ready. stdout may be closed.
 fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
     let (url, milliseconds) = (url(address), after.as_millis());
     let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
@@ -121,7 +124,7 @@ fn texts(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Says, in one line, what was asked for and has no effect.
+/// Prints one line with the settings that are accepted and have no effect.
 fn warn_of(ignored: &[(&str, Vec<String>)]) {
     let ignored = ignored.iter().filter(|(_, names)| !names.is_empty());
     let ignored: Vec<String> = ignored.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
@@ -144,8 +147,8 @@ async fn until_end(server: &Server, signals: &mut Signals) -> Result<(), String>
     }
 }
 
-/// Ends every thread that can use a random generator: the end of the process takes the state of the generators away, and
-/// aborts when one is being seeded.
+/// Ends every thread that may use a random number generator: the exit of the process destroys the state of the generators
+/// and aborts if one is being seeded.
 fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
     // tasks end where they are; a blocked thread, in a name lookup for example, is not waited for
     runtime.shutdown_timeout(limits::THREADS_END);
@@ -171,7 +174,7 @@ fn raise_descriptor_limit() -> u64 {
     })
 }
 
-/// What a signal asks for.
+/// The request that a signal stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signal {
     /// SIGTERM or SIGINT.
@@ -223,17 +226,19 @@ fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> 
     flags.service_address.iter().map(parse).collect()
 }
 
-fn controllers(named: Controllers, flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
-    let mut controllers = named;
+fn controllers(flags: &Serve) -> Result<Controllers, String> {
+    let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
     controllers.event_ttl = flags.event_ttl;
     controllers.alone = !flags.leader_elect;
-    controllers.root_authority = match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
-        Some(path) => {
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
-        }
-        None => own.authority.clone(),
-    };
     Ok(controllers)
+}
+
+/// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
+fn root_authority(flags: &Serve, own: &Certificates) -> Result<String, String> {
+    match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display())),
+        None => Ok(own.authority.clone()),
+    }
 }
 
 fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {

@@ -35,7 +35,7 @@ use access::flow::Flow;
 use base::metrics::{METRICS, Reload};
 pub use base::request::FeatureGates;
 pub use base::trace::Configuration as TracingConfiguration;
-pub use base::webhook::{Address, Identity, Outside, Remote};
+pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace, webhook};
 pub use machinery::Release;
 use machinery::Value;
@@ -50,7 +50,7 @@ use tokio::sync::watch;
 pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use aggregation::Aggregation;
 pub use allocation::Ranges as ServiceRanges;
-use allocation::{Allocation, Suspects};
+use allocation::{Allocation, UnownedReservations};
 pub use controllers::Controllers;
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
@@ -229,7 +229,7 @@ impl Server {
             hostname: config.hostname,
             run: clock::uuid(),
         };
-        let gatekeepers = Gatekeepers {
+        let components = Components {
             authentication: config.authentication,
             modes: config.authorization,
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
@@ -237,7 +237,8 @@ impl Server {
             allocation: Allocation::new(config.service_ranges),
             own: Some(own.clone()),
         };
-        let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
+        let context =
+            prepare(storage, admission, components, derived.clone(), config.runtime, config.feature_gates).await?;
         health.watch(context.objects.faults.clone());
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
@@ -259,7 +260,6 @@ impl Server {
             stop.subscribe(),
             config.request_timeout,
             config.inflight_max,
-            config.feature_gates,
             config.flags,
             config.compatible_minor,
             audit.clone(),
@@ -404,7 +404,7 @@ impl Followers {
         self.aggregation.observe(key, event);
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
-            let defined = resource::defined(objects, client, self.runtime, &group, &plural);
+            let defined = resource::defined(objects, client, self.runtime, self.registry.gates(), &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
         // last, since controllers read the state that the others derive from the event
@@ -412,9 +412,9 @@ impl Followers {
     }
 }
 
-/// Authentication, authorization, fairness, aggregation and allocation.
+/// The components of the server that configuration creates: authentication, authorization, fairness, aggregation, allocation.
 #[derive(Default)]
-struct Gatekeepers {
+struct Components {
     authentication: Authentication,
     modes: Vec<AuthorizationMode>,
     flow: Option<Arc<Flow>>,
@@ -428,31 +428,32 @@ struct Gatekeepers {
 async fn prepare(
     storage: Storage,
     admission: Arc<Admission>,
-    gatekeepers: Gatekeepers,
+    components: Components,
     derived: Arc<controllers::Derived>,
     runtime: RuntimeConfig,
+    gates: FeatureGates,
 ) -> Result<Arc<Context>, String> {
-    let registry = Arc::new(Registry::new(runtime.release));
+    let registry = Arc::new(Registry::new(gates));
     let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
-    let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes, runtime.release);
-    let flow = gatekeepers.flow;
+    let authorizer = authorization::Authorizer::new(rbac.clone(), components.modes, runtime.release);
+    let flow = components.flow;
     let followers = Followers {
         registry: registry.clone(),
         rbac,
         admission: admission.clone(),
         flow: flow.clone(),
-        aggregation: gatekeepers.aggregation.clone(),
+        aggregation: components.aggregation.clone(),
         derived,
         runtime,
     };
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
     for (built_in, older) in builtin::served(runtime) {
-        let resource = resource::from_row(built_in, older, &objects, runtime.release);
+        let resource = resource::from_row(built_in, older, &objects, registry.gates());
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let Gatekeepers { authentication, aggregation, allocation, own, .. } = gatekeepers;
+    let Components { authentication, aggregation, allocation, own, .. } = components;
     let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
     let context = Arc::new(context);
     while let Err(status) = verbs::bootstrap(&context, own.as_ref()).await {
@@ -466,7 +467,7 @@ async fn prepare(
     verbs::settle_all(&context).await;
     if !context.objects.store().is_shared() {
         // no request is served yet, so no Service is being written
-        let repaired = context.allocation.repair(&context.objects, &mut Suspects::default(), true).await;
+        let repaired = context.allocation.repair(&context.objects, &mut UnownedReservations::default(), true).await;
         repaired.map_err(|status| status.message.clone())?;
     }
     Ok(context)

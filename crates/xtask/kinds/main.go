@@ -1,9 +1,10 @@
-// Command kinds writes the facts of Kubernetes' built-in kinds as two tables.
+// Command kinds writes the facts of Kubernetes' built-in kinds as three tables.
 //
 // types.txt has the Go types of all kinds: fields in the order of their struct, with protobuf number, JSON name, type, and
 // how they are printed and merged. kinds.txt has the resources of discovery. The facts are read from the modules that
 // go.mod names: Go types by reflection, list types, keys and defaults from the published OpenAPI documents, resources from
-// the published discovery document. Descriptions are not read.
+// the published discovery document. internal.txt has the internal types that messages print, from their declarations.
+// Descriptions are not read.
 //
 // Usage: go run . OUT_DIRECTORY, or `cargo xtask kinds`.
 package main
@@ -36,6 +37,9 @@ func main() {
 	}
 	fail(write(filepath.Join(directory, "types.txt"), types.table()))
 	fail(write(filepath.Join(directory, "kinds.txt"), kindsTable(resources)))
+	internal, err := readInternal(api)
+	fail(err)
+	fail(write(filepath.Join(directory, "internal.txt"), internal.table()))
 }
 
 // moduleDirectory fetches a module of which no package is imported.

@@ -5,8 +5,11 @@ use std::process::Command;
 use crate::workspace;
 
 /// The tables, and the rooms that hold them.
-const TABLES: [(&str, &str); 2] =
-    [("types.txt", "crates/machinery/src/types"), ("kinds.txt", "crates/resource/src/builtin")];
+const TABLES: [(&str, &str); 3] = [
+    ("types.txt", "crates/machinery/src/types"),
+    ("internal.txt", "crates/machinery/src/types"),
+    ("kinds.txt", "crates/resource/src/builtin"),
+];
 
 /// Runs the Go program that reads the facts, and puts its tables where they are compiled in.
 ///

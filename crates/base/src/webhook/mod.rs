@@ -28,7 +28,7 @@ use rustls_pki_types::pem::PemObject as _;
 use crate::{limits, task, wording};
 pub use backend::Backend;
 use connect::{Connection, SendError};
-pub use remote::{Identity, Outside, Remote};
+pub use remote::{Identity, Remote, RemoteEndpoint};
 pub use response_cache::ResponseCache;
 pub use service::{Address, Services, Unresolved};
 

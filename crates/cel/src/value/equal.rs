@@ -114,8 +114,8 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
     }
 }
 
-/// The members of a list that is a set, as texts. Until 1.36, those of JSON are what was decoded, before it got the type of its schema:
-/// an integer there is another member than the same number as a double, as among the keys of a Go map. They stay what they
+/// The elements of a list that is a set, as texts. Until 1.36, those of JSON are what was decoded, before it got the type of its schema:
+/// an integer there is another element than the same number as a double, as among the keys of a Go map. They stay what they
 /// are when sets are added up.
 pub(crate) fn members<'a>(list: &List<'a>, of: Members) -> Result<Rc<BTreeSet<String>>> {
     Ok(match list {
@@ -130,7 +130,7 @@ pub(crate) fn members<'a>(list: &List<'a>, of: Members) -> Result<Rc<BTreeSet<St
     })
 }
 
-/// The text that stands for a member of a set.
+/// The text that stands for an element of a set.
 pub(crate) fn member_text(value: &Val<'_>, of: Members) -> Result<String> {
     match value {
         Val::Map(_) | Val::List(_) if of == Members::Typed => {

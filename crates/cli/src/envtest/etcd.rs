@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::logs;
 
-/// What the stand-in says of its version, by which Pintle knows it.
+/// The version that the stand-in reports, by which Pintle recognizes it.
 pub const VERSION: &str = "{\"etcdserver\":\"3.7.0+pintle\",\"etcdcluster\":\"3.7.0\"}";
 const HEALTH: &str = "{\"health\":\"true\",\"reason\":\"\"}";
 /// Bytes of a request that are read.

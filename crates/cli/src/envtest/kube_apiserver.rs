@@ -39,7 +39,7 @@ pub fn start(arguments: &[String]) -> Start {
     Start::Arguments(translated)
 }
 
-/// What kube-controller-manager would do, which no test environment starts.
+/// The controllers of kube-controller-manager, which test environments do not start.
 const OFF: &str = "-garbagecollector,-namespace";
 
 /// The storage: etcd if there is one, else memory, with the server's own files in the directory of certificates.

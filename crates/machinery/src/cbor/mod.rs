@@ -1,6 +1,6 @@
 //! CBOR (RFC 8949) in the profile of Kubernetes (KEP-4222).
 //!
-//! Written deterministically: text as byte strings, members in the order of their encoded names, numbers in their
+//! Written deterministically: text as byte strings, fields in the order of their encoded names, numbers in their
 //! shortest form, and in front the tag that says that CBOR follows. Read are also text strings, indefinite lengths and
 //! tags. What JSON can't say is refused, and so are names that occur twice.
 
@@ -22,7 +22,7 @@ pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 struct Bounds {
     /// How deep values may nest.
     depth: usize,
-    /// Items of an array, and members of a map.
+    /// Items of an array, and fields of a map.
     length: usize,
 }
 

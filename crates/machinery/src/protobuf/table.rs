@@ -23,7 +23,7 @@ pub enum Count {
     Many,
     /// A map from text.
     Map,
-    /// In JSON its members are those of the message around it.
+    /// In JSON its fields are those of the message around it.
     Inline,
 }
 

@@ -25,14 +25,17 @@ impl Paths {
         }
     }
 
+    /// The number of distinct keys.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
+    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    /// The keys, in the order of their first occurrence.
     pub fn into_list(self) -> Vec<String> {
         self.list
     }
@@ -121,7 +124,7 @@ impl Trace {
         path
     }
 
-    /// Goes down to a member, which comes again if the key was there.
+    /// Goes down to a field, which comes again if the key was there.
     pub(super) fn enter_key(&mut self, key: &str, comes_again: bool) {
         let dot = if self.path.is_empty() { "" } else { "." };
         let path = self.enter(&[dot, key]);

@@ -1,10 +1,11 @@
 //! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
 
+use super::services::PROXY_VERBS;
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, certificates, columns, components, pods,
-    tables, volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
+    components, nodes, pods, tables, volumes, workloads,
 };
-use crate::rules::{Deletion, Propagation};
+use crate::rules::{Deletion, MetadataRules, Propagation};
 
 /// A kind without rules of its own. `go` is its Go type.
 const fn kind(
@@ -49,8 +50,10 @@ const fn returned(row: BuiltIn) -> BuiltIn {
     BuiltIn { deletion: RETURNED, ..row }
 }
 
-/// The verbs of a proxy.
-pub const PROXY_VERBS: &[&str] = &["create", "delete", "get", "patch", "update"];
+/// The name of a bundle: a subdomain, behind the signer if there is one.
+fn bundle_name(name: &str) -> Vec<String> {
+    machinery::names::dns1123_subdomain(name.rsplit(':').next().unwrap_or(name))
+}
 
 pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn { review: Some(Review::Binding), ..namespaced("", "core.v1.Binding", "Binding", "bindings", "binding") },
@@ -85,14 +88,15 @@ pub static CATALOGUE: &[BuiltIn] = &[
         status: true,
         selectable: &[("spec.unschedulable", &["spec.unschedulable"])],
         default: workloads::default_node,
+        validate: nodes::validate,
         ..kind("", "core.v1.Node", "Node", "nodes", "node")
     },
     BuiltIn {
         columns: tables::CLAIM,
         short_names: &["pvc"],
         deletion: RETURNED,
-        default: volumes::default_claim,
-        prepare: volumes::prepare_pending,
+        prepare: volumes::prepare_claim,
+        validate: volumes::validate_claim,
         ..with_status(namespaced(
             "",
             "core.v1.PersistentVolumeClaim",
@@ -106,6 +110,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["pv"],
         deletion: RETURNED,
         prepare: volumes::prepare_volume,
+        validate: volumes::validate_volume,
         ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
     },
     BuiltIn {
@@ -188,6 +193,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::AUTOSCALER,
+        default: autoscaling::default,
+        validate: autoscaling::validate,
         generation: true,
         version: "v2",
         short_names: &["hpa"],
@@ -204,6 +211,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::CRON_JOB,
         short_names: &["cj"],
         default: workloads::default_cron_job,
+        validate: workloads::validate_cron_job,
         ..workload(namespaced("batch", "batch.v1.CronJob", "CronJob", "cronjobs", "cronjob"))
     },
     BuiltIn {
@@ -219,6 +227,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["csr"],
         selectable: &[("spec.signerName", &["spec.signerName"])],
         hooks: Hooks::CertificateRequest,
+        metadata: MetadataRules { name: |_, _| vec![], ..MetadataRules::RECHECKED },
+        resets: Some(certificates::resets),
         prepare: certificates::prepare,
         validate: certificates::validate,
         validate_status: certificates::validate_status,
@@ -233,6 +243,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TRUST_BUNDLE,
+        metadata: MetadataRules { name: |name, _| bundle_name(name), ..MetadataRules::RECHECKED },
+        unconditional_update: false,
         selectable: &[("spec.signerName", &["spec.signerName"])],
         validate: certificates::validate_bundle,
         ..kind(
@@ -245,6 +257,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD_CERTIFICATE_REQUEST,
+        unconditional_update: false,
         selectable: &[
             ("spec.signerName", &["spec.signerName"]),
             ("spec.podName", &["spec.podName"]),
@@ -260,6 +273,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::SLICE,
+        prepare: workloads::count_labels,
         ..with_generation(namespaced(
             "discovery.k8s.io",
             "discovery.v1.EndpointSlice",
@@ -298,17 +312,17 @@ pub static CATALOGUE: &[BuiltIn] = &[
             ("spec.parentRef.namespace", &["spec.parentRef.namespace"]),
             ("spec.parentRef.name", &["spec.parentRef.name"]),
         ],
-        ..with_generation(kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress"))
+        ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {
         columns: tables::SERVICE_CIDR,
-        ..with_generation(with_status(kind(
+        ..with_status(kind(
             "networking.k8s.io",
             "networking.v1.ServiceCIDR",
             "ServiceCIDR",
             "servicecidrs",
             "servicecidr",
-        )))
+        ))
     },
     BuiltIn {
         columns: tables::NETWORK_POLICY,
@@ -324,10 +338,12 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RUNTIME_CLASS,
+        unconditional_update: false,
         ..kind("node.k8s.io", "node.v1.RuntimeClass", "RuntimeClass", "runtimeclasses", "runtimeclass")
     },
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
+        unconditional_update: false,
         short_names: &["pdb"],
         ..with_generation(with_status(namespaced(
             "policy",
@@ -337,16 +353,19 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "poddisruptionbudget",
         )))
     },
-    returned(with_generation(kind(
-        "resource.k8s.io",
-        "resource.v1.DeviceClass",
-        "DeviceClass",
-        "deviceclasses",
-        "deviceclass",
-    ))),
+    BuiltIn {
+        ..returned(with_generation(kind(
+            "resource.k8s.io",
+            "resource.v1.DeviceClass",
+            "DeviceClass",
+            "deviceclasses",
+            "deviceclass",
+        )))
+    },
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
         default: workloads::default_resource_claim,
+        validate: workloads::validate_claim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -357,6 +376,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         default: workloads::default_resource_claim,
+        validate: workloads::validate_claim_template,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -378,6 +398,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        unconditional_update: false,
         prepare: workloads::prepare_taint_rule,
         ..with_generation(with_status(kind(
             "resource.k8s.io",
@@ -395,14 +416,18 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CSI_DRIVER,
+        warnings: volumes::driver_warnings,
+        unconditional_update: false,
         ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
     },
     BuiltIn {
         columns: tables::CSI_NODE,
+        unconditional_update: false,
         ..returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode")))
     },
     BuiltIn {
         columns: columns::PLAIN,
+        unconditional_update: false,
         ..namespaced(
             "storage.k8s.io",
             "storage.v1.CSIStorageCapacity",
@@ -413,11 +438,13 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STORAGE_CLASS,
+        validate: volumes::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
     BuiltIn {
         columns: tables::ATTACHMENT,
+        unconditional_update: false,
         ..returned(with_status(kind(
             "storage.k8s.io",
             "storage.v1.VolumeAttachment",
@@ -457,6 +484,11 @@ mod tests {
                 if !values.is_empty() {
                     want += &format!(" {name}={}", values.join(","));
                 }
+            }
+            match (row.review, row.computed) {
+                (Some(_), _) => want += " verbs=create",
+                (_, Some(_)) => want += " verbs=get,list",
+                _ => {}
             }
             assert!(DISCOVERY.lines().any(|line| line == want), "{want}");
         }

@@ -21,6 +21,12 @@ pub const SUBRESOURCES: &[OwnSubresource] = &[OwnSubresource {
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
 
+/// The spec of a request has no owner: it never changes.
+pub fn resets() -> &'static FieldSet {
+    static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status"]]));
+    &RESETS
+}
+
 /// The conditions that only the approval changes.
 const DECIDED: [&str; 2] = ["Approved", "Denied"];
 /// The conditions that can only be true, and that stay.

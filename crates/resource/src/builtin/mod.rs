@@ -16,18 +16,23 @@ mod definition;
 mod events;
 mod expressions;
 mod flow;
+mod flow_go;
 mod foreign;
 mod key_pair;
 mod leases;
 mod migrations;
 mod mutations;
 mod namespaces;
+mod nodes;
 mod pods;
+mod podspec;
 mod policies;
 mod quotas;
 mod rbac;
 mod reviews;
+mod rule_checks;
 mod runtime_config;
+mod schedules;
 mod secrets;
 pub mod services;
 mod tables;
@@ -227,6 +232,8 @@ pub struct BuiltIn {
     pub hooks: Hooks,
     /// What responds to a POST, if objects of the kind are not stored.
     pub review: Option<Review>,
+    /// The fields that the main endpoint resets, if that is not the status alone.
+    pub resets: Option<fn() -> &'static FieldSet>,
     /// The objects of a kind that is computed when it is read.
     pub computed: Option<fn() -> Vec<Value>>,
     /// Subresources besides the status.
@@ -295,7 +302,8 @@ impl BuiltIn {
     /// The errors of an object: those of its kind, then those of the rules of its types.
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let mut errors = (self.validate)(object, old, release);
-        shape::rule_errors(object, self.structure(), &FieldPath::root(), &mut errors);
+        let mut rules = shape::RuleErrors { is_update: old.is_some(), checks: rule_checks::named, errors: &mut errors };
+        rules.of(object, old, self.structure(), &FieldPath::root());
         errors
     }
 
@@ -445,6 +453,7 @@ const BASE: BuiltIn = BuiltIn {
     deletion: Deletion::DEFAULT,
     hooks: Hooks::None,
     review: None,
+    resets: None,
     computed: None,
     subresources: &[],
     delete_collection: true,

@@ -1,15 +1,15 @@
 //! Pods, and the templates of Pods in other kinds.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value, json, names};
+use machinery::{Map, Release, Value, json};
 
 use schema::apply::FieldSet;
 
-use super::catalogue::PROXY_VERBS;
-use super::checks::{invalid_each, items, text};
+use super::checks::{items, list, text};
+pub use super::podspec::{selector_operators, validate_spec};
+use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
 
 /// The lists of containers in a Pod's spec.
@@ -113,7 +113,7 @@ fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldE
     let (spec, old) = (pod.get("spec").unwrap_or(&empty), old.get("spec").unwrap_or(&empty));
     validate_spec(spec, &path, &mut errors);
     let list_path = path.child("ephemeralContainers");
-    for former in super::checks::list(old, "ephemeralContainers") {
+    for former in list(old, "ephemeralContainers") {
         let name = text(former, "name");
         let same = items(spec, "ephemeralContainers", &path).find(|(_, container)| text(container, "name") == name);
         match same {
@@ -135,9 +135,9 @@ fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldE
 fn resize(pod: &mut Value, old: &Value) {
     let new = pod.clone();
     keep_all_but(pod, old, |pod, _| {
-        for list in ["containers", "initContainers"] {
-            let given = super::checks::list(new.get("spec").unwrap_or(&Value::Null), list).to_vec();
-            let kept = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
+        for kind in ["containers", "initContainers"] {
+            let given = list(new.get("spec").unwrap_or(&Value::Null), kind).to_vec();
+            let kept = pod.get_mut("spec").and_then(|spec| spec.get_mut(kind)).and_then(Value::as_array_mut);
             let Some(kept) = kept.filter(|kept| kept.len() == given.len()) else { continue };
             for (container, given) in kept.iter_mut().zip(&given) {
                 if text(container, "name") != text(given, "name") {
@@ -301,64 +301,76 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
 const CHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let fixed = |spec: &Value| {
-        let mut spec = spec.clone();
-        for list in ["containers", "initContainers"] {
-            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                container.remove_at(&["image"]);
-            }
+    for kind in ["containers", "initContainers"] {
+        if list(spec, kind).len() != list(old, kind).len() {
+            errors.push(FieldError::forbidden(&path.child(kind), "pod updates may not add or remove containers"));
+            return;
         }
-        for name in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-            spec.remove_at(&[name]);
+    }
+    let seconds = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_int);
+    match (seconds(spec), seconds(old)) {
+        (Some(new), Some(old)) if new > old => {
+            let why = "must be less than or equal to previous value";
+            return errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Int(new), why));
         }
-        spec
+        (None, Some(_)) => {
+            let why = "must not update from a positive integer to nil value";
+            errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Null, why));
+        }
+        _ => {}
+    }
+    added_tolerations(spec, old, path, errors);
+    removed_gates(spec, old, path, errors);
+    let new = with_changeable(spec, old);
+    if new != *old {
+        let print = |spec: &Value| machinery::types::internal_json(spec, "core.PodSpec", true);
+        let difference = machinery::difflines::unified(&print(old), &print(&new));
+        errors.push(FieldError::forbidden(path, format!("{CHANGEABLE}\n{difference}")));
+    }
+}
+
+/// The new spec with those fields of the old one that may change.
+fn with_changeable(spec: &Value, old: &Value) -> Value {
+    let mut new = spec.clone();
+    for kind in ["containers", "initContainers"] {
+        let before = list(old, kind);
+        let containers = new.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, before) in containers.zip(before) {
+            container.set_at(&["image"], Value::from(text(before, "image")));
+        }
+    }
+    for name in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+        match old.get(name) {
+            Some(value) => new.set_at(&[name], value.clone()),
+            None => drop(new.remove_at(&[name])),
+        }
+    }
+    new
+}
+
+/// Tolerations are added; of those that were there only the seconds change.
+fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let untimed = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        toleration.remove_at(&["tolerationSeconds"]);
+        toleration
     };
-    if fixed(spec) != fixed(old) {
-        errors.push(FieldError::forbidden(path, CHANGEABLE));
+    let kept: Vec<Value> = list(spec, "tolerations").iter().map(untimed).collect();
+    if list(old, "tolerations").iter().any(|toleration| !kept.contains(&untimed(toleration))) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden(&path.child("tolerations"), why));
     }
 }
 
-/// Validates the spec of a Pod or of a template of Pods.
-pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut volumes = HashSet::new();
-    for (path, volume) in items(spec, "volumes", path) {
-        let name = text(volume, "name");
-        check_name(name, &path.child("name"), &mut volumes, errors);
-    }
-    if items(spec, "containers", path).next().is_none() {
-        errors.push(FieldError::required(&path.child("containers"), ""));
-    }
-    let mut known = HashSet::new();
-    for list in ["containers", "initContainers"] {
-        for (path, container) in items(spec, list, path) {
-            check_name(text(container, "name"), &path.child("name"), &mut known, errors);
-            if text(container, "image").is_empty() {
-                errors.push(FieldError::required(&path.child("image"), ""));
-            }
-            for (path, mount) in items(container, "volumeMounts", &path) {
-                let name = text(mount, "name");
-                if name.is_empty() {
-                    errors.push(FieldError::required(&path.child("name"), ""));
-                } else if !volumes.contains(name) {
-                    errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
-                }
-                if text(mount, "mountPath").is_empty() {
-                    errors.push(FieldError::required(&path.child("mountPath"), ""));
-                }
-            }
+/// Scheduling gates are only removed.
+fn removed_gates(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let known: Vec<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
+    for (path, gate) in items(spec, "schedulingGates", path) {
+        let name = text(gate, "name");
+        if !known.contains(&name) {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.push(FieldError::forbidden(&path, why));
         }
-    }
-}
-
-/// Validates a name that is a DNS label and stands once in its list.
-fn check_name<'a>(name: &'a str, path: &FieldPath, known: &mut HashSet<&'a str>, errors: &mut Vec<FieldError>) {
-    if name.is_empty() {
-        // reported as a missing field by the rules of its type
-        return;
-    }
-    invalid_each(path, name, names::dns1123_label(name), errors);
-    if !known.insert(name) {
-        errors.push(FieldError::duplicate(path, &Value::from(name)));
     }
 }
 

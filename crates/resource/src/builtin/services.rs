@@ -41,8 +41,8 @@ static SPEC: Struct = Struct {
         non_empty("externalTrafficPolicy", Shape::Text("v1.ServiceExternalTrafficPolicy")),
         non_empty("healthCheckNodePort", Shape::Int32),
         given("internalTrafficPolicy", Shape::Text("v1.ServiceInternalTrafficPolicy")),
-        non_empty("ipFamilies", texts()),
-        given("ipFamilyPolicy", TEXT),
+        non_empty("ipFamilies", Shape::List("[]v1.IPFamily", &Shape::Text("v1.IPFamily"))),
+        given("ipFamilyPolicy", Shape::Text("v1.IPFamilyPolicy")),
         given("loadBalancerClass", TEXT),
         non_empty("loadBalancerIP", TEXT),
         non_empty("loadBalancerSourceRanges", texts()),
@@ -97,6 +97,9 @@ static SHAPE: Struct = Struct {
     ],
 };
 
+/// The verbs of a proxy.
+pub const PROXY_VERBS: &[&str] = &["create", "delete", "get", "patch", "update"];
+
 pub const SERVICE: BuiltIn = BuiltIn {
     kind: "Service",
     plural: "services",
@@ -108,7 +111,7 @@ pub const SERVICE: BuiltIn = BuiltIn {
     hooks: Hooks::Service,
     subresources: &[OwnSubresource {
         name: "proxy",
-        verbs: super::catalogue::PROXY_VERBS,
+        verbs: PROXY_VERBS,
         endpoint: OwnEndpoint::Connect(Connect::Proxy("ServiceProxyOptions")),
     }],
     create_on_update: true,

@@ -65,14 +65,17 @@ pub fn selector_text(selector: &Map) -> String {
         map.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect()
     };
     let of_labels = selector.get("matchLabels").and_then(Value::as_object).map(labels);
-    let mut parts = match (selector.get("matchLabels"), selector.get("matchExpressions")) {
+    let parts = match (selector.get("matchLabels"), selector.get("matchExpressions")) {
         (None, None) => labels(selector),
         _ => of_labels.unwrap_or_default(),
     };
+    let key = |part: &str| part.split('=').next().unwrap_or_default().to_owned();
+    let mut keyed: Vec<(String, String)> = parts.into_iter().map(|part| (key(&part), part)).collect();
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default();
-    parts.extend(expressions.iter().map(expression_text));
-    parts.sort();
-    parts.join(",")
+    keyed.extend(expressions.iter().map(|one| (text(one, "key").to_owned(), expression_text(one))));
+    // by key alone: requirements of one key keep their order
+    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    keyed.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }
 
 fn expression_text(expression: &Value) -> String {
@@ -653,7 +656,9 @@ pub const POD_CERTIFICATE_REQUEST: &[BuiltInColumn] = &[
     text_column("SignerName", "Signer that is asked.", |o, _| text_or(o, &["spec", "signerName"], "")),
     text_column("State", "What has become of the request.", |o, _| {
         let conditions = at(o, &["status", "conditions"]).iter().map(|condition| text(condition, "type"));
-        Value::from(conditions.filter(|kind| ["Issued", "Denied", "Failed"].contains(kind)).last().unwrap_or("Pending"))
+        Value::from(
+            conditions.filter(|kind| ["Issued", "Denied", "Failed"].contains(kind)).next_back().unwrap_or("Pending"),
+        )
     }),
     text_column("UnverifiedUserAnnotations", "Annotations of the user.", |o, _| {
         let annotations = o.at(&["spec", "unverifiedUserAnnotations"]).and_then(Value::as_object);

@@ -1,9 +1,11 @@
 //! PersistentVolumes and PersistentVolumeClaims.
 
 use base::clock;
-use machinery::Value;
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
 
 use super::checks::text;
+use super::podspec;
 
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
@@ -16,15 +18,128 @@ pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// A new claim waits to be bound; the two forms of its data source are equal.
+pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
+    prepare_pending(claim, old);
+    default_claim(claim);
+}
+
+const FIXED: &str =
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+/// A PersistentVolumeClaim.
+pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    let spec = claim.get("spec").unwrap_or(&empty);
+    let selector = spec.get("selector").filter(|selector| !selector.is_null());
+    podspec::selector_operators(selector, &path.child("selector"), &mut errors);
+    if spec.at(&["resources", "requests", "storage"]).is_none() {
+        errors.push(FieldError::required(&path.child("resources").key("storage"), ""));
+    }
+    for name in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
+            let kind = text(source, "kind");
+            if text(source, "apiGroup").is_empty() && kind != "PersistentVolumeClaim" {
+                let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+                errors.push(FieldError::invalid(&path.child(name), &Value::from(kind), why));
+            }
+        }
+    }
+    if let Some(old) = old.and_then(|old| old.get("spec")) {
+        claim_changes(spec, old, claim, &path, &mut errors);
+    }
+    errors
+}
+
+fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut new = spec.clone();
+    let bound = claim.str_at(&["status", "phase"]) == "Bound";
+    for name in ["requests"].into_iter().filter(|_| bound) {
+        match old.at(&["resources", name]) {
+            Some(value) => new.set_at(&["resources", name], value.clone()),
+            None => drop(new.remove_at(&["resources", name])),
+        }
+    }
+    if text(old, "volumeName").is_empty() {
+        // the binding
+        new.remove_at(&["volumeName"]);
+    }
+    if new != *old {
+        let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeClaimSpec", true);
+        let difference = machinery::difflines::unified(&print(old), &print(&new));
+        errors.push(FieldError::forbidden(path, format!("{FIXED}\n{difference}")));
+    }
+    let mode = |spec: &Value| spec.get("volumeMode").cloned().unwrap_or_default();
+    if mode(spec) != mode(old) {
+        errors.push(FieldError::invalid(&FieldPath::new("volumeMode"), &mode(spec), "field is immutable"));
+    }
+}
+
+/// A PersistentVolume.
+pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    let spec = volume.get("spec").unwrap_or(&empty);
+    let capacity = spec.get("capacity").and_then(Value::as_object);
+    if capacity.is_none_or(|capacity| capacity.get("storage").is_none() || capacity.len() > 1) {
+        let given = spec.get("capacity").cloned().unwrap_or_default();
+        errors.push(FieldError::not_supported(&path.child("capacity"), &given, &["storage"]));
+    }
+    if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" && spec.str_at(&["hostPath", "path"]) == "/" {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.push(FieldError::forbidden(&path.child("persistentVolumeReclaimPolicy"), why));
+    }
+    if let Some(required) = spec.at(&["nodeAffinity", "required"]) {
+        podspec::node_selector(required, &path.child("nodeAffinity").child("required"), &mut errors);
+    }
+    if let Some(old) = old.and_then(|old| old.get("spec")) {
+        let mode = |spec: &Value| spec.get("volumeMode").cloned().unwrap_or_default();
+        if mode(spec) != mode(old) {
+            errors.push(FieldError::invalid(&FieldPath::new("volumeMode"), &mode(spec), "field is immutable"));
+        }
+    }
+    errors
+}
+
+/// A StorageClass, of which only the expansion and the topologies change.
+pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let Some(old) = old else { return errors };
+    let differs = |name: &str| class.get(name) != old.get(name);
+    for name in ["parameters", "provisioner"].into_iter().filter(|name| differs(name)) {
+        errors.push(FieldError::forbidden(&FieldPath::new(name), format!("updates to {name} are forbidden.")));
+    }
+    if differs("reclaimPolicy") {
+        let path = FieldPath::new("reclaimPolicy");
+        errors.push(FieldError::forbidden(&path, "updates to reclaimPolicy are forbidden."));
+    }
+    if differs("volumeBindingMode") {
+        let mode = class.get("volumeBindingMode").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(&FieldPath::new("volumeBindingMode"), &mode, "field is immutable"));
+    }
+    errors
+}
+
+/// What is advised of drivers that get tokens.
+pub fn driver_warnings(driver: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+    let spec = driver.get("spec").cloned().unwrap_or_default();
+    let asks = !super::checks::list(&spec, "tokenRequests").is_empty();
+    if !asks || spec.get("serviceAccountTokenInSecrets").is_some_and(|set| !set.is_null()) {
+        return vec![];
+    }
+    vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()]
+}
+
 /// A new object waits to be bound.
-pub fn prepare_pending(object: &mut Value, old: Option<&Value>) {
+fn prepare_pending(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status", "phase"], Value::from(PENDING));
     }
 }
 
 /// Completes the deprecated and the current form of a data source by each other.
-pub fn default_claim(claim: &mut Value) {
+fn default_claim(claim: &mut Value) {
     let Some(spec) = claim.get_mut("spec") else { return };
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => spec.set_at(&["dataSourceRef"], source),

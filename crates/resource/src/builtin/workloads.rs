@@ -2,9 +2,9 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
-use machinery::{Map, Release, Value, json};
+use machinery::{Map, Release, Value, json, names};
 
-use super::checks::text;
+use super::checks::{items, list, text};
 use super::pods;
 
 fn or_else(object: &mut Value, path: &[&str], value: Value) {
@@ -77,11 +77,21 @@ pub fn default_cron_job(object: &mut Value) {
 /// Jobs have defaults that templates of Jobs in CronJobs do not have.
 pub fn default_job(object: &mut Value) {
     default_template(object);
+    let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
+    if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
+        let own = object.at(&["metadata", "labels"]).and_then(Value::as_object);
+        if own.is_none_or(Map::is_empty) {
+            object.set_at(&["metadata", "labels"], Value::Object(labels));
+        }
+    }
     let Some(spec) = object.get_mut("spec") else { return };
-    or_else(spec, &["backoffLimit"], Value::Int(6));
+    let retries = if spec.get("backoffLimitPerIndex").is_some() { i64::from(i32::MAX) } else { 6 };
+    or_else(spec, &["backoffLimit"], Value::Int(retries));
     or_else(spec, &["completionMode"], Value::from("NonIndexed"));
     or_else(spec, &["manualSelector"], Value::Bool(false));
-    or_else(spec, &["podReplacementPolicy"], Value::from("TerminatingOrFailed"));
+    let replaced = if spec.get("podFailurePolicy").is_some() { "Failed" } else { "TerminatingOrFailed" };
+    or_else(spec, &["podReplacementPolicy"], Value::from(replaced));
+
     or_else(spec, &["suspend"], Value::Bool(false));
     if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
         spec.set_at(&["completions"], Value::Int(1));
@@ -103,12 +113,16 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     if old.is_some() || manual {
         return;
     }
+    // labels that default to those of the template are the same map in Go
+    let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
         let value = Value::from(job.str_at(&["metadata", field]));
         job.set_at(&["spec", "template", "metadata", "labels", label], value);
     }
-    let labels = job.at(&["spec", "template", "metadata", "labels"]).cloned().unwrap_or_default();
-    or_else(job, &["metadata", "labels"], labels);
+    if shares {
+        let labels = job.at(&["spec", "template", "metadata", "labels"]).cloned().unwrap_or_default();
+        job.set_at(&["metadata", "labels"], labels);
+    }
     let uid = Value::from(job.str_at(&["metadata", "uid"]));
     job.set_at(&["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
 }
@@ -172,6 +186,21 @@ pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// A generation that counts the changes of labels, too. That of the rest is counted afterwards.
+pub fn count_labels(object: &mut Value, old: Option<&Value>) {
+    let path = ["metadata", "labels"];
+    let Some(old) = old else { return };
+    let unchanged = |object: &Value| {
+        let mut object = object.clone();
+        ["metadata", "apiVersion", "kind", "status"].iter().for_each(|name| drop(object.remove_at(&[name])));
+        object
+    };
+    if object.at(&path) != old.at(&path) && unchanged(object) == unchanged(old) {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+}
+
 /// The data of a ControllerRevision does not change.
 pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, data) = (FieldPath::new("data"), object.get("data").filter(|data| !data.is_null()));
@@ -196,9 +225,7 @@ pub fn default_resource_claim(object: &mut Value) {
 /// A PodTemplate.
 pub fn validate_pod_template(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let empty = Value::object();
-    let spec = object.at(&["template", "spec"]).unwrap_or(&empty);
-    pods::validate_spec(spec, &FieldPath::new("template.spec"), &mut errors);
+    template_errors(object.get("template").unwrap_or(&Value::object()), &FieldPath::new("template"), &mut errors);
     errors
 }
 
@@ -212,26 +239,40 @@ pub fn default_network_policy(policy: &mut Value) {
     }
 }
 
+/// A selector as Go prints it.
+fn shown_selector(selector: &Value) -> String {
+    machinery::types::published_json(selector, "meta.v1.LabelSelector")
+}
+
+/// An error that shows a value as Go prints it.
+fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
+    FieldError { value: shown, ..FieldError::invalid(path, &Value::Null, why) }
+}
+
 /// DaemonSets, Deployments, ReplicaSets and StatefulSets.
 pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
-    let selector = object.at(&["spec", "selector"]);
+    let selector = object.at(&["spec", "selector"]).filter(|selector| !selector.is_null());
+    let kind = object.str_at(&["kind"]);
     match selector {
-        None | Some(Value::Null) if object.str_at(&["kind"]) == "DaemonSet" => {}
-        None | Some(Value::Null) => errors.push(FieldError::required(&path.child("selector"), "")),
-        Some(selector) if is_empty_selector(selector) => {
-            let why = "empty selector is invalid for deployment";
-            errors.push(FieldError::invalid(&path.child("selector"), selector, why));
+        None if kind == "DaemonSet" => {}
+        None => errors.push(FieldError::required(&path.child("selector"), "")),
+        Some(selector) => {
+            pods::selector_operators(Some(selector), &path.child("selector"), &mut errors);
+            if is_empty_selector(selector) {
+                let kind = kind.to_lowercase();
+                let why = format!("empty selector is invalid for {kind}");
+                errors.push(FieldError::invalid(&path.child("selector"), selector, why));
+            }
         }
-        Some(_) => {}
     }
     validate_template(object, selector, &path, &mut errors);
     if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
         && selector != Some(old)
     {
-        let new = selector.cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("selector"), &new, "field is immutable"));
+        let shown = selector.map_or_else(|| "null".to_owned(), shown_selector);
+        errors.push(invalid_shown(&path.child("selector"), shown, "field is immutable"));
     }
     errors
 }
@@ -245,25 +286,62 @@ fn is_empty_selector(selector: &Value) -> bool {
     is_empty("matchLabels") && is_empty("matchExpressions")
 }
 
+/// Whether a selector can be used: its labels and expressions are valid.
+fn is_usable(selector: &Value) -> bool {
+    let mut errors = vec![];
+    pods::selector_operators(Some(selector), &FieldPath::root(), &mut errors);
+    errors.extend(super::checks::label_selector(selector, &FieldPath::root()));
+    errors.is_empty()
+}
+
 fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let empty = Value::object();
-    let (template, path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
+    let is_controller = object.str_at(&["kind"]) == "ReplicationController";
+    let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
+    let usable = selector.filter(|selector| is_usable(selector));
+    if let (Some(selector), None, false) = (selector, usable, is_controller) {
+        let is_set = object.str_at(&["kind"]) == "StatefulSet";
+        let (shown, why) = (shown_selector(selector), if is_set { "" } else { "invalid label selector" });
+        errors.push(invalid_shown(&path.child("selector"), shown, why));
+    }
     let selects = |selector: &Value| {
         let parsed = LabelSelector::from_value(selector);
-        parsed.is_none_or(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
+        parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
     };
-    let is_selected = selector.is_some_and(|selector| is_empty_selector(selector) || selects(selector));
-    if !is_selected {
-        let labels = if labels.is_empty() { Value::Null } else { Value::Object(labels.clone()) };
+    let matches = |selector: &Value| is_empty_selector(selector) || selects(selector);
+    if selector.is_none() || usable.is_some_and(|selector| !matches(selector)) {
+        let labels = labels_or_null(template);
         let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(&path.child("metadata").child("labels"), &labels, why));
+        errors.push(FieldError::invalid(&template_path.child("metadata").child("labels"), &labels, why));
     }
-    let (spec, path) = (template.get("spec").unwrap_or(&empty), path.child("spec"));
-    pods::validate_spec(spec, &path, errors);
+    template_errors(template, &template_path, errors);
+    let (spec, path) = (template.get("spec").unwrap_or(&empty), template_path.child("spec"));
     let policy = text(spec, "restartPolicy");
-    if matches!(policy, "OnFailure" | "Never") {
+    if policy != "Always" && !policy.is_empty() {
         errors.push(FieldError::not_supported(&path.child("restartPolicy"), &Value::from(policy), &["Always"]));
+    }
+    if spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null()) {
+        let kind = object.str_at(&["kind"]);
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(FieldError::forbidden(&path.child("activeDeadlineSeconds"), why));
+    }
+}
+
+/// The labels of a template as errors show them.
+fn labels_or_null(template: &Value) -> Value {
+    template.at(&["metadata", "labels"]).cloned().unwrap_or_default()
+}
+
+/// The metadata and the spec of a template of Pods.
+fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (empty, null, metadata) = (Value::object(), Value::Null, path.child("metadata"));
+    let labels = template.at(&["metadata", "labels"]).unwrap_or(&null);
+    super::rule_checks::labels(labels, &metadata.child("labels"), errors);
+    pods::validate_spec(template.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
+    if !list(template.get("spec").unwrap_or(&empty), "ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(&path.child("spec").child("ephemeralContainers"), why));
     }
 }
 
@@ -279,28 +357,240 @@ pub fn validate_controller(object: &Value, _old: Option<&Value>, _release: Relea
     errors
 }
 
+/// A Job.
 pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let path = FieldPath::new("spec").child("template");
-    let empty = Value::object();
-    let spec = object.at(&["spec", "template", "spec"]).unwrap_or(&empty);
-    pods::validate_spec(spec, &path.child("spec"), &mut errors);
-    let policy = text(spec, "restartPolicy");
-    if policy == "Always" {
-        let path = path.child("spec").child("restartPolicy");
-        let why = "valid values: \"OnFailure\", \"Never\"";
-        errors.push(FieldError::required(&path, why));
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    let spec = object.get("spec").unwrap_or(&empty);
+    match spec.get("selector").filter(|selector| !selector.is_null()) {
+        None => errors.push(FieldError::required(&path.child("selector"), "")),
+        Some(selector) => pods::selector_operators(Some(selector), &path.child("selector"), &mut errors),
     }
-    if let Some(old) = old {
-        for name in ["selector", "template", "completionMode"] {
-            let (new, old) = (object.at(&["spec", name]), old.at(&["spec", name]));
-            if new != old {
-                let path = FieldPath::new("spec").child(name);
-                errors.push(FieldError::invalid(&path, &new.cloned().unwrap_or_default(), "field is immutable"));
+    let template = spec.get("template").unwrap_or(&empty);
+    let labels = pods::template_labels(template).cloned().unwrap_or_default();
+    let parsed = spec.get("selector").and_then(LabelSelector::from_value);
+    if !parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str))) {
+        let why = "`selector` does not match template `labels`";
+        let path = path.child("template").child("metadata").child("labels");
+        errors.push(FieldError::invalid(&path, &labels_or_null(template), why));
+    }
+    job_errors(spec, &path, &mut errors);
+    let name = object.str_at(&["metadata", "name"]);
+    if let Some(last) = spec.get("completions").and_then(Value::as_int).filter(|_| is_indexed(spec)) {
+        let pod = format!("{name}-{}", last.saturating_sub(1).max(0));
+        let problems = names::dns1123_label(&pod);
+        if !problems.is_empty() {
+            let why = format!("will not able to create pod with invalid DNS label: {pod}");
+            errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
+        }
+    }
+    if let Some((old, before)) = old.and_then(|old| Some((old, old.get("spec")?))) {
+        let started = old.at(&["status", "startTime"]).is_some_and(|time| !time.is_null());
+        let suspended = before.get("suspend").and_then(Value::as_bool).unwrap_or_default();
+        job_changes(spec, before, suspended && !started, &path, &mut errors);
+    }
+    errors
+}
+
+fn is_indexed(spec: &Value) -> bool {
+    text(spec, "completionMode") == "Indexed"
+}
+
+/// What does not change in a Job.
+fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let names = [
+        "completions",
+        "selector",
+        "template",
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ];
+    for name in names {
+        let (new, old) = (spec.get(name), old.get(name));
+        let may_scale = name == "completions" && is_indexed(spec) && new == spec.get("parallelism");
+        if name == "template" && waits {
+            waiting_template(new, old, &path.child("template").child("spec"), errors);
+        } else if new != old && !may_scale {
+            errors.push(invalid_shown(&path.child(name), shown_part(name, new), "field is immutable"));
+        }
+    }
+}
+
+/// The template of a Job that waits to be started: where its Pods may run, and what they need, still changes.
+fn waiting_template(new: Option<&Value>, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (empty, new) = (Value::object(), new.and_then(|template| template.get("spec")));
+    let (new, mut old) = (new.unwrap_or(&empty), old.and_then(|old| old.get("spec")).cloned().unwrap_or_default());
+    let mut take = |path: &[&str]| match new.at(path) {
+        Some(value) => old.set_at(path, value.clone()),
+        None => drop(old.remove_at(path)),
+    };
+    take(&["affinity", "nodeAffinity"]);
+    ["nodeSelector", "tolerations", "schedulingGates"].into_iter().for_each(|name| take(&[name]));
+    if old.get("affinity").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        old.remove_at(&["affinity"]);
+    }
+    let containers = old.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten();
+    for (before, container) in containers.zip(list(new, "containers")) {
+        match container.get("resources") {
+            Some(resources) => before.set_at(&["resources"], resources.clone()),
+            None => drop(before.remove_at(&["resources"])),
+        }
+    }
+    if *new != old {
+        let shown = machinery::types::internal_json(new, "core.PodSpec", false);
+        errors.push(invalid_shown(path, shown, "field is immutable"));
+    }
+}
+
+/// A part of a Job's spec as Go prints it.
+fn shown_part(name: &str, value: Option<&Value>) -> String {
+    use machinery::types::internal_json;
+    let Some(value) = value else { return "null".to_owned() };
+    match name {
+        "template" => internal_json(value, "core.PodTemplateSpec", false),
+        "podFailurePolicy" => internal_json(value, "batch.PodFailurePolicy", false),
+        "successPolicy" => internal_json(value, "batch.SuccessPolicy", false),
+        "selector" => shown_selector(value),
+        _ => machinery::field::render(value),
+    }
+}
+
+/// A template of Jobs.
+pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    const NAME_BYTES_MAX: usize = 52;
+    let name = object.str_at(&["metadata", "name"]);
+    if name.len() > NAME_BYTES_MAX {
+        let why = "must be no more than 52 characters";
+        errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
+    }
+    if object.str_at(&["spec", "concurrencyPolicy"]).is_empty() {
+        errors.push(FieldError::required(&path.child("concurrencyPolicy"), ""));
+    }
+    let (spec, path) =
+        (object.at(&["spec", "jobTemplate", "spec"]).unwrap_or(&empty), path.child("jobTemplate").child("spec"));
+    if let Some(selector) = spec.get("selector").filter(|selector| !selector.is_null()) {
+        let why = "`selector` will be auto-generated";
+        errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), why));
+    }
+    if spec.get("manualSelector").and_then(Value::as_bool) == Some(true) {
+        let path = path.child("manualSelector");
+        errors.push(FieldError::not_supported(&path, &Value::Bool(true), &["nil", "false"]));
+    }
+    job_errors(spec, &path, &mut errors);
+    errors
+}
+
+/// The spec of a Job.
+fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let empty = Value::object();
+    let template = spec.get("template").unwrap_or(&empty);
+    template_errors(template, &path.child("template"), errors);
+    let is_set = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
+    let value = |name: &str| spec.get(name).cloned().unwrap_or_default();
+    let indexed = is_indexed(spec);
+    if indexed {
+        if !is_set("completions") {
+            errors.push(FieldError::required(&path.child("completions"), "when completion mode is Indexed"));
+        }
+    } else {
+        for name in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+            if is_set(name) {
+                let why = "requires indexed completion mode";
+                errors.push(FieldError::invalid(&path.child(name), &value(name), why));
             }
         }
     }
-    errors
+    if is_set("maxFailedIndexes") && !is_set("backoffLimitPerIndex") {
+        errors.push(FieldError::required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"));
+    }
+    let policy = template.str_at(&["spec", "restartPolicy"]);
+    if !matches!(policy, "OnFailure" | "Never") {
+        let path = path.child("template").child("spec").child("restartPolicy");
+        match policy {
+            "" | "Always" => {
+                errors.push(FieldError::required(&path, "valid values: \"OnFailure\", \"Never\""));
+            }
+            other => {
+                errors.push(FieldError::not_supported(&path, &Value::from(other), &["OnFailure", "Never"]));
+            }
+        }
+    }
+    failure_policy(spec, policy, path, errors);
+}
+
+/// How a Job responds to failed Pods.
+fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(policy) = spec.get("podFailurePolicy").filter(|policy| !policy.is_null()) else { return };
+    let template_path = path.child("template").child("spec").child("restartPolicy");
+    if restart == "OnFailure" {
+        let why = "only \"Never\" is supported when podFailurePolicy is specified";
+        errors.push(FieldError::invalid(&template_path, &Value::from(restart), why));
+    }
+    let containers: Vec<&str> = ["containers", "initContainers"]
+        .into_iter()
+        .flat_map(|kind| spec.at(&["template", "spec", kind]).and_then(Value::as_array).unwrap_or_default())
+        .map(|container| text(container, "name"))
+        .collect();
+    for (path, rule) in items(policy, "rules", &path.child("podFailurePolicy")) {
+        let action = text(rule, "action");
+        if action.is_empty() {
+            let why = "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]";
+            errors.push(FieldError::required(&path.child("action"), why));
+        } else if !["Count", "FailIndex", "FailJob", "Ignore"].contains(&action) {
+            let known = ["Count", "FailIndex", "FailJob", "Ignore"];
+            errors.push(FieldError::not_supported(&path.child("action"), &Value::from(action), &known));
+        }
+        let codes = rule.get("onExitCodes").filter(|codes| !codes.is_null());
+        let conditions = list(rule, "onPodConditions");
+        if let Some(codes) = codes {
+            exit_codes(codes, &containers, &path.child("onExitCodes"), errors);
+        }
+        match (codes, conditions.is_empty()) {
+            (Some(_), false) => {
+                let why = "specifying both OnExitCodes and OnPodConditions is not supported";
+                errors.push(invalid_shown(&path, String::new(), why));
+            }
+            (None, true) => {
+                let why = "specifying one of OnExitCodes and OnPodConditions is required";
+                errors.push(invalid_shown(&path, String::new(), why));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (operator, name) = (text(codes, "operator"), text(codes, "containerName"));
+    if operator.is_empty() {
+        errors.push(FieldError::required(&path.child("operator"), "valid values: [\"In\" \"NotIn\"]"));
+    } else if !["In", "NotIn"].contains(&operator) {
+        errors.push(FieldError::not_supported(&path.child("operator"), &Value::from(operator), &["In", "NotIn"]));
+    }
+    if codes.get("containerName").is_some_and(|name| !name.is_null()) && !containers.contains(&name) {
+        let why = "must be one of the container or initContainer names in the pod template";
+        errors.push(FieldError::invalid(&path.child("containerName"), &Value::from(name), why));
+    }
+    let values = list(codes, "values");
+    if values.is_empty() {
+        let given = codes.get("values").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(&path.child("values"), &given, "at least one value is required"));
+    }
+    for (i, value) in values.iter().enumerate() {
+        let path = path.child("values").index(i);
+        if operator == "In" && value.as_int() == Some(0) {
+            errors.push(FieldError::invalid(&path, value, "must not be 0 for the In operator"));
+        }
+        if values[..i].contains(value) {
+            errors.push(FieldError::duplicate(&path, value));
+        } else if values[..i].iter().any(|before| before.as_int() > value.as_int()) {
+            errors.push(FieldError::invalid(&path.clone(), value, "must be ordered"));
+        }
+    }
 }
 
 /// A taint has the time at which it was added.
@@ -315,5 +605,98 @@ pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {
     let changed = old.is_some_and(|old| taint(old) != taint(rule) && old.at(&path) == rule.at(&path));
     if rule.at(&["spec", "taint"]).is_some() && (is_unset || changed) {
         rule.set_at(&path, Value::from(base::clock::now_rfc3339()));
+    }
+}
+
+/// The spec of a ResourceClaim never changes.
+pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    devices(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors);
+    unchanged(claim, old, "resource.ResourceClaimSpec", &mut errors);
+    errors
+}
+
+/// A template of ResourceClaims.
+pub fn validate_claim_template(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec").child("spec").child("devices"), Value::object());
+    devices(claim.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &path, &mut errors);
+    let (null, metadata) = (Value::Null, path);
+    let labels = claim.at(&["spec", "metadata", "labels"]).unwrap_or(&null);
+    let _ = metadata;
+    super::rule_checks::labels(labels, &FieldPath::new("spec").child("labels"), &mut errors);
+    unchanged(claim, old, "resource.ResourceClaimTemplateSpec", &mut errors);
+    errors
+}
+
+/// A spec that never changes.
+fn unchanged(object: &Value, old: Option<&Value>, go: &str, errors: &mut Vec<FieldError>) {
+    let spec = object.get("spec");
+    if let Some(old) = old
+        && old.get("spec") != spec
+    {
+        let shown = machinery::types::internal_json(spec.unwrap_or(&Value::object()), go, false);
+        errors.push(invalid_shown(&FieldPath::new("spec"), shown, "field is immutable"));
+    }
+}
+
+/// What a claim asks of devices.
+fn devices(devices: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut names: Vec<String> = vec![];
+    for (path, request) in items(devices, "requests", path) {
+        let name = text(request, "name");
+        if names.iter().any(|known| known == name) {
+            errors.push(FieldError::duplicate(&path, &Value::from(name)));
+        }
+        names.push(name.to_owned());
+        names.extend(list(request, "firstAvailable").iter().map(|sub| format!("{name}/{}", text(sub, "name"))));
+        let is_set = |field: &str| request.get(field).is_some_and(|value| !value.is_null());
+        match (is_set("exactly"), !list(request, "firstAvailable").is_empty()) {
+            (false, false) => {
+                let why = "exactly one of `exactly` or `firstAvailable` is required";
+                errors.push(FieldError::required(&path, why));
+            }
+            (true, true) => {
+                let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+                errors.push(FieldError::invalid(&path, &Value::Null, why));
+            }
+            _ => {}
+        }
+    }
+    for kind in ["constraints", "config"] {
+        for (path, item) in items(devices, kind, path) {
+            request_names(item, &names, &path, errors);
+            if kind == "config" && item.get("opaque").is_none_or(Value::is_null) {
+                errors.push(FieldError::required(&path.child("opaque"), ""));
+            }
+            if kind == "constraints" {
+                constraint(item, &path, errors);
+            }
+        }
+    }
+}
+
+fn constraint(constraint: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let given = ["matchAttribute", "distinctAttribute"]
+        .into_iter()
+        .filter(|name| constraint.get(name).is_some_and(|value| !value.is_null()))
+        .count();
+    let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required";
+    match given {
+        0 => errors.push(FieldError::required(path, why)),
+        1 => {}
+        _ => errors.push(FieldError::required(path, format!("{why}, but multiple fields are set"))),
+    }
+}
+
+fn request_names(item: &Value, names: &[String], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (path, name) in items(item, "requests", path) {
+        let text = name.as_str().unwrap_or_default();
+        if !names.iter().any(|known| known == text) {
+            let why =
+                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+            errors.push(FieldError::invalid(&path, name, why));
+        }
     }
 }

@@ -47,6 +47,7 @@ impl Strategy for BuiltInStrategy {
         if row.fresh_status {
             set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
         }
+        schema::shape::drop_gated(object, None, row.structure());
         (row.prepare)(object, None);
         if row.generation {
             track_generation(object, None);
@@ -70,6 +71,7 @@ impl Strategy for BuiltInStrategy {
             set_or_remove(object, &["status"], old.get("status").cloned());
         }
         metadata::restore_system_fields(object, old);
+        schema::shape::drop_gated(object, Some(old), self.0.row.structure());
         (self.0.row.prepare)(object, Some(old));
         if self.0.row.generation {
             track_generation(object, Some(old));
@@ -89,7 +91,8 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        version.status.then_some(&reset::STATUS)
+        let own = self.0.row.resets.map(|resets| resets());
+        own.or(version.status.then_some(&reset::STATUS))
     }
 
     fn allow_create_on_update(&self) -> bool {

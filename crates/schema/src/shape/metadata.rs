@@ -1,6 +1,6 @@
 //! The shape of `ObjectMeta`.
 
-use super::{Shape, Struct, TEXT, always, given, non_empty, texts};
+use super::{Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 pub static OBJECT_META: Struct = Struct {
     name: "ObjectMeta",
@@ -9,14 +9,15 @@ pub static OBJECT_META: Struct = Struct {
         non_empty("creationTimestamp", Shape::Time),
         given("deletionGracePeriodSeconds", Shape::Int64),
         given("deletionTimestamp", Shape::Time),
-        non_empty("finalizers", texts()),
+        non_empty("finalizers", texts()).merged(Merge::Set),
         non_empty("generateName", TEXT),
         non_empty("generation", Shape::Int64),
         non_empty("labels", Shape::Map("map[string]string", &TEXT)),
         non_empty("managedFields", Shape::List("[]v1.ManagedFieldsEntry", &Shape::Struct(&MANAGED_FIELDS_ENTRY))),
         non_empty("name", TEXT),
         non_empty("namespace", TEXT),
-        non_empty("ownerReferences", Shape::List("[]v1.OwnerReference", &Shape::Struct(&OWNER_REFERENCE))),
+        non_empty("ownerReferences", Shape::List("[]v1.OwnerReference", &Shape::Struct(&OWNER_REFERENCE)))
+            .merged(Merge::Patched("uid")),
         non_empty("resourceVersion", TEXT),
         non_empty("selfLink", TEXT),
         non_empty("uid", Shape::Text("types.UID")),

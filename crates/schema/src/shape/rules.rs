@@ -15,10 +15,32 @@ static TEXT: &str = include_str!("rules.txt");
 pub struct Rules {
     /// The value of a field that is not set.
     pub default: Option<Value>,
-    pub is_required: bool,
+    /// The detail of the error if the field is empty.
+    pub required: Option<&'static str>,
     /// The supported values; any if there are none.
     pub values: Vec<&'static str>,
+    /// The least and the greatest number, and the error of others.
+    pub range: Option<(i64, i64, String)>,
+    /// Named checks, and whether they are also made of empty values.
+    pub checks: Vec<(&'static str, bool)>,
+    /// The union that the field belongs to, and its place in it.
+    pub union: Option<(&'static Union, usize)>,
+    /// Whether updates may not change the field.
+    pub is_immutable: bool,
+    /// Whether a feature gate drops the field that is off by default.
+    pub is_gated: bool,
 }
+
+/// A struct of which one field is to be set.
+#[derive(Debug)]
+pub struct Union {
+    /// What the fields are, as errors name them.
+    pub what: &'static str,
+    pub names: Vec<&'static str>,
+}
+
+/// A check of a value, which is null if it is absent.
+pub type Check = fn(&Value, &FieldPath, &mut Vec<FieldError>);
 
 /// The rules of a field, if it has any.
 pub(super) fn of_field(go_struct: &'static str, field: &'static str) -> Option<&'static Rules> {
@@ -28,8 +50,19 @@ pub(super) fn of_field(go_struct: &'static str, field: &'static str) -> Option<&
         let mut all = Index::new();
         for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
             let mut parts = line.splitn(3, ' ');
-            let (Some(name), Some(field), Some(rule)) = (parts.next(), parts.next(), parts.next()) else { continue };
-            add(all.entry((name, field)).or_default(), rule);
+            let (Some(name), Some(fields), Some(rule)) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let names: Vec<&'static str> = fields.split(',').collect();
+            let union = rule.strip_prefix("union ").map(|what| {
+                let union: &'static Union = Box::leak(Box::new(Union { what, names: names.clone() }));
+                union
+            });
+            for (i, field) in names.into_iter().enumerate() {
+                let rules = all.entry((name, field)).or_default();
+                match union {
+                    Some(union) => rules.union = Some((union, i)),
+                    None => add(rules, rule),
+                }
+            }
         }
         all
     };
@@ -37,12 +70,45 @@ pub(super) fn of_field(go_struct: &'static str, field: &'static str) -> Option<&
 }
 
 fn add(rules: &mut Rules, rule: &'static str) {
-    if let Some(json) = rule.strip_prefix("= ") {
-        rules.default = machinery::value::decode(json.as_bytes()).ok();
-    } else if let Some(values) = rule.strip_prefix("in ") {
-        rules.values = values.split(',').collect();
-    } else {
-        rules.is_required = rule == "required";
+    let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
+    let mut numbers = rest.split(' ').map(|text| text.parse().unwrap_or_default());
+    match word {
+        "=" => rules.default = machinery::value::decode(rest.as_bytes()).ok(),
+        "required" => rules.required = Some(rest),
+        "in" => rules.values = rest.split(',').collect(),
+        "min" => {
+            let least = numbers.next().unwrap_or_default();
+            rules.range = Some((least, i64::MAX, format!("must be greater than or equal to {least}")));
+        }
+        "positive" => rules.range = Some((1, i64::MAX, "must be greater than zero".to_owned())),
+        "range" => {
+            let (least, most) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+            rules.range = Some((least, most, format!("must be between {least} and {most}, inclusive")));
+        }
+        "check" => rules.checks.push((rest, false)),
+        "check!" => rules.checks.push((rest, true)),
+        "immutable" => rules.is_immutable = true,
+        "gated" => rules.is_gated = true,
+        _ => {}
+    }
+}
+
+/// Drops the fields of features that are off, unless the old object has them.
+pub fn drop_gated(value: &mut Value, old: Option<&Value>, shape: &'static Struct) {
+    let Some(object) = value.as_object_mut() else { return };
+    for field in shape.fields {
+        let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
+        if field.rules.is_some_and(|rules| rules.is_gated) && old.is_none() {
+            object.remove(field.name);
+        }
+        match (&field.shape, object.get_mut(field.name)) {
+            (Shape::Struct(inner), Some(value)) => drop_gated(value, old, inner),
+            (Shape::List(_, Shape::Struct(inner)), Some(Value::Array(items))) => {
+                let before = |i: usize| old.and_then(Value::as_array).and_then(|old| old.get(i));
+                items.iter_mut().enumerate().for_each(|(i, item)| drop_gated(item, before(i), inner));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -71,50 +137,118 @@ fn visit_mut(value: &mut Value, shape: &'static Shape) {
     }
 }
 
+fn is_pointer(field: &Field) -> bool {
+    matches!(field.print, Print::Given | Print::OrNull)
+}
+
 /// A pointer is not set if it is absent; other fields if they are empty.
 fn is_unset(value: Option<&Value>, field: &Field) -> bool {
     match value {
         None | Some(Value::Null) => true,
-        Some(Value::String(text)) => field.print != Print::Given && text.is_empty(),
-        Some(Value::Int(0)) => field.print != Print::Given,
+        Some(Value::String(text)) => !is_pointer(field) && text.is_empty(),
+        Some(Value::Int(0)) => !is_pointer(field),
         Some(_) => false,
     }
 }
 
-/// The errors of fields whose rules the object violates.
-pub fn rule_errors(value: &Value, shape: &'static Struct, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(object) = value.as_object() else { return };
-    for field in shape.fields {
-        let (value, path) = (object.get(field.name), path.child(field.name));
-        if let Some(rules) = field.rules {
-            errors.extend(field_error(value, rules, &path));
+/// Finds the errors of fields whose rules an object violates.
+pub struct RuleErrors<'a> {
+    /// Whether the object replaces another one.
+    pub is_update: bool,
+    /// The checks by name.
+    pub checks: fn(&str) -> Option<Check>,
+    pub errors: &'a mut Vec<FieldError>,
+}
+
+impl RuleErrors<'_> {
+    /// Checks an object, and what it changes of `old`.
+    pub fn of(&mut self, value: &Value, old: Option<&Value>, shape: &'static Struct, path: &FieldPath) {
+        let Some(object) = value.as_object() else { return };
+        for field in shape.fields {
+            let (value, path) = (object.get(field.name).filter(|value| !value.is_null()), path.child(field.name));
+            let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
+            if let Some(rules) = field.rules {
+                if rules.union.is_some_and(|(union, _)| is_superfluous(object, field.name, union)) {
+                    let what = rules.union.map(|(union, _)| union.what).unwrap_or_default();
+                    let why = format!("may not specify more than 1 {what} type");
+                    self.errors.push(FieldError::forbidden(&path, why));
+                    continue;
+                }
+                self.field(value, rules, field, &path);
+                if let (true, Some(_)) = (self.is_update && rules.is_immutable && value != old, old.or(value)) {
+                    let value = value.cloned().unwrap_or_default();
+                    self.errors.push(FieldError::invalid(&path, &value, "field is immutable"));
+                }
+            }
+            if let Some(inner) = value {
+                self.visit(inner, old, &field.shape, &path);
+            }
         }
-        if let Some(inner) = value {
-            visit(inner, &field.shape, &path, errors);
+        self.empty_union(object, shape, path);
+    }
+
+    /// The error of a union of which no field is set.
+    fn empty_union(&mut self, object: &Map, shape: &'static Struct, path: &FieldPath) {
+        let union = shape.fields.iter().find_map(|field| field.rules?.union).map(|(union, _)| union);
+        if let Some(union) = union.filter(|union| !union.names.iter().any(|name| is_set(object, name))) {
+            self.errors.push(FieldError::required(path, format!("must specify a {} type", union.what)));
+        }
+    }
+
+    fn visit(&mut self, value: &Value, old: Option<&Value>, shape: &'static Shape, path: &FieldPath) {
+        match (shape, value) {
+            (Shape::Struct(inner), value) => self.of(value, old, inner, path),
+            (Shape::List(_, item), Value::Array(items)) => {
+                items.iter().enumerate().for_each(|(i, value)| self.visit(value, None, item, &path.index(i)));
+            }
+            (Shape::Map(_, item), Value::Object(map)) => {
+                Map::iter(map).for_each(|(key, value)| self.visit(value, None, item, &path.key(key)));
+            }
+            _ => {}
+        }
+    }
+
+    fn field(&mut self, value: Option<&Value>, rules: &Rules, field: &Field, path: &FieldPath) {
+        let is_empty = match value {
+            None => true,
+            Some(Value::String(text)) => text.is_empty(),
+            Some(Value::Int(0)) => !is_pointer(field),
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(_) => false,
+        };
+        let is_missing = is_empty && rules.required.is_some();
+        if let Some(detail) = rules.required.filter(|_| is_missing) {
+            self.errors.push(FieldError::required(path, detail));
+        }
+        let number = value.and_then(Value::as_int).or((field.print == Print::Always).then_some(0));
+        if let (Some((least, most, why)), Some(number), false) = (&rules.range, number, is_missing)
+            && !(*least..=*most).contains(&number)
+        {
+            self.errors.push(FieldError::invalid(path, &Value::Int(number), why));
+        }
+        if let Some(text) = value.and_then(Value::as_str)
+            && !rules.values.is_empty()
+            && !rules.values.contains(&text)
+            && !(text.is_empty() && (rules.required.is_some() || field.print == Print::NonEmpty))
+        {
+            self.errors.push(FieldError::not_supported(path, &Value::from(text), &rules.values));
+        }
+        for (name, of_empty) in &rules.checks {
+            let Some(check) = (self.checks)(name).filter(|_| *of_empty || !is_empty) else { continue };
+            check(value.unwrap_or(&Value::Null), path, self.errors);
         }
     }
 }
 
-fn visit(value: &Value, shape: &'static Shape, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    match (shape, value) {
-        (Shape::Struct(inner), value) => rule_errors(value, inner, path, errors),
-        (Shape::List(_, item), Value::Array(items)) => {
-            items.iter().enumerate().for_each(|(i, value)| visit(value, item, &path.index(i), errors));
-        }
-        (Shape::Map(_, item), Value::Object(map)) => {
-            Map::iter(map).for_each(|(key, value)| visit(value, item, &path.key(key), errors));
-        }
-        _ => {}
-    }
+fn is_set(object: &Map, name: &str) -> bool {
+    object.get(name).is_some_and(|value| !value.is_null())
 }
 
-fn field_error(value: Option<&Value>, rules: &Rules, path: &FieldPath) -> Option<FieldError> {
-    let text = value.and_then(Value::as_str).unwrap_or_default();
-    if text.is_empty() {
-        return rules.is_required.then(|| FieldError::required(path, ""));
-    }
-    let is_supported = rules.values.is_empty() || rules.values.contains(&text);
-    (!is_supported).then(|| FieldError::not_supported(path, &Value::from(text), &rules.values))
+/// Whether a field of a union is set, and another one before it.
+fn is_superfluous(object: &Map, name: &str, union: &Union) -> bool {
+    let first = union.names.iter().find(|name| is_set(object, name));
+    is_set(object, name) && first.is_some_and(|first| *first != name)
 }
 
 #[cfg(test)]
@@ -128,9 +262,13 @@ mod tests {
     fn every_rule_names_a_field() {
         for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
             let parts: Vec<_> = line.splitn(3, ' ').collect();
-            let found = machinery::types::go_struct(parts[0]).unwrap_or_else(|| panic!("{line}"));
-            assert!(found.fields.iter().any(|field| field.name == parts[1]), "{line}");
-            assert!(parts[2].starts_with("= ") || parts[2].starts_with("in ") || parts[2] == "required", "{line}");
+            let found = named(parts[0]);
+            for name in parts[1].split(',') {
+                assert!(found.fields.iter().any(|field| field.name == name), "{line}");
+            }
+            let words =
+                ["=", "gated", "in", "required", "min", "positive", "range", "check", "check!", "immutable", "union"];
+            assert!(words.contains(&parts[2].split(' ').next().unwrap_or_default()), "{line}");
         }
     }
 
@@ -149,13 +287,14 @@ mod tests {
     fn violations_are_reported_at_their_position() {
         let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"name": ""}]}});
         let mut errors = vec![];
-        rule_errors(&pod, named("core.v1.Pod"), &FieldPath::root(), &mut errors);
+        let mut rules = RuleErrors { is_update: false, checks: |_| None, errors: &mut errors };
+        rules.of(&pod, None, named("core.v1.Pod"), &FieldPath::root());
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
             [
                 "spec.containers[0].name: Required value",
-                "spec.restartPolicy: Unsupported value: \"Often\": supported values: \"Always\", \"Never\", \"OnFailure\""
+                "spec.restartPolicy: Unsupported value: \"Often\": supported values: \"Always\", \"OnFailure\", \"Never\""
             ]
         );
     }

@@ -29,7 +29,7 @@ fn build(go: &'static GoStruct) -> Struct {
     if is_kind(go) {
         fields.extend([super::non_empty("apiVersion", super::TEXT), super::non_empty("kind", super::TEXT)]);
     }
-    add_fields(go, "", &mut fields);
+    add_fields(go, go.name, "", &mut fields);
     if is_kind(go) {
         // objects without metadata have been refused before
         fields.iter_mut().filter(|field| field.name == "metadata").for_each(|field| field.print = Print::Given);
@@ -46,26 +46,28 @@ fn is_kind(go: &GoStruct) -> bool {
     !is_template && go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
 }
 
-/// Adds the fields of a struct, and those of the structs that it embeds.
-fn add_fields(go: &'static GoStruct, embedded: &'static str, out: &mut Vec<Field>) {
+/// Adds the fields of a struct, and those of the structs that it embeds, to those of `outer`.
+fn add_fields(go: &'static GoStruct, outer: &'static str, embedded: &'static str, out: &mut Vec<Field>) {
     for field in &go.fields {
         match (field.go_type.container, field.go_type.base) {
             (Container::Embedded, GoBase::Struct(inner)) => {
                 let path = format!("{embedded}{}.", field.name);
-                go_struct(inner).into_iter().for_each(|inner| add_fields(inner, path.clone().leak(), out));
+                go_struct(inner).into_iter().for_each(|inner| add_fields(inner, outer, path.clone().leak(), out));
             }
-            _ => out.push(field_of(go.name, field, embedded)),
+            _ => out.push(field_of((outer, go.name), field, embedded)),
         }
     }
 }
 
-fn field_of(go: &'static str, field: &'static GoField, embedded: &'static str) -> Field {
+fn field_of(structs: (&'static str, &'static str), field: &'static GoField, embedded: &'static str) -> Field {
     let print = match field.printed {
         Printed::NonEmpty => Print::NonEmpty,
         Printed::Always => Print::Always,
-        Printed::Set | Printed::SetOrNull | Printed::NonZero => Print::Given,
+        Printed::Set | Printed::NonZero => Print::Given,
+        Printed::SetOrNull => Print::OrNull,
     };
     let item_is_atomic = match field.go_type.base {
+        _ if field.merging.map_type == "granular" => false,
         GoBase::Struct("runtime.RawExtension") => true,
         GoBase::Struct(name) => go_struct(name).is_some_and(|inner| inner.is_atomic),
         _ => false,
@@ -77,7 +79,7 @@ fn field_of(go: &'static str, field: &'static GoField, embedded: &'static str) -
         merge: Merge::Table(&field.merging, item_is_atomic),
         key_default: field.default.map(|json| json.trim_matches('"')).filter(|default| !default.is_empty()),
         embedded,
-        rules: super::rules::of_field(go, field.name),
+        rules: super::rules::of_field(structs.0, field.name).or_else(|| super::rules::of_field(structs.1, field.name)),
     }
 }
 

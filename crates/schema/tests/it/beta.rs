@@ -10,7 +10,7 @@ fn read(definition: &Value, version: ApiVersion) -> Value {
     decode(definition, version).unwrap().definition
 }
 
-/// The definition of `kites.example.com` with these members of its spec.
+/// The definition of `kites.example.com` with these fields of its spec.
 fn beta(members: Value) -> Value {
     let mut spec = json!({"group": "example.com", "names": {"plural": "kites", "kind": "Kite"}});
     for (key, value) in members.as_object().unwrap().iter() {

@@ -129,7 +129,7 @@ impl Random {
         }
     }
 
-    /// The object as JSON, with its members in any order.
+    /// The object as JSON, with its fields in any order.
     fn shuffled(&mut self, value: &Value) -> String {
         match value {
             Value::Array(items) => {
@@ -231,7 +231,7 @@ fn unchanged_values_are_not_reported() {
         brought(schema, &mut object);
         schema.default(&mut object).expect("few defaults");
         if text.to_json().contains("preserve-unknown") {
-            // unknown members don't compare
+            // unknown fields don't compare
             return;
         }
         let found = errors(schema, &object, Some(&object));

@@ -20,7 +20,7 @@ use objects::Objects;
 use resource::builtin::services;
 
 pub use ranges::Ranges;
-pub use repair::Suspects;
+pub use repair::UnownedReservations;
 
 /// The allocator of cluster IPs and node ports.
 #[derive(Default)]
@@ -31,13 +31,13 @@ pub struct Allocation {
 /// The values that are reserved for a Service that is about to be written, and those that it releases once it is.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    taken: Held,
-    released: Held,
+    taken: Reserved,
+    released: Reserved,
 }
 
 /// Addresses and node ports.
 #[derive(Debug, Default)]
-struct Held {
+struct Reserved {
     addresses: Vec<std::net::IpAddr>,
     ports: Vec<u16>,
 }
@@ -118,13 +118,13 @@ impl Allocation {
     /// Releases the values of a deleted Service.
     pub async fn release_all(&self, objects: &Arc<Objects>, service: &Value) {
         if let Some(spec) = service.get("spec") {
-            let held = Held { addresses: addresses::of(spec), ports: ports::of(spec) };
+            let held = Reserved { addresses: addresses::of(spec), ports: ports::of(spec) };
             self.release(objects, held).await;
         }
     }
 
     /// Releases values; those that cannot be released now are released by the next repair.
-    async fn release(&self, objects: &Arc<Objects>, held: Held) {
+    async fn release(&self, objects: &Arc<Objects>, held: Reserved) {
         for address in held.addresses {
             addresses::release(objects, address).await;
         }

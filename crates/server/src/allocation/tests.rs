@@ -13,9 +13,16 @@ use crate::verbs::{self, Context, Document, Outcome, Request, controller_request
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
     let derived = Arc::new(Derived::new(&Controllers::default(), false));
-    crate::prepare(Storage::own(store), Default::default(), Default::default(), derived, Default::default())
-        .await
-        .unwrap()
+    crate::prepare(
+        Storage::own(store),
+        Default::default(),
+        Default::default(),
+        derived,
+        Default::default(),
+        Default::default(),
+    )
+    .await
+    .unwrap()
 }
 
 fn request(context: &Context, method: &Method, name: &str) -> Request {
@@ -115,7 +122,7 @@ async fn reservations_are_released_on_second_repair() {
         .begin(&context.objects, &mut service, None, false, machinery::Release::NEWEST)
         .await
         .unwrap();
-    let mut suspects = Suspects::default();
+    let mut suspects = UnownedReservations::default();
     for left in [1, 0] {
         context.allocation.repair(&context.objects, &mut suspects, false).await.unwrap();
         assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), left);

@@ -298,7 +298,7 @@ mod tests {
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
         let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
-        let resource = Arc::new(resource::from_row(built_in, &[], objects, machinery::Release::NEWEST));
+        let resource = Arc::new(resource::from_row(built_in, &[], objects, &base::request::FeatureGates::default()));
         let version = resource.storage_version().clone();
         Target { resource, version }
     }

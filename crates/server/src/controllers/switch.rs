@@ -66,8 +66,8 @@ impl Controllers {
         Ok(Controllers { chosen, ..Controllers::default() })
     }
 
-    /// Whether every namespace gets a ServiceAccount `default`.
-    pub fn create_accounts(&self) -> bool {
+    /// Whether a controller creates the ServiceAccount `default` in each namespace.
+    pub fn creates_accounts(&self) -> bool {
         self.run(SERVICE_ACCOUNT)
     }
 

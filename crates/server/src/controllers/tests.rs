@@ -47,8 +47,14 @@ impl World {
     async fn new() -> World {
         let derived = Arc::new(Derived::new(&Controllers::default(), false));
         let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let prepared =
-            crate::prepare(store, Default::default(), Default::default(), derived.clone(), Default::default());
+        let prepared = crate::prepare(
+            store,
+            Default::default(),
+            Default::default(),
+            derived.clone(),
+            Default::default(),
+            Default::default(),
+        );
         let context = prepared.await.unwrap();
         let stop = watch::Sender::new(false);
         start(&context, &derived, Duration::from_secs(300), &stop.subscribe());

@@ -39,8 +39,8 @@ pub trait Render {
     type Response;
     /// Whether the best acceptable form is the aggregated one.
     fn wants_aggregated(&self) -> bool;
-    /// Responds with an unaggregated document.
-    fn document(&self, value: &Value) -> Self::Response;
+    /// Responds with an unaggregated document. `cbor` is whether kube-apiserver serves it in CBOR, too.
+    fn document(&self, value: &Value, cbor: bool) -> Self::Response;
     /// Responds with an aggregated document, which is also passed as compact JSON.
     fn aggregated(&self, value: &Value, json: &bytes::Bytes, etag: &str) -> Self::Response;
     /// Responds with 304.
@@ -189,7 +189,9 @@ impl Discovery {
             }
             return Some(render.aggregated(&document.value, &document.json, &document.etag));
         }
-        self.document(path).map(|document| render.document(&document))
+        let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
+        let is_custom_version = group.is_some_and(|group| !builtin::is_built_in_group(group));
+        self.document(path).map(|document| render.document(&document, !is_custom_version))
     }
 
     fn aggregated(&self) -> Aggregated {
@@ -293,7 +295,7 @@ fn api_group(group: &str, versions: &[Text]) -> Value {
 }
 
 /// A subresource in discovery documents.
-struct Entry {
+struct Subresource {
     name: &'static str,
     /// Group, version and kind of its objects, if they are not those of the resource.
     kind: Option<(&'static str, &'static str, &'static str)>,
@@ -301,14 +303,15 @@ struct Entry {
 }
 
 /// The subresources of a version, in the order of discovery: by name where each has a route.
-fn subresources(resource: &Resource, own_version: &Version) -> Vec<Entry> {
+fn subresources(resource: &Resource, own_version: &Version) -> Vec<Subresource> {
     let own = resource.own_subresources().iter();
-    let mut all: Vec<Entry> = own.map(|own| Entry { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
+    let mut all: Vec<Subresource> =
+        own.map(|own| Subresource { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
     if own_version.status {
-        all.push(Entry { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
+        all.push(Subresource { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
     }
     if own_version.scale.is_some() {
-        all.push(Entry { name: "scale", kind: Some(("autoscaling", "v1", "Scale")), verbs: &SUBRESOURCE_VERBS });
+        all.push(Subresource { name: "scale", kind: Some(("autoscaling", "v1", "Scale")), verbs: &SUBRESOURCE_VERBS });
     }
     if resource.serving.routes {
         all.sort_by_key(|entry| entry.name);
@@ -346,7 +349,8 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
         main.set_at(&["categories"], texts(&resource.categories));
     }
     let is_stored = !resource.is_review() && !resource.is_computed();
-    if let Some(hash) = resource.storage_version_hash().filter(|_| is_stored) {
+    let hashes = resource.gates.storage_version_hash();
+    if let Some(hash) = resource.storage_version_hash().filter(|_| is_stored && hashes) {
         main.set_at(&["storageVersionHash"], Value::from(hash));
     }
     out.push(main);
@@ -385,7 +389,7 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     if !resource.categories.is_empty() {
         entry.set_at(&["categories"], texts(&resource.categories));
     }
-    let of = |sub: Entry| -> Value {
+    let of = |sub: Subresource| -> Value {
         let kind = sub.kind.map_or_else(|| kind.clone(), |(group, version, kind)| response_kind(group, version, kind));
         [("subresource", Value::from(sub.name)), ("responseKind", kind), ("verbs", verb_list(sub.verbs))].into()
     };

@@ -169,7 +169,7 @@ fn keyword(key: &str, value: &Value, dialect: Dialect, position: Position) -> Op
     }
 }
 
-/// The non-empty members of `externalDocs`.
+/// The non-empty fields of `externalDocs`.
 fn documentation(value: &Value) -> Value {
     let member = |key| Some((key, value.get(key).filter(|text| text.as_str() != Some(""))?.clone()));
     Value::Object(["description", "url"].into_iter().filter_map(member).map(|(key, text)| (key.into(), text)).collect())

@@ -30,6 +30,7 @@ mod selection;
 mod tests;
 mod third_party;
 mod tracking;
+mod unreadable;
 mod upkeep;
 mod warnings;
 mod watch;
@@ -57,7 +58,7 @@ pub use bootstrap::{
     token_tracking,
 };
 pub use connect::connect;
-pub use definitions::{Outlived, finalize};
+pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
@@ -116,7 +117,7 @@ impl Context {
 
     /// What is posted to a subresource, as a resource.
     pub fn posted(&self, row: &'static builtin::BuiltIn) -> Arc<Resource> {
-        Arc::new(resource::from_row(row, &[], &self.objects, self.registry.release()))
+        Arc::new(resource::from_row(row, &[], &self.objects, self.registry.gates()))
     }
 
     /// What admission looks at.

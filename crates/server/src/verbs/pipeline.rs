@@ -106,7 +106,9 @@ impl Write<'_> {
         }
         let read = request.resource.read_converted(&stored, &request.version).await;
         let object = read.map_err(|why| match self.change {
+            // a dry run reads it as a get does
             Change::Delete(_) => request.resource.unreadable(&stored, why),
+            _ if self.options.dry_run => request.resource.unreadable(&stored, why),
             _ => request.resource.undecodable(&stored, why),
         })?;
         let view = if request.strategy.is_view() { Some(request.strategy.editable(&object)?) } else { None };

@@ -54,8 +54,16 @@ impl World {
     async fn new(seed: u64) -> World {
         let derived = Arc::new(Derived::new(&Controllers::default(), false));
         let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let context =
-            crate::prepare(store, Default::default(), Default::default(), derived, Default::default()).await.unwrap();
+        let context = crate::prepare(
+            store,
+            Default::default(),
+            Default::default(),
+            derived,
+            Default::default(),
+            Default::default(),
+        )
+        .await
+        .unwrap();
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let world = World { context, stop: tokio::sync::watch::Sender::new(false), random };
         for name in ["n", "m"] {
@@ -142,7 +150,7 @@ impl World {
     }
 }
 
-/// The members that are not null.
+/// The fields that are not null.
 fn set(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());

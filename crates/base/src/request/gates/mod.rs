@@ -3,6 +3,7 @@
 //! All of its names are known; those that this server can do without are accepted and have no effect.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use machinery::Release;
 
@@ -72,10 +73,11 @@ fn known(release: Release) -> impl Iterator<Item = (&'static str, Option<Gate>, 
     })
 }
 
-/// The features of a server.
+/// The features of a server, shared by what they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
-    states: BTreeMap<&'static str, (Stage, bool)>,
+    release: Release,
+    states: Arc<BTreeMap<&'static str, (Stage, bool)>>,
 }
 
 impl Default for FeatureGates {
@@ -86,12 +88,17 @@ impl Default for FeatureGates {
 
 impl FeatureGates {
     /// The defaults of a release.
-    fn of(release: Release) -> FeatureGates {
+    pub fn of(release: Release) -> FeatureGates {
         let gates = known(release).filter_map(|(name, gate, _)| Some((name, gate?)));
         let mut states: BTreeMap<_, _> = gates.map(|(name, gate)| (name, (gate.stage, gate.on))).collect();
         states.insert(ALL_ALPHA, (Stage::Alpha, false));
         states.insert(ALL_BETA, (Stage::Beta, false));
-        FeatureGates { states }
+        FeatureGates { release, states: Arc::new(states) }
+    }
+
+    /// The release that is served.
+    pub fn release(&self) -> Release {
+        self.release
     }
 
     /// Reads `Name=true` and `Name=false`; single names take precedence over `AllAlpha` and `AllBeta`. The error is
@@ -113,8 +120,9 @@ impl FeatureGates {
             ALL_BETA => Some(Stage::Beta),
             _ => None,
         };
+        let states = Arc::make_mut(&mut self.states);
         if let Some(stage) = all_of(name) {
-            for (own_stage, own) in self.states.values_mut().filter(|(own_stage, _)| *own_stage == stage) {
+            for (own_stage, own) in states.values_mut().filter(|(own_stage, _)| *own_stage == stage) {
                 (*own_stage, *own) = (stage, on);
             }
             return Ok(());
@@ -131,7 +139,7 @@ impl FeatureGates {
                 Err(format!("cannot set feature gate {name} to {on}, feature is locked to {}", gate.on))
             }
             Some(gate) => {
-                self.states.insert(name, (gate.stage, on));
+                states.insert(name, (gate.stage, on));
                 Ok(())
             }
         }
@@ -171,6 +179,41 @@ impl FeatureGates {
     /// The page `/flagz` (KEP-4828).
     pub fn flagz(&self) -> bool {
         self.is_on("ComponentFlagz")
+    }
+
+    /// Deletion of objects that cannot be read, and errors that name them (KEP-3926).
+    pub fn unsafe_deletion(&self) -> bool {
+        self.is_on("AllowUnsafeMalformedObjectDeletion")
+    }
+
+    /// Watches that begin with the current state (KEP-3157).
+    pub fn watch_list(&self) -> bool {
+        self.is_on("WatchList")
+    }
+
+    /// StorageVersionMigrations (KEP-4192).
+    pub fn storage_migrations(&self) -> bool {
+        self.is_on("StorageVersionMigrator")
+    }
+
+    /// Webhooks do not see reviews of authentication and authorization.
+    pub fn webhooks_without_reviews(&self) -> bool {
+        self.is_on("ExcludeAdmissionWebhookVirtualResources")
+    }
+
+    /// `storageVersionHash` in discovery.
+    pub fn storage_version_hash(&self) -> bool {
+        self.is_on("StorageVersionHash")
+    }
+
+    /// Compression of large responses.
+    pub fn compression(&self) -> bool {
+        self.is_on("APIResponseCompression")
+    }
+
+    /// Connections of HTTP/2 end after a response to a client without credentials.
+    pub fn closing_anonymous(&self) -> bool {
+        self.is_on("UnauthenticatedHTTP2DOSMitigation")
     }
 
     /// Every gate with its stage, and whether it is on.

@@ -22,10 +22,16 @@ impl World {
     async fn new() -> World {
         let derived = Arc::new(Derived::new(&Controllers::default(), false));
         let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let context =
-            crate::prepare(store, Default::default(), Default::default(), derived.clone(), Default::default())
-                .await
-                .unwrap();
+        let context = crate::prepare(
+            store,
+            Default::default(),
+            Default::default(),
+            derived.clone(),
+            Default::default(),
+            Default::default(),
+        )
+        .await
+        .unwrap();
         let world = World { context, graph: derived.owners.clone().unwrap() };
         for name in ["n", "m"] {
             world.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;
@@ -194,7 +200,7 @@ async fn registry_follows_crd_changes() {
     let stored = resource.collection.get("boats.harbor.example.com").unwrap();
     let key = resource.key("", "boats.harbor.example.com");
     super::delete(&world.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
-    verbs::finalize(&world.context, &mut verbs::Outlived::default()).await;
+    verbs::finalize(&world.context, &mut verbs::PendingCrdDeletions::default()).await;
     assert!(live(&world.context, &key, &boat.meta.uid).is_none());
     world.settle(SOON).await;
     // the boat can no longer be read, but its deletion was observed

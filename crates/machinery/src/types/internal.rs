@@ -1,0 +1,247 @@
+//! Values as kube-apiserver's messages print them: as JSON of its internal types, which have Go's names and an order of their
+//! own, and of published types in the order of their structs.
+//!
+//! `internal.txt` has a line for each struct, and one for each of its fields below it: its name and its type, which is
+//! `string`, `bool`, `int`, `any`, `quantity`, `time`, `selector`, `metadata` or a struct, with `[]` in front for a list, `{}`
+//! for a map and `*` for a pointer. `^` stands for the name of an embedded struct.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::{Container, GoBase, go_struct};
+use crate::value::{Map, Value};
+
+static TEXT: &str = include_str!("internal.txt");
+
+type Fields = Vec<(&'static str, &'static str)>;
+
+fn fields(name: &str) -> Option<&'static Fields> {
+    static STRUCTS: OnceLock<HashMap<&'static str, Fields>> = OnceLock::new();
+    let parse = || {
+        let mut all: HashMap<&'static str, Fields> = HashMap::new();
+        let mut current = "";
+        for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
+            match line.strip_prefix(' ').and_then(|line| line.split_once(' ')) {
+                Some(field) => all.entry(current).or_default().push(field),
+                None => {
+                    current = line;
+                    all.entry(current).or_default();
+                }
+            }
+        }
+        all
+    };
+    STRUCTS.get_or_init(parse).get(name)
+}
+
+/// The names of fields in JSON that are not those of the internal type in small letters.
+const RENAMED: [(&str, &str); 6] = [
+    ("DeprecatedServiceAccount", "serviceAccount"),
+    ("CephMonitors", "monitors"),
+    ("RBDImage", "image"),
+    ("RBDPool", "pool"),
+    ("RadosUser", "user"),
+    ("DataDiskURI", "diskURI"),
+];
+
+/// The field of an object that an internal field stands for.
+fn lookup<'a>(object: Option<&'a Map>, name: &str) -> Option<&'a Value> {
+    let renamed = RENAMED.iter().find(|(internal, _)| *internal == name).map(|(_, json)| *json);
+    let wanted = renamed.unwrap_or(name);
+    let found = object?.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted));
+    found.map(|(_, value)| value).filter(|value| !value.is_null())
+}
+
+/// A value of the published form as JSON of an internal type, such as `core.PodSpec`; `indented` in lines, each level by one
+/// blank.
+#[must_use]
+pub fn internal_json(value: &Value, name: &str, indented: bool) -> String {
+    let mut out = Printer { text: String::new(), depth: 0, indented };
+    out.value(Some(value), name);
+    out.text
+}
+
+/// A value as JSON of a published type, in the order of its struct.
+#[must_use]
+pub fn published_json(value: &Value, name: &str) -> String {
+    let mut out = Printer { text: String::new(), depth: 0, indented: false };
+    out.published(value, name);
+    out.text
+}
+
+struct Printer {
+    text: String,
+    depth: usize,
+    indented: bool,
+}
+
+impl Printer {
+    fn value(&mut self, value: Option<&Value>, kind: &str) {
+        if let Some(inner) = kind.strip_prefix('*') {
+            return match value {
+                Some(value) => self.value(Some(value), inner),
+                None => self.text.push_str("null"),
+            };
+        }
+        if let Some(item) = kind.strip_prefix("[]") {
+            return match value.and_then(Value::as_array) {
+                Some(items) => self.items('[', items.iter(), ']', |out, value| out.value(Some(value), item)),
+                None => self.text.push_str("null"),
+            };
+        }
+        if let Some(item) = kind.strip_prefix("{}") {
+            return match value.and_then(Value::as_object) {
+                Some(map) => self.items('{', map.iter(), '}', |out, (key, value)| {
+                    out.key(key);
+                    out.value(Some(value), item);
+                }),
+                None => self.text.push_str("null"),
+            };
+        }
+        match (kind, value) {
+            ("selector", Some(value)) => self.published(value, "meta.v1.LabelSelector"),
+            ("selector", None) => self.text.push_str("{}"),
+            ("string", None) => self.text.push_str("\"\""),
+            ("quantity", None) => self.text.push_str("\"0\""),
+            ("bool", None) => self.text.push_str("false"),
+            ("int", None) => self.text.push('0'),
+            ("string" | "bool" | "int" | "quantity", Some(value)) => self.scalar(value),
+            ("any", None) => self.text.push('0'),
+            ("any" | "time", Some(value)) => self.scalar(value),
+            ("time", None) => self.text.push_str("null"),
+            (name, value) => self.structure(value, name),
+        }
+    }
+
+    fn structure(&mut self, value: Option<&Value>, name: &str) {
+        let mut members = vec![];
+        let metadata = gather(value, name, &mut members);
+        let object = value.and_then(Value::as_object);
+        let of_metadata: Vec<(&str, Option<&Value>, &str)> = match (metadata, value.and_then(|v| v.get("metadata"))) {
+            (true, Some(metadata)) => {
+                let order = go_struct("meta.v1.ObjectMeta").map(|go| go.fields.iter().map(|field| field.name));
+                let given = order.into_iter().flatten().filter_map(|name| Some((name, metadata.get(name)?)));
+                given.map(|(name, value)| (name, Some(value), "any")).collect()
+            }
+            _ => vec![],
+        };
+        let own = members.into_iter().map(|(name, kind)| (name, lookup(object, name), kind));
+        let all: Vec<_> = of_metadata.into_iter().chain(own).collect();
+        self.items('{', all.into_iter(), '}', |out, (name, value, kind)| {
+            out.key(name);
+            out.value(value, kind);
+        });
+    }
+
+    /// A value of a published type: the fields that are set, in the order of the struct.
+    fn published(&mut self, value: &Value, name: &str) {
+        let (Some(go), Some(object)) = (go_struct(name), value.as_object()) else { return self.scalar(value) };
+        let given: Vec<_> = go.fields.iter().filter_map(|field| Some((field, object.get(field.name)?))).collect();
+        self.items('{', given.into_iter(), '}', |out, (field, value)| {
+            out.key(field.name);
+            match (field.go_type.base, field.go_type.container, value) {
+                (GoBase::Struct(inner), Container::List, Value::Array(items)) => {
+                    out.items('[', items.iter(), ']', |out, item| out.published(item, inner));
+                }
+                (GoBase::Struct(inner), Container::None, value) => out.published(value, inner),
+                (_, _, value) => out.scalar(value),
+            }
+        });
+    }
+
+    /// Any value, with the escapes of Go's encoder.
+    fn scalar(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => self.items('[', items.iter(), ']', |out, value| out.scalar(value)),
+            Value::Object(map) => self.items('{', map.iter(), '}', |out, (key, value)| {
+                out.key(key);
+                out.scalar(value);
+            }),
+            value => {
+                let text = value.to_json();
+                for c in text.chars() {
+                    match c {
+                        '<' | '>' | '&' => self.text.push_str(&format!("\\u{:04x}", u32::from(c))),
+                        c => self.text.push(c),
+                    }
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, key: &str) {
+        self.scalar(&Value::from(key));
+        self.text.push_str(if self.indented { ": " } else { ":" });
+    }
+
+    fn items<T>(
+        &mut self,
+        open: char,
+        items: impl ExactSizeIterator<Item = T>,
+        close: char,
+        mut each: impl FnMut(&mut Printer, T),
+    ) {
+        self.text.push(open);
+        let is_empty = items.len() == 0;
+        self.depth += 1;
+        for (i, item) in items.enumerate() {
+            if i > 0 {
+                self.text.push(',');
+            }
+            self.line();
+            each(self, item);
+        }
+        self.depth -= 1;
+        if !is_empty {
+            self.line();
+        }
+        self.text.push(close);
+    }
+
+    fn line(&mut self) {
+        if self.indented {
+            self.text.push('\n');
+            self.text.extend(std::iter::repeat_n(' ', self.depth));
+        }
+    }
+}
+
+/// The fields of a struct and of those that it embeds. Returns whether it embeds metadata.
+fn gather(value: Option<&Value>, name: &str, out: &mut Fields) -> bool {
+    let mut metadata = false;
+    for (field, kind) in fields(name).into_iter().flatten() {
+        match (*field, *kind) {
+            ("^", "metadata") => metadata = true,
+            ("^", embedded) => metadata |= gather(value, embedded, out),
+            field => out.push(field),
+        }
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    #[test]
+    fn structs_have_all_their_fields() {
+        let taint = json!({"key": "k", "effect": "NoSchedule"});
+        let want = r#"{"Key":"k","Value":"","Effect":"NoSchedule","TimeAdded":null}"#;
+        assert_eq!(internal_json(&taint, "core.Taint", false), want);
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"dnsPolicy": "Default"}});
+        let shown = internal_json(&template, "core.PodTemplateSpec", true);
+        assert!(
+            shown.starts_with("{\n \"labels\": {\n  \"a\": \"b\"\n },\n \"Spec\": {\n  \"Volumes\": null,"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn published_fields_are_in_the_order_of_their_struct() {
+        let selector =
+            json!({"matchExpressions": [{"values": ["b"], "operator": "In", "key": "a"}], "matchLabels": {"a": "b"}});
+        let want = r#"{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"a","operator":"In","values":["b"]}]}"#;
+        assert_eq!(published_json(&selector, "meta.v1.LabelSelector"), want);
+    }
+}

@@ -1,0 +1,380 @@
+//! The checks that `schema/shape/rules.txt` names, in one table.
+
+use std::net::IpAddr;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Map, Value, names};
+use schema::shape::Check;
+
+use super::checks::{invalid_each, text};
+
+/// The check of a name.
+pub fn named(name: &str) -> Option<Check> {
+    let (_, check) = CHECKS.iter().find(|(known, _)| *known == name)?;
+    Some(*check)
+}
+
+const CHECKS: &[(&str, Check)] = &[
+    ("absolute", |value, path, errors| {
+        if !of(value).starts_with('/') {
+            errors.push(FieldError::invalid(path, &Value::from(of(value)), "must be an absolute path"));
+        }
+    }),
+    ("access-modes", access_modes),
+    ("cidr", |value, path, errors| cidr(of(value), path, errors)),
+    ("cidrs", |value, path, errors| each(value, path, |value, path| cidr(value, path, errors))),
+    ("config-key", |value, path, errors| config_key(of(value), path, errors)),
+    ("cron", super::schedules::check),
+    ("csi-driver", csi_driver),
+    ("domain-path", domain_path),
+    ("endpoint-ip", endpoint_ip),
+    ("endpoint-ports", endpoint_ports),
+    ("env-name", env_name),
+    ("field-terms", |_, _, _| {}),
+    ("host", |value, path, errors| host(of(value), path, errors)),
+    ("host-path-type", host_path_type),
+    ("host-ports", |value, path, errors| {
+        if !of(value).split(',').all(|pair| pair.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty())) {
+            let why = "must be a host:port pair or multiple pairs separated by commas";
+            errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
+    ("hosts", |value, path, errors| each(value, path, |value, path| host(value, path, errors))),
+    ("http-header", http_header),
+    ("id", |value, path, errors| {
+        if value.as_int().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
+            errors.push(FieldError::invalid(path, value, "must be between 0 and 2147483647, inclusive"));
+        }
+    }),
+    ("ingress-class", |value, path, errors| {
+        if !value.is_null() {
+            subdomain(of(value), path, errors);
+        }
+    }),
+    ("ip", |value, path, errors| ip(of(value), path, errors)),
+    ("ips", |value, path, errors| each(value, path, |value, path| ip(value, path, errors))),
+    ("iqn", |value, path, errors| {
+        if !["iqn.", "eui.", "naa."].iter().any(|prefix| of(value).starts_with(prefix)) {
+            errors.push(FieldError::invalid(path, value, "must be valid format"));
+        }
+    }),
+    ("label", |value, path, errors| invalid_each(path, of(value), names::dns1123_label(of(value)), errors)),
+    ("label-value", |value, path, errors| invalid_each(path, of(value), names::label_value(of(value)), errors)),
+    ("labels", |value, path, errors| labels(value, path, errors)),
+    ("limit-type", |value, path, errors| {
+        invalid_each(path, of(value), names::qualified_name(of(value)), errors);
+        if !of(value).contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&of(value)) {
+            let why = "must be a standard limit type or fully qualified";
+            errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
+    ("local-path", local_path),
+    ("mode", |value, path, errors| {
+        if value.as_int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
+            let why = "must be a number between 0 and 0777 (octal), both inclusive";
+            errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
+    ("no-backsteps", no_backsteps),
+    ("none", |_, _, _| {}),
+    ("policy-types", |value, path, errors| {
+        for (i, kind) in value.as_array().unwrap_or_default().iter().enumerate() {
+            if !["Egress", "Ingress"].contains(&of(kind)) {
+                errors.push(FieldError::not_supported(&path.index(i), kind, &["Egress", "Ingress"]));
+            }
+        }
+    }),
+    ("port", port),
+    ("port-name", port_name),
+    ("qualified", |value, path, errors| invalid_each(path, of(value), names::qualified_name(of(value)), errors)),
+    ("qualified-lower", |value, path, errors| {
+        let lower = of(value).to_lowercase();
+        invalid_each(path, &lower, names::qualified_name(&lower), errors);
+    }),
+    ("scaled-version", |value, path, errors| {
+        let version = of(value);
+        if !(version.contains('/')
+            || version.starts_with('v') && version[1..].starts_with(|c: char| c.is_ascii_digit()))
+        {
+            errors.push(FieldError::invalid(path, &Value::from(version), "apiVersion must specify API group"));
+        }
+    }),
+    ("search-domains", |value, path, errors| {
+        each(value, path, |value, path| {
+            let value = value.strip_suffix('.').unwrap_or(value);
+            if value != "." {
+                underscored(value, path, errors);
+            }
+        });
+    }),
+    ("selector-labels", |value, path, errors| labels(value, path, errors)),
+    ("subdomain", |value, path, errors| subdomain(of(value), path, errors)),
+    ("subdomains", |value, path, errors| each(value, path, |value, path| subdomain(value, path, errors))),
+    ("sysctl", sysctl),
+    ("taints", super::nodes::taint_errors),
+    ("time-zone", super::schedules::check_zone),
+    ("weight", |value, path, errors| {
+        let weight = value.as_int().unwrap_or_default();
+        if !(1..=100).contains(&weight) {
+            errors.push(FieldError::invalid(path, &Value::Int(weight), "must be in the range 1-100"));
+        }
+    }),
+];
+
+fn of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn each(value: &Value, path: &FieldPath, mut check: impl FnMut(&str, &FieldPath)) {
+    value.as_array().unwrap_or_default().iter().enumerate().for_each(|(i, value)| check(of(value), &path.index(i)));
+}
+
+fn subdomain(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    invalid_each(path, value, names::dns1123_subdomain(value), errors);
+}
+
+/// Labels, as those of objects and those of selectors.
+pub fn labels(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (key, value) in value.as_object().into_iter().flat_map(Map::iter) {
+        invalid_each(path, key, names::qualified_name(key), errors);
+        invalid_each(path, of(value), names::label_value(of(value)), errors);
+    }
+}
+
+const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+
+pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if value.parse::<IpAddr>().is_err() {
+        errors.push(FieldError::invalid(path, &Value::from(value), NO_ADDRESS));
+    }
+}
+
+fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let is_range = |(address, bits): (&str, &str)| {
+        let most = match address.parse::<IpAddr>().ok()? {
+            IpAddr::V4(_) => 32,
+            IpAddr::V6(_) => 128,
+        };
+        bits.parse::<u8>().ok().filter(|bits| *bits <= most)
+    };
+    if value.split_once('/').and_then(is_range).is_none() {
+        let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        errors.push(FieldError::invalid(path, &Value::from(value), why));
+    }
+}
+
+fn access_modes(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    let modes: Vec<&str> = value.as_array().unwrap_or_default().iter().map(of).collect();
+    for mode in &modes {
+        if !KNOWN.contains(mode) {
+            errors.push(FieldError::not_supported(path, &Value::from(*mode), &KNOWN));
+        }
+    }
+    if modes.contains(&"ReadWriteOncePod") && modes.len() > 1 {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        errors.push(FieldError::forbidden(path, why));
+    }
+}
+
+const PATH_BYTES_MAX: usize = 253;
+
+/// The key of an entry in a ConfigMap or a Secret.
+pub fn config_key(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut invalid = |why: String| errors.push(FieldError::invalid(path, &Value::from(value), why));
+    if value.len() > PATH_BYTES_MAX {
+        invalid(format!("must be no more than {PATH_BYTES_MAX} characters"));
+    }
+    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if value.is_empty() || !value.chars().all(is_key) {
+        invalid("a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')".to_owned());
+    }
+    match value {
+        "." => invalid("must not be '.'".to_owned()),
+        ".." => invalid("must not be '..'".to_owned()),
+        other if other.starts_with("..") => invalid("must not start with '..'".to_owned()),
+        _ => {}
+    }
+}
+
+fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let name = of(value);
+    if name.len() > 63 {
+        errors.push(FieldError::too_long(path, 63));
+    }
+    let lower = name.to_lowercase();
+    invalid_each(path, name, names::dns1123_subdomain(&lower), errors);
+}
+
+fn domain_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (part, why) in names::domain_prefixed_path(of(value)) {
+        errors.push(FieldError::invalid(path, &Value::from(part), why));
+    }
+}
+
+fn endpoint_ip(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let text = of(value);
+    let invalid = |why: &str| FieldError::invalid(path, &Value::from(text), why);
+    let Ok(address) = text.parse::<IpAddr>() else {
+        return errors.push(invalid(NO_ADDRESS));
+    };
+    if address.is_unspecified() {
+        errors.push(invalid(&format!("may not be unspecified ({address})")));
+    }
+    if address.is_loopback() {
+        errors.push(invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
+    }
+    let is_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    if is_local {
+        errors.push(invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
+    }
+    let in_link = match address {
+        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(v6) => v6.segments()[0] == 0xff02,
+    };
+    if in_link {
+        errors.push(invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
+    }
+}
+
+/// Several ports have names.
+fn endpoint_ports(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let ports = value.as_array().unwrap_or_default();
+    for (i, port) in ports.iter().enumerate().filter(|_| ports.len() > 1) {
+        if text(port, "name").is_empty() {
+            errors.push(FieldError::required(&path.index(i).child("name"), ""));
+        }
+    }
+}
+
+fn env_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let name = of(value);
+    let is_name = |c: char| matches!(c, ' '..='~') && c != '=';
+    if !name.chars().all(is_name) {
+        let why = "a valid environment variable name must consist only of printable ASCII characters other than '='";
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
+fn host(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if value.is_empty() {
+        return;
+    }
+    if value.parse::<IpAddr>().is_ok() {
+        let why = "must be a DNS name, not an IP address";
+        return errors.push(FieldError::invalid(path, &Value::from(value), why));
+    }
+    match value.strip_prefix("*.") {
+        Some(_) if names::dns1123_subdomain(&value[2..]).is_empty() => {}
+        _ if value.contains('*') => invalid_each(path, value, wildcard_problems(value), errors),
+        _ => subdomain(value, path, errors),
+    }
+}
+
+fn host_path_type(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const KNOWN: [&str; 8] =
+        ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+    if !KNOWN.contains(&of(value)) {
+        errors.push(FieldError::not_supported(path, value, &KNOWN));
+    }
+}
+
+fn http_header(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let name = of(value);
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        let why = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+        // headers are reported where their list is
+        let list = path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list);
+        errors.push(FieldError::invalid(&FieldPath::new(list), &Value::from(name), why));
+    }
+}
+
+fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if of(value).split('/').any(|part| part == "..") {
+        errors.push(FieldError::invalid(path, value, "must not contain '..'"));
+    }
+}
+
+fn local_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if of(value).starts_with('/') {
+        errors.push(FieldError::invalid(path, value, "must be a relative path"));
+    }
+    no_backsteps(value, path, errors);
+}
+
+fn port(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::String(name) => invalid_each(path, name, port_name_problems(name), errors),
+        number => {
+            let number = number.as_int().unwrap_or_default();
+            if !(1..=65535).contains(&number) {
+                let why = "must be between 1 and 65535, inclusive";
+                errors.push(FieldError::invalid(path, &Value::Int(number), why));
+            }
+        }
+    }
+}
+
+fn port_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    invalid_each(path, of(value), port_name_problems(of(value)), errors);
+}
+
+/// What is wrong with the name of a port (IANA's service names).
+pub fn port_name_problems(name: &str) -> Vec<String> {
+    let mut problems = vec![];
+    if name.len() > 15 {
+        problems.push("must be no more than 15 characters".to_owned());
+    }
+    if !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') || name.is_empty() {
+        problems.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
+    }
+    if !name.chars().any(|c| c.is_ascii_lowercase()) {
+        problems.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if name.contains("--") {
+        problems.push("must not contain consecutive hyphens".to_owned());
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        problems.push("must not begin or end with a hyphen".to_owned());
+    }
+    problems
+}
+
+fn underscored(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(value), why));
+    if value.len() > PATH_BYTES_MAX {
+        invalid("must be no more than 253 characters");
+    }
+    let is_label = |label: &str| {
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        label.starts_with(word) && label.ends_with(word) && label.chars().all(|c| word(c) || c == '-')
+    };
+    if !value.split('.').all(is_label) {
+        invalid(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
+        );
+    }
+}
+
+fn sysctl(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let name = of(value);
+    let is_part = |part: &str| {
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        part.starts_with(word) && part.ends_with(word) && part.chars().all(|c| word(c) || matches!(c, '-' | '_'))
+    };
+    if name.len() > PATH_BYTES_MAX || !name.split(['.', '/']).all(is_part) {
+        let why = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
+/// A subdomain whose first label is an asterisk.
+fn wildcard_problems(value: &str) -> Vec<String> {
+    let rest = value.strip_prefix("*.").unwrap_or("*");
+    let is_valid = names::dns1123_subdomain(rest).is_empty();
+    let why = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    if is_valid { vec![] } else { vec![why.to_owned()] }
+}
