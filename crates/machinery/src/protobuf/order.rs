@@ -1,7 +1,7 @@
 //! The order in which Go writes the fields of a typed object as JSON: that of its struct, which is that of its message.
 
 use super::codec::message_name;
-use super::table::{Count, FieldKind, MessageField, message};
+use super::table::{Count, FieldKind, MessageField, in_struct_order};
 use crate::value::{Map, Text, Value};
 
 /// The text of a built-in object into which a JSON merge patch has been merged, as kube-apiserver shows it in errors.
@@ -11,7 +11,7 @@ use crate::value::{Map, Text, Value};
 pub fn merged_text(object: &Value, patch: &Value) -> String {
     let name = message_name(object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
     let mut out = String::new();
-    write(object, message(&name).map_or(Type::Free, Type::Struct), Some(patch), &mut out);
+    write(object, in_struct_order(&name).map_or(Type::Free, Type::Struct), Some(patch), &mut out);
     out
 }
 
@@ -33,9 +33,9 @@ impl Type {
             "apiextensions.v1.JSONSchemaPropsOrBool"
             | "apiextensions.v1.JSONSchemaPropsOrArray"
             | "apiextensions.v1.JSONSchemaPropsOrStringArray" => {
-                message("apiextensions.v1.JSONSchemaProps").map_or(Type::Free, Type::Struct)
+                in_struct_order("apiextensions.v1.JSONSchemaProps").map_or(Type::Free, Type::Struct)
             }
-            name => message(name).map_or(Type::Free, Type::Struct),
+            name => in_struct_order(name).map_or(Type::Free, Type::Struct),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
-    components, nodes, pods, tables, volumes, workloads,
+    components, nodes, pods, routing, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -138,6 +138,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::REPLICAS,
+        validate_status: workloads::validate_replicas,
         deletion: ORPHANED,
         short_names: &["rc"],
         scale: true,
@@ -172,6 +173,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::DEPLOYMENT,
+        validate_status: workloads::validate_replicas,
         prepare: workloads::prepare_deployment,
         short_names: &["deploy"],
         scale: true,
@@ -181,6 +183,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::REPLICAS,
+        validate_status: workloads::validate_replicas,
         short_names: &["rs"],
         scale: true,
         default: workloads::default_template,
@@ -189,6 +192,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STATEFUL_SET,
+        validate_status: workloads::validate_replicas,
         short_names: &["sts"],
         scale: true,
         default: workloads::default_stateful_set,
@@ -298,6 +302,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::INGRESS,
+        validate: routing::validate_ingress,
         short_names: &["ing"],
         ..with_generation(with_status(namespaced(
             "networking.k8s.io",
@@ -330,6 +335,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::NETWORK_POLICY,
+        validate: routing::validate_network_policy,
         short_names: &["netpol"],
         default: workloads::default_network_policy,
         ..with_generation(namespaced(
@@ -347,6 +353,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
+        validate: routing::validate_budget,
         unconditional_update: false,
         short_names: &["pdb"],
         ..with_generation(with_status(namespaced(
@@ -414,6 +421,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::PRIORITY_CLASS,
+        validate: routing::validate_priority_class,
         short_names: &["pc"],
         prepare: workloads::prepare_priority_class,
         ..kind("scheduling.k8s.io", "scheduling.v1.PriorityClass", "PriorityClass", "priorityclasses", "priorityclass")
@@ -442,7 +450,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STORAGE_CLASS,
-        validate: volumes::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
