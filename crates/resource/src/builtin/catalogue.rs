@@ -60,6 +60,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         computed: Some(components::all),
         columns: tables::COMPONENT,
+        deprecation: "v1 ComponentStatus is deprecated in v1.19+",
         short_names: &["cs"],
         ..kind("", "core.v1.ComponentStatus", "ComponentStatus", "componentstatuses", "componentstatus")
     },
@@ -398,6 +399,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_SLICE,
+        default: workloads::default_slice,
         selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
         ..with_generation(kind(
             "resource.k8s.io",
@@ -410,7 +412,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::TAINT_RULE,
         unconditional_update: false,
-        prepare: workloads::prepare_taint_rule,
+        default: workloads::default_taint_rule,
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",

@@ -179,7 +179,16 @@ impl std::fmt::Debug for Part {
 }
 
 /// How the server itself writes what follows from a posted object.
-static AS_SERVER: Part = Part { prepare: |_, _| {}, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+static AS_SERVER: Part = Part { prepare: keep_owners, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+/// What the server itself writes has no owner.
+fn keep_owners(object: &mut Value, old: &Value) {
+    let path = ["metadata", "managedFields"];
+    match old.at(&path) {
+        Some(owners) => object.set_at(&path, owners.clone()),
+        None => drop(object.remove_at(&path)),
+    }
+}
+
 static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
 
 /// What a client is connected with.

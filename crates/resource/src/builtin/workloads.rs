@@ -611,18 +611,20 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
     }
 }
 
-/// A taint has the time at which it was added.
-pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {
+/// Taints of devices have the time at which they were added.
+pub fn default_taint_rule(rule: &mut Value) {
     let path = ["spec", "taint", "timeAdded"];
-    let taint = |object: &Value| {
-        let mut taint = object.at(&["spec", "taint"]).cloned().unwrap_or_default();
-        taint.remove_at(&["timeAdded"]);
-        taint
-    };
-    let is_unset = rule.at(&path).is_none_or(Value::is_null);
-    let changed = old.is_some_and(|old| taint(old) != taint(rule) && old.at(&path) == rule.at(&path));
-    if rule.at(&["spec", "taint"]).is_some() && (is_unset || changed) {
+    if rule.at(&["spec", "taint"]).is_some() && rule.at(&path).is_none_or(Value::is_null) {
         rule.set_at(&path, Value::from(base::clock::now_rfc3339()));
+    }
+}
+
+/// The same in a ResourceSlice.
+pub fn default_slice(slice: &mut Value) {
+    for device in at_mut(slice, &["spec", "devices"]).and_then(Value::as_array_mut).into_iter().flatten() {
+        for taint in device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten() {
+            or_else(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
+        }
     }
 }
 
