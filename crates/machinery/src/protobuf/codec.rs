@@ -63,7 +63,9 @@ fn read(members: &'static [MessageField], bytes: &[u8], depth: usize) -> Option<
             (_, field) => {
                 let value = read_value(member.kind, field, depth)?;
                 // generated code writes an empty message for a time that is not set
-                if !value.is_null() {
+                let is_empty = matches!(&value, Value::String(text) if text.is_empty())
+                    || matches!(&value, Value::Int(0) | Value::Bool(false));
+                if !value.is_null() && !(is_empty && member.is_omitted && member.is_always) {
                     out.insert(member.name, value);
                 }
             }
@@ -216,7 +218,12 @@ fn write(members: &[MessageField], map: &Map, out: &mut Writer) {
             out.message(member.number, |inner| write(message(name).unwrap_or_default(), map, inner));
             continue;
         }
-        let Some(value) = map.get(member.name).filter(|v| !v.is_null()) else { continue };
+        let Some(value) = map.get(member.name).filter(|v| !v.is_null()) else {
+            if member.is_always {
+                write_zero(member.number, member.kind, out);
+            }
+            continue;
+        };
         match (member.count, value) {
             (Count::Many, Value::Array(items)) => {
                 items.iter().for_each(|item| write_value(member.number, member.kind, item, out));
@@ -231,6 +238,23 @@ fn write(members: &[MessageField], map: &Map, out: &mut Writer) {
             }
             (Count::One, value) => write_value(member.number, member.kind, value, out),
             _ => {}
+        }
+    }
+}
+
+/// The zero value of a field that is always written.
+fn write_zero(number: u32, kind: FieldKind, out: &mut Writer) {
+    match kind {
+        FieldKind::Text => drop(out.text(number, "")),
+        FieldKind::Bool | FieldKind::Int => drop(out.int(number, 0)),
+        FieldKind::Double => drop(out.double(number, 0.0)),
+        FieldKind::Bytes => {}
+        FieldKind::Message(name) => {
+            out.message(number, |inner| match name {
+                "resource.Quantity" => drop(inner.text(1, "0")),
+                "intstr.IntOrString" => drop(inner.int(1, 0).int(2, 0).text(3, "")),
+                name => write(message(name).unwrap_or_default(), &Map::new(), inner),
+            });
         }
     }
 }
@@ -326,7 +350,7 @@ mod tests {
             json!({
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
                 "metadata": {"name": "w"},
-                "webhooks": [{"name": "a", "rules": [{"operations": ["*"], "apiGroups": ["b"], "scope": "*"}]}]
+                "webhooks": [{"name": "a", "clientConfig": {}, "rules": [{"operations": ["*"], "apiGroups": ["b"], "scope": "*"}]}]
             }),
             json!({
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",

@@ -29,6 +29,7 @@ mod policies;
 mod quotas;
 mod rbac;
 mod reviews;
+mod routing;
 mod rule_checks;
 mod runtime_config;
 mod schedules;
@@ -178,7 +179,16 @@ impl std::fmt::Debug for Part {
 }
 
 /// How the server itself writes what follows from a posted object.
-static AS_SERVER: Part = Part { prepare: |_, _| {}, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+static AS_SERVER: Part = Part { prepare: keep_owners, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+/// What the server itself writes has no owner.
+fn keep_owners(object: &mut Value, old: &Value) {
+    let path = ["metadata", "managedFields"];
+    match old.at(&path) {
+        Some(owners) => object.set_at(&path, owners.clone()),
+        None => drop(object.remove_at(&path)),
+    }
+}
+
 static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
 
 /// What a client is connected with.
@@ -301,8 +311,7 @@ impl BuiltIn {
     /// The errors of an object: those of its kind, then those of the rules of its types.
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let mut errors = (self.validate)(object, old, release);
-        let mut rules = shape::RuleErrors { is_update: old.is_some(), checks: rule_checks::named, errors: &mut errors };
-        rules.of(object, old, self.structure(), &FieldPath::root());
+        self.add_rule_errors(object, old, false, &mut errors);
         errors
     }
 
@@ -318,6 +327,19 @@ impl BuiltIn {
             OwnEndpoint::Posted(_) => Some(&AS_SERVER),
             OwnEndpoint::Connect(_) => None,
         }
+    }
+
+    /// The errors of a status: those of its kind, then those of the rules of its types.
+    pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+        let mut errors = (self.validate_status)(object, old, release);
+        self.add_rule_errors(object, Some(old), true, &mut errors);
+        errors
+    }
+
+    fn add_rule_errors(&self, object: &Value, old: Option<&Value>, of_status: bool, errors: &mut Vec<FieldError>) {
+        let (is_update, checks) = (old.is_some(), rule_checks::named);
+        let mut rules = shape::RuleErrors { is_update, of_status, checks, errors };
+        rules.of(object, old, self.structure(), &FieldPath::root());
     }
 
     /// The zero value of the kind's Go type.

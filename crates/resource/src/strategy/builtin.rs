@@ -121,7 +121,7 @@ impl Strategy for BuiltInStatus {
         let row = self.0.row;
         let release = self.release();
         let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
-        errors.extend((row.validate_status)(object, old, release));
+        errors.extend(row.status_errors(object, old, release));
         row.declared_errors(object, errors, release).into()
     }
 
