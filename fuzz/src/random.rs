@@ -40,7 +40,7 @@ impl Random {
         &of[self.below(of.len())]
     }
 
-    /// A value of a few members and items; with few names, so that two of them meet.
+    /// A value of a few fields and items; with few names, so that two of them meet.
     pub fn value(&mut self, depth: usize, nulls: bool) -> Value {
         match self.below(if depth == 0 { 4 } else { 8 }) {
             0 if nulls => Value::Null,

@@ -14,6 +14,9 @@ from unfinished import UnfinishedRequest
 pytestmark = pytest.mark.http
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+BOATS = {"metadata": {"name": "boats.discovered.example.com"}, "spec": {
+    "group": "discovered.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -333,12 +336,17 @@ def test_discovery_in_other_encodings(launch):
             for path in paths:
                 status, kind, answer = ask(server, path, protobuf)
                 assert (status, kind) == (200, protobuf) and answer.startswith("k8s\0"), (path, status, kind)
-                assert ask(server, path, cbor)[:2] == (406, "application/json"), (gate, path)
-                assert ask(server, path, cbor + ",application/json")[:2] == (200, "application/json"), "client-go reads no CBOR here"
+                served = (200, cbor) if gate == "true" else (406, "application/json")
+                assert ask(server, path, cbor)[:2] == served, (gate, path)
+            server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
+            custom = "/apis/discovered.example.com/v1"
+            assert ask(server, custom, cbor)[:2] == (406, "application/json"), "as kube-apiserver: not of custom resources"
+            assert ask(server, custom, cbor + ",application/json")[:2] == (200, "application/json")
             for path in ("/api", "/apis"):
-                for media in (protobuf, "application/yaml", "application/json"):
+                for media in (protobuf, "application/yaml", "application/json", *([cbor] if gate == "true" else [])):
                     assert ask(server, path, f"{media}{form},{media}")[:2] == (200, media + form), (path, media)
-                assert ask(server, path, cbor + form + ",application/json")[:2] == (200, "application/json"), path
+                if gate == "false":
+                    assert ask(server, path, cbor + form + ",application/json")[:2] == (200, "application/json"), path
             for path in ("/openapi/v2", "/openapi/v3/api/v1"):
                 assert ask(server, path, cbor)[0] == 406, "OpenAPI has its own two media types"
 

@@ -26,3 +26,7 @@ pub const REMEMBERED_BYTES_MAX: usize = 10_000;
 pub const NOT_BEFORE_LEEWAY: i64 = 300;
 /// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.
 pub const ACCOUNT_LEEWAY: i64 = 60;
+/// Looks at the default ServiceAccount of a new namespace before its Pods are refused; kube-apiserver's.
+pub const ACCOUNT_LOOKS: usize = 10;
+/// Pods of a namespace that are checked when its Pod Security Standard changes; kube-apiserver's.
+pub const POD_SECURITY_PODS_MAX: usize = 3000;

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_computation_ends_with_the_time_of_its_request() {
+    async fn computation_is_interrupted_at_request_deadline() {
         let program = program();
         let endless = || program.eval(&[], u64::MAX).cost;
         let deadline = clock::instant() + Duration::from_millis(20);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn others_go_on_beside_a_computation() {
+    async fn other_tasks_progress_beside_a_computation() {
         let waiting = Arc::new(AtomicBool::new(true));
         let computation = task::spawn("computation", {
             let waiting = waiting.clone();

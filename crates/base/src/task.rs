@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn others_go_on_beside_long_polls() {
+    async fn other_tasks_progress_beside_long_polls() {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let long = async move {
             // this is the only worker: the other task runs only if this poll has left it
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn waiting_takes_no_turn() {
+    async fn waiting_requests_hold_no_seat() {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let waiting = spawn("waiting", beside_others(receiver));
         for _ in 0..64 {

@@ -10,7 +10,7 @@ use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
     RegexKind,
 };
-use crate::supply::Supply;
+use crate::supply::LazyValue;
 use crate::value::{Error, Key, List, Map, Result, Str, Val, compare, equal, untyped};
 use crate::work;
 use machinery::Text;
@@ -27,7 +27,7 @@ pub(crate) enum Slot<'a> {
     /// A variable whose value another program makes when it is first asked for, and its name.
     Composed(&'a Program, &'a str),
     /// A variable whose value the caller computes when it is first needed.
-    Supplied(&'a dyn Supply),
+    Supplied(&'a dyn LazyValue),
 }
 
 #[derive(Debug)]

@@ -42,7 +42,7 @@ pub use library::{Libraries, Library};
 pub use node::Program;
 pub use parser::is_identifier;
 pub use program::{Activation, Outcome};
-pub use supply::Supply;
+pub use supply::LazyValue;
 pub use value::authorization::{Authorization, Authorizer, Check, Decision};
 pub use value::{
     Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,

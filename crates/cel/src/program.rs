@@ -16,7 +16,7 @@ use crate::node::{
 };
 use crate::parser::macros::{ACCUMULATOR, UNUSED};
 use crate::regex::Regex;
-use crate::supply::Supply;
+use crate::supply::LazyValue;
 use crate::value::{Error, Val};
 use machinery::Text;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl<'a> Activation<'a> {
     }
 
     /// Gives a variable a value that is computed when an expression first needs it.
-    pub fn supply(&mut self, name: &str, supply: &'a dyn Supply) {
+    pub fn supply(&mut self, name: &str, supply: &'a dyn LazyValue) {
         self.fill(name, Slot::Supplied(supply));
     }
 

@@ -3,7 +3,7 @@
 use crate::value::Val;
 
 /// Computes the value of a variable when an expression first needs it, at most once per activation.
-pub trait Supply: std::fmt::Debug {
+pub trait LazyValue: std::fmt::Debug {
     /// The value.
     fn value(&self) -> Val<'_>;
 }

@@ -1,4 +1,4 @@
-//! The keys of ServiceAccount tokens: given by flags, or made at the first start beside the certificates.
+//! The keys of ServiceAccount tokens: from flags, or created at the first start beside the certificates.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use server::{AccountOptions, Accounts};
 use crate::certificates::write_private;
 use crate::flags::Serve;
 
-/// The file of the key that the server makes for itself.
+/// The file of the key that the server creates.
 const KEY: &str = "service-account.key";
 /// Bounds of `--service-account-max-token-expiration`, in seconds; kube-apiserver's.
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;

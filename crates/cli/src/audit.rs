@@ -45,7 +45,8 @@ pub struct AuditFlags {
     audit_log_maxbackup: usize,
 
     /// Compress rotated files with gzip.
-    #[arg(long, help_heading = "Audit")]
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Audit")]
     audit_log_compress: bool,
 
     /// Kubeconfig of the webhook that receives audit events (EventList).

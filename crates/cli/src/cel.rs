@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cheap_rule_is_shown_and_is_no_error() {
+    fn reports_cheap_rule_without_error() {
         let (text, verdict) = report("{type: object, x-kubernetes-validations: [{rule: '1 + 1 == 2'}]}");
         assert_eq!(verdict, Ok(()));
         assert_eq!(
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_is_enough_is_enough() {
+    fn suggested_bounds_satisfy_the_cost_limit() {
         let schema = |bounds: &str| {
             format!(
                 "{{type: object, properties: {{list: {{type: array, {bounds} items: {{type: string, maxLength: 10}}}}}}, \
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_around_a_rule_count_too() {
+    fn cost_includes_enclosing_lists() {
         let (text, verdict) = report(
             "{type: object, properties: {list: {type: array, items: {type: object, properties: {name: {type: string}}, \
              x-kubernetes-validations: [{rule: 'self.name.matches(\"^a+$\")'}]}}}}",

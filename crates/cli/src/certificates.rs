@@ -1,4 +1,4 @@
-//! The certificates that a server makes for itself: an authority, a serving certificate, the administrator's.
+//! The certificates that a server creates: a certificate authority, a serving certificate, and the administrator's.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,14 +23,14 @@ pub struct Pair {
     pub key: String,
 }
 
-/// Everything the server shows and trusts.
+/// The certificates that the server presents and trusts.
 pub struct Certificates {
     pub authority: String,
     pub serving: Pair,
     pub admin: Pair,
 }
 
-/// Writes a file that only the owner reads, all of it or nothing.
+/// Writes a file atomically, readable by its owner only.
 pub fn write_private(path: &Path, content: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     let temporary = path.with_extension("tmp");
@@ -147,8 +147,8 @@ fn serving(address: IpAddr, by: &Pair) -> Result<Pair, rcgen::Error> {
     signed(params, ExtendedKeyUsagePurpose::ServerAuth, by)
 }
 
-/// Reads the certificates of `directory`, making those that are not there. The serving certificate is made anew for
-/// another address.
+/// Reads the certificates in `directory` and creates missing ones. The serving certificate is replaced if it does not
+/// name the address.
 pub fn load_or_make(directory: &Path, address: IpAddr) -> Result<Certificates, String> {
     let mut private = fs::DirBuilder::new();
     let made = private.recursive(true).mode(0o700).create(directory);
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_the_same_in_its_other_form() {
+    fn key_round_trips_between_layouts() {
         let key = KeyPair::generate().unwrap();
         let other = KeyPair::from_pem(&sec1(&key).unwrap()).unwrap();
         assert_eq!(key.public_key_raw(), other.public_key_raw());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_made_once() {
+    fn certificates_are_generated_once() {
         let directory = std::env::temp_dir().join(format!("pintle-certificates-{}", std::process::id()));
         let first = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).unwrap();
         let second = load_or_make(&directory, IpAddr::from([127, 0, 0, 1])).unwrap();
@@ -198,9 +198,9 @@ mod tests {
         fs::remove_dir_all(directory).unwrap();
     }
 
-    /// Every file that a start writes may be the last one.
+    /// A start may be interrupted after any of the files that it writes.
     #[test]
-    fn an_interrupted_start_is_followed_by_another() {
+    fn start_succeeds_after_interrupted_start() {
         let written = ["ca.key", "ca.crt", "serving.key", "serving.crt", "admin.key", "admin.crt"];
         for last in 1..=written.len() {
             let directory = std::env::temp_dir().join(format!("pintle-interrupted-{last}-{}", std::process::id()));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_has_a_certificate_that_names_it() {
+    fn serving_certificate_covers_every_address() {
         let directory = std::env::temp_dir().join(format!("pintle-addresses-{}", std::process::id()));
         for address in ["127.0.0.1", "::1", "127.0.0.2", "0.0.0.0", "10.0.0.7", "fd00::7"] {
             let address: IpAddr = address.parse().unwrap();

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_kube_apiserver_reads_them() {
+    fn versions_parse_like_kube_apiserver() {
         let cases = [
             ("", "", Ok((Release::V1_37, 36))),
             ("1.36", "", Ok((Release::V1_36, 35))),

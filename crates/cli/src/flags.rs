@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::encryption::EncryptionFlags;
+use crate::upstream_flags;
 use crate::values::{cluster_id, durability, duration, renamed};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
@@ -17,15 +18,22 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// Parses the command line, and ends the process if it is not valid. The second result is the flags of the subcommand with
-/// their values, as `/flagz` shows them.
-pub fn parse(given: Vec<String>) -> (Arguments, BTreeMap<String, String>) {
-    let command = Arguments::command();
+/// The flags of a subcommand as they were given.
+pub struct Given {
+    /// Their values, as `/flagz` shows them.
+    pub shown: BTreeMap<String, String>,
+    /// The flags of kube-apiserver that have no effect.
+    pub without_effect: Vec<String>,
+}
+
+/// Parses the command line, and ends the process if it is not valid.
+pub fn parse(given: Vec<String>) -> (Arguments, Given) {
+    let command = upstream_flags::added_to(Arguments::command());
     let matches = command.clone().get_matches_from(given);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let shown = matches.subcommand().map(|(name, matches)| (command.find_subcommand(name), matches));
     let shown = shown.and_then(|(subcommand, matches)| Some(values(subcommand?, matches))).unwrap_or_default();
-    (arguments, shown)
+    (arguments, Given { shown, without_effect: upstream_flags::without_effect(&matches) })
 }
 
 /// The flags of a command and their values; lists are in brackets, as Go's flags print them.
@@ -316,6 +324,11 @@ pub struct Serve {
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", env = "PINTLE_BIND_ADDRESS", help_heading = "Serving")]
     pub bind_address: IpAddr,
 
+    /// IP address under which others reach the server, for the Endpoints of the Service kubernetes [default: the bind address,
+    /// or that of the default route].
+    #[arg(long, value_name = "IP", help_heading = "Serving")]
+    pub advertise_address: Option<IpAddr>,
+
     /// Port for HTTPS; 0 picks a free port, which is printed when the server is ready and written to the kubeconfig.
     #[arg(long, value_name = "PORT", default_value_t = 6443, env = "PINTLE_SECURE_PORT", help_heading = "Serving")]
     pub secure_port: u16,
@@ -331,14 +344,15 @@ pub struct Serve {
     #[command(flatten)]
     pub emulation: crate::emulation::Emulation,
 
-    /// Feature gates, comma separated, by kube-apiserver's names and with its defaults. CBORServingAndStorage,
-    /// ConstrainedImpersonation and MutatingAdmissionPolicy have an effect.
+    /// Feature gates, comma separated, by kube-apiserver's names and with its defaults. The documentation lists those with
+    /// an effect, such as CBORServingAndStorage and WatchList.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]
     pub feature_gates: Vec<String>,
 
     /// Enable API priority and fairness: the sum of the two limits below is shared by priority levels (FlowSchemas,
     /// PriorityLevelConfigurations), so that one client's load does not delay the others.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Serving")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Serving")]
     pub enable_priority_and_fairness: bool,
 
     /// Maximum number of read requests in flight, apart from watches; others get 429. 0 for no limit.
@@ -404,10 +418,8 @@ pub struct Serve {
     #[command(flatten)]
     pub tracing: crate::traces::TracingFlags,
 
-    /// Admission plugins to disable, comma separated: NamespaceLifecycle, MutatingAdmissionPolicy,
-    /// MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
-    pub disable_admission_plugins: Vec<String>,
+    #[command(flatten)]
+    pub admission: crate::admission::AdmissionFlags,
 
     /// Address of a Service that webhooks and APIServices refer to, since there is no cluster network:
     /// NAMESPACE/NAME[:PORT]=HOST:PORT. May be repeated.
@@ -435,7 +447,8 @@ pub struct Serve {
 
     /// Elect one of the servers that share an etcd to run the controllers, by a Lease that it renews every 2s; false for a
     /// server that is alone.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Controllers")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Controllers")]
     pub leader_elect: bool,
 
     /// Time to live of Events after their last write; 0 for no limit.

@@ -25,6 +25,12 @@ pub enum Mode {
     AlwaysAllow,
     #[value(name = "AlwaysDeny")]
     AlwaysDeny,
+    /// Of kube-apiserver, without effect: no request has the rights of a kubelet.
+    #[value(name = "Node")]
+    Node,
+    /// Of kube-apiserver, without effect: what its policies allow is denied.
+    #[value(name = "ABAC")]
+    Abac,
 }
 
 #[derive(Args)]
@@ -38,7 +44,8 @@ pub struct IdentityFlags {
     pub token_auth_file: Option<PathBuf>,
 
     /// Allow requests without credentials, as user system:anonymous.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Authentication")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Authentication")]
     anonymous_auth: bool,
 
     /// AuthenticationConfiguration (apiserver.config.k8s.io/v1): token issuers, and the paths for which requests without
@@ -217,7 +224,7 @@ fn decode_text(text: &[u8]) -> Result<Value, String> {
     machinery::yaml::decode(text).map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
-/// What a configuration file says, and how it is read again.
+/// The content of a configuration file, and its reload.
 type Configured<T> = (T, Option<Followed<T>>);
 
 fn follow<T>(
@@ -265,7 +272,7 @@ impl IdentityFlags {
         Ok((authentication, file.map(|file| (file, said))))
     }
 
-    /// Who we are to servers that APIServices name.
+    /// The client certificate for aggregated API servers.
     pub fn proxy_identity(&self) -> Result<Option<Identity>, String> {
         let (Some(certificate), Some(key)) = (&self.proxy_client_cert_file, &self.proxy_client_key_file) else {
             return Ok(None);
@@ -332,12 +339,24 @@ impl IdentityFlags {
                 server::parse_authorization(&decode_text(content)?, &connect)
             });
         }
-        let modes: Result<Vec<_>, String> = self.authorization_mode.iter().map(|mode| self.mode(*mode)).collect();
-        Ok((modes?, None))
+        let modes = self.authorization_mode.iter().filter_map(|mode| self.mode(*mode).transpose());
+        let modes = modes.collect::<Result<Vec<_>, String>>()?;
+        if modes.is_empty() {
+            return Err("--authorization-mode: Node and ABAC have no effect, and there is no other mode".to_owned());
+        }
+        Ok((modes, None))
     }
 
-    fn mode(&self, mode: Mode) -> Result<AuthorizationMode, String> {
-        Ok(match mode {
+    /// The authorization modes that have no effect.
+    pub fn modes_without_effect(&self) -> Vec<String> {
+        let names = [(Mode::Node, "Node"), (Mode::Abac, "ABAC")];
+        let given = names.iter().filter(|(mode, _)| self.authorization_mode.contains(mode));
+        given.map(|(_, name)| (*name).to_owned()).collect()
+    }
+
+    fn mode(&self, mode: Mode) -> Result<Option<AuthorizationMode>, String> {
+        Ok(Some(match mode {
+            Mode::Node | Mode::Abac => return Ok(None),
             Mode::Rbac => AuthorizationMode::Rbac,
             Mode::AlwaysAllow => AuthorizationMode::AlwaysAllow,
             Mode::AlwaysDeny => AuthorizationMode::AlwaysDeny,
@@ -352,7 +371,7 @@ impl IdentityFlags {
                 let version = self.authorization_webhook_version;
                 AuthorizationMode::Webhook(Box::new(AccessReviewer::new(remote(flag, path)?, version, remember)))
             }
-        })
+        }))
     }
 }
 

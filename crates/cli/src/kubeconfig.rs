@@ -1,13 +1,13 @@
-//! Kubeconfigs: the administrator's is written, those of servers outside are read.
+//! Kubeconfigs: writes the administrator's, and reads those of webhooks and other servers.
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use client::Access;
-use server::Outside;
+use server::RemoteEndpoint;
 
-/// A kubeconfig with everything in it.
+/// Returns a self-contained kubeconfig.
 pub fn render(server: &str, authority: &str, certificate: &str, key: &str) -> String {
     let encode = |pem: &str| STANDARD.encode(pem);
     format!(
@@ -19,9 +19,9 @@ pub fn render(server: &str, authority: &str, certificate: &str, key: &str) -> St
 }
 
 /// Reads the URL and the credentials of a webhook from the current context of a kubeconfig. The error is one line.
-pub fn read(path: &Path) -> Result<Outside, String> {
+pub fn read(path: &Path) -> Result<RemoteEndpoint, String> {
     let access = Access::read(path)?;
-    Ok(Outside {
+    Ok(RemoteEndpoint {
         url: access.server,
         roots: access.certificate_authority,
         certificate: access.certificate,
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_administrators_kubeconfig_can_be_read() {
+    fn admin_kubeconfig_can_be_parsed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin.kubeconfig");
         std::fs::write(&path, render("https://127.0.0.1:6443", "ca", "c", "k")).unwrap();

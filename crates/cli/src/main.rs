@@ -1,6 +1,7 @@
 //! `pintle`: the Kubernetes API for custom resources, without Kubernetes.
 
 mod accounts;
+mod admission;
 mod audit;
 mod cel;
 mod certificates;
@@ -22,6 +23,7 @@ mod storage;
 mod store_tasks;
 mod traces;
 mod transfer;
+mod upstream_flags;
 mod values;
 
 use std::process::ExitCode;
@@ -34,9 +36,9 @@ fn main() -> ExitCode {
         envtest::Start::Arguments(arguments) => arguments,
         envtest::Start::End(code) => return code,
     };
-    let (arguments, shown) = flags::parse(given);
+    let (arguments, given) = flags::parse(given);
     let result = match arguments.command {
-        flags::Command::Serve(flags) => serve::run(&flags, shown),
+        flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),
         flags::Command::Import(place) => transfer::import(&place),

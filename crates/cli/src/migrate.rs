@@ -1,8 +1,7 @@
 //! `pintle migrate`: from a ThirdPartyResource to a CustomResourceDefinition, with all objects.
 //!
-//! The server keeps objects of both in the same place and serves those of a ThirdPartyResource until that goes; so the
-//! definition is made beside it first, and with the deletion it takes over: nothing is copied, and there is no moment
-//! without either.
+//! The server stores the objects of both under the same keys and serves a ThirdPartyResource until it is deleted. The CRD
+//! is therefore created first and takes over with the deletion: nothing is copied, and the objects are always served.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -113,7 +112,7 @@ fn counted(objects: &Uids) -> String {
     format!("{} in {}", of(objects.len(), "object"), of(namespaces.len(), "namespace"))
 }
 
-/// Makes the definition, unless one is there that fits. True if it is made.
+/// Creates the CRD unless a matching one exists. Returns whether it was created.
 async fn prepare(
     client: &mut Client,
     registration: &Value,
@@ -162,7 +161,7 @@ async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), 
     Err(format!("CustomResourceDefinition {} is not established after 30 s", what.definition()))
 }
 
-/// Takes back the definition that was made; the objects are still the ThirdPartyResource's.
+/// Removes the CRD again; the objects still belong to the ThirdPartyResource.
 async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
     let path = format!("{DEFINITIONS}/{}", what.definition());
     match client.call(Method::DELETE, &path, JSON, None).await.and_then(crate::client::Response::ok) {

@@ -1,16 +1,16 @@
-//! `pintle serve`: a checklist from flags to a running server and back.
+//! `pintle serve`: from flags to a running server, and its shutdown.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::Write as _;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use server::{Address, Config, Controllers, CustomForm, FeatureGates, RuntimeConfig, Server, ServiceRanges};
+use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
 use crate::certificates::{self, Certificates, write_private};
-use crate::flags::{Engine, Serve};
+use crate::flags::{Engine, Given, Serve};
 use crate::limits;
 use crate::reload::Files;
 use crate::{accounts, etcd, kubeconfig, logs};
@@ -19,22 +19,27 @@ const KUBECONFIG: &str = "admin.kubeconfig";
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
-pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String> {
+pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
-    server::check_plugins(&flags.disable_admission_plugins)
-        .map_err(|error| format!("--disable-admission-plugins: {error}"))?;
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let mut runtime =
-        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
-    let feature_gates =
-        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
-    runtime.mutating_policies = feature_gates.mutating_policies();
+    let mut controllers = controllers(flags)?;
+    let (plugins, unknown) = flags.admission.plugins(release, controllers.creates_accounts())?;
+    let (runtime, feature_gates) = features(flags, release)?;
+    warn_of(&[
+        ("flags", given.without_effect),
+        ("configurations of admission plugins", unknown),
+        ("authorization modes", flags.identity.modes_without_effect()),
+        ("feature gates", texts(&feature_gates.without_effect(&flags.feature_gates, release))),
+        ("admission plugins", texts(&flags.admission.without_effect())),
+        ("APIs", texts(&RuntimeConfig::without_effect(&flags.runtime_config, release))),
+    ]);
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
     let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
+    controllers.root_authority = root_authority(flags, &certificates)?;
     let files = Files::of(flags, &certificates);
     authentication.tokens = files.tokens()?;
     let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
@@ -48,25 +53,21 @@ pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String>
         authentication_file,
         authorization,
         authorization_file,
-        disabled_admission_plugins: flags.disable_admission_plugins.clone(),
+        plugins,
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
-        service_ranges: ServiceRanges::parse(
-            flags.service_cluster_ip_range.as_deref(),
-            flags.service_node_port_range.as_deref(),
-        )?,
-        controllers: controllers(flags, &certificates)?,
+        advertise_address: advertised(flags),
+        hostname: hostname(),
+        service_ranges: service_ranges(flags)?,
+        controllers,
         feature_gates,
-        flags: shown,
+        flags: given.shown,
         compatible_minor,
         runtime,
         compaction_interval: flags.etcd_compaction_interval,
         request_timeout: flags.request_timeout,
         priority_and_fairness: flags.enable_priority_and_fairness,
-        inflight_max: server::InFlightMax {
-            read_only: flags.max_requests_inflight,
-            mutating: flags.max_mutating_requests_inflight,
-        },
+        inflight_max: in_flight_max(flags),
         audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
@@ -82,10 +83,7 @@ pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String>
             () = signals.end() => return Ok(()),
         };
         let path = write_kubeconfig(flags, &certificates, server.address)?;
-        let (url, milliseconds) = (url(server.address), started.elapsed().as_millis());
-        let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", path.display());
-        // stdout may be closed
-        let _ = writeln!(std::io::stdout(), "{ready}");
+        say_ready(server.address, started.elapsed(), &path);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &mut signals).await;
         server.stop().await;
@@ -93,6 +91,46 @@ pub fn run(flags: &Serve, shown: BTreeMap<String, String>) -> Result<(), String>
     });
     end_threads(runtime, key);
     ended
+}
+
+/// The optional APIs and the feature gates.
+fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
+    let gates =
+        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
+    let mut runtime =
+        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
+    runtime.mutating_policies = gates.mutating_policies();
+    runtime.migrations &= gates.storage_migrations();
+    runtime.beta_migrations &= gates.storage_migrations();
+    Ok((runtime, gates))
+}
+
+/// Prints that the server is ready. stdout may be closed.
+fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
+    let (url, milliseconds) = (url(address), after.as_millis());
+    let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
+    let _ = writeln!(std::io::stdout(), "{ready}");
+}
+
+fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
+    ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())
+}
+
+fn in_flight_max(flags: &Serve) -> server::InFlightMax {
+    server::InFlightMax { read_only: flags.max_requests_inflight, mutating: flags.max_mutating_requests_inflight }
+}
+
+fn texts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Prints one line with the settings that are accepted and have no effect.
+fn warn_of(ignored: &[(&str, Vec<String>)]) {
+    let ignored = ignored.iter().filter(|(_, names)| !names.is_empty());
+    let ignored: Vec<String> = ignored.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
+    if !ignored.is_empty() {
+        logs::print_error(&format!("pintle: accepted without effect: {}", ignored.join("; ")));
+    }
 }
 
 /// Waits for the signal to end, and reloads files when another one asks for that. The error is the reason why the server
@@ -109,8 +147,8 @@ async fn until_end(server: &Server, signals: &mut Signals) -> Result<(), String>
     }
 }
 
-/// Ends every thread that can use a random generator: the end of the process takes the state of the generators away, and
-/// aborts when one is being seeded.
+/// Ends every thread that may use a random number generator: the exit of the process destroys the state of the generators
+/// and aborts if one is being seeded.
 fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
     // tasks end where they are; a blocked thread, in a name lookup for example, is not waited for
     runtime.shutdown_timeout(limits::THREADS_END);
@@ -136,7 +174,7 @@ fn raise_descriptor_limit() -> u64 {
     })
 }
 
-/// What a signal asks for.
+/// The request that a signal stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signal {
     /// SIGTERM or SIGINT.
@@ -188,17 +226,19 @@ fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> 
     flags.service_address.iter().map(parse).collect()
 }
 
-fn controllers(flags: &Serve, own: &Certificates) -> Result<Controllers, String> {
+fn controllers(flags: &Serve) -> Result<Controllers, String> {
     let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
     controllers.event_ttl = flags.event_ttl;
     controllers.alone = !flags.leader_elect;
-    controllers.root_authority = match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
-        Some(path) => {
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
-        }
-        None => own.authority.clone(),
-    };
     Ok(controllers)
+}
+
+/// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
+fn root_authority(flags: &Serve, own: &Certificates) -> Result<String, String> {
+    match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display())),
+        None => Ok(own.authority.clone()),
+    }
 }
 
 fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {
@@ -223,6 +263,26 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
             Ok(server::Storage::own(Arc::new(store)))
         }
     }
+}
+
+/// The address under which others reach the server: as kube-apiserver, that of the default route if the server listens on
+/// every address or on a loopback address. Endpoints may name no loopback address.
+fn advertised(flags: &Serve) -> Option<IpAddr> {
+    let given = flags.advertise_address.filter(|address| !address.is_unspecified());
+    let bound = Some(flags.bind_address).filter(|address| !address.is_unspecified() && !address.is_loopback());
+    given.or(bound).or_else(routed_address).filter(|address| !address.is_loopback())
+}
+
+/// The own address on the way to a public one; nothing is sent.
+fn routed_address() -> Option<IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_unspecified())
+}
+
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
+    name.map(|name| name.trim().to_ascii_lowercase()).filter(|name| !name.is_empty()).unwrap_or("localhost".to_owned())
 }
 
 fn certificate_directory(flags: &Serve) -> PathBuf {

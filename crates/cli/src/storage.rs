@@ -1,8 +1,8 @@
-//! `pintle storage migrate`: writes objects again that may lie in an older version.
+//! `pintle storage migrate`: rewrites objects that may be stored in an older version.
 //!
-//! Every object is patched with nothing: the server writes it in the storage version if it does not lie in that, and
-//! else writes nothing. When all have been, the definition forgets the other stored versions. It all happens through the
-//! API, beside other clients.
+//! Each object gets an empty merge patch: the server then rewrites it in the storage version unless it is stored in that.
+//! Finally, the storage version becomes the only one in `status.storedVersions`. All of this uses the API, beside other
+//! clients.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -65,7 +65,7 @@ async fn chosen(client: &mut Client, names: &[String], all: bool) -> Result<Vec<
     Ok(definitions.iter().filter(named).cloned().collect())
 }
 
-/// What there is to do for a definition.
+/// The steps for one CRD.
 struct Plan<'a> {
     name: &'a str,
     /// The version of the objects' path: the storage version if that is served, so that nothing is converted twice.
@@ -108,7 +108,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Writes all objects of a definition again and shrinks its list of stored versions.
+/// Rewrites all objects of a CRD and reduces its list of stored versions.
 async fn migrate(kubeconfig: &Path, client: &mut Client, definition: &Value) -> Result<(), String> {
     let plan = Plan::of(definition);
     if plan.is_done() {
@@ -180,7 +180,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Patches objects with nothing, each writer its share.
+    /// Sends an empty patch for each object, from several connections.
     async fn rewrite(&mut self, items: &[Value]) -> Result<(), String> {
         let (root, plural) = (self.root.as_str(), self.plural);
         let mut shares = Vec::new();
@@ -236,7 +236,7 @@ fn version(item: &Value) -> String {
 
 enum Rewritten {
     Written,
-    /// It lies in the storage version already, or is gone.
+    /// It is already stored in the storage version, or was deleted.
     Kept,
     Refused(String),
 }
@@ -257,7 +257,7 @@ async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Re
     Ok(Rewritten::Refused(format!("{path}: it is changed all the time")))
 }
 
-/// Leaves the storage version alone in `status.storedVersions`, if the definition is still as it was.
+/// Sets `status.storedVersions` to the storage version, if the CRD has not changed meanwhile.
 async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Result<(), String> {
     let path = format!("{DEFINITIONS}/{}", definition.str_at(&["metadata", "name"]));
     for _ in 0..limits::WRITE_ATTEMPTS {

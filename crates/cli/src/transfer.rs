@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use server::transfer::{self, Carried};
+use server::transfer::{self, TransferProgress};
 use server::{Layout, Storage};
 
 use crate::flags::Transfer;
@@ -14,7 +14,7 @@ use crate::{etcd, logs};
 const STANDARD: &str = "-";
 
 /// Prints progress to stderr, since the export may go to stdout.
-fn print_progress(carried: Carried) {
+fn print_progress(carried: TransferProgress) {
     logs::print_error(&format!("{} of {} objects", carried.objects, carried.of));
 }
 

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn durabilities() {
+    fn parses_durability_modes() {
         let every = std::time::Duration::from_millis(100);
         assert_eq!(durability("sync"), Ok(store::Durability::Sync));
         assert_eq!(durability("none"), Ok(store::Durability::None));

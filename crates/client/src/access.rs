@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_current_context_is_read() {
+    fn current_context_is_used() {
         let text = "contexts: [{name: a, context: {cluster: x, user: u}}, {name: b, context: {cluster: y, user: v}}]\n\
                     clusters: [{name: x, cluster: {server: 'https://x', certificate-authority-data: Y2E=}},\n\
                     \x20          {name: y, cluster: {server: 'https://y/p'}}]\n\

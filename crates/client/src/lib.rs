@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_port_is_443() {
+    fn default_port_is_443() {
         assert_eq!(authority("https://x").unwrap(), "x:443");
         assert_eq!(authority("https://[::1]:1/").unwrap(), "[::1]:1");
         assert_eq!(authority("http://x").unwrap_err(), "server \"http://x\" is not an https:// URL");

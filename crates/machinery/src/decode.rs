@@ -9,9 +9,13 @@ use std::fmt;
 /// Why bytes in one of the encodings could not be decoded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DecodeError {
+    /// The bytes are not JSON.
     Json(JsonError),
+    /// The bytes are not YAML.
     Yaml(YamlError),
+    /// The bytes are not CBOR.
     Cbor(CborError),
+    /// The bytes are not protobuf of a known kind.
     Protobuf(ProtobufError),
 }
 

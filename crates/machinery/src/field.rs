@@ -10,14 +10,17 @@ use crate::value::{Value, quote};
 pub struct FieldPath(String);
 
 impl FieldPath {
+    /// The path of the object itself.
     pub fn root() -> FieldPath {
         FieldPath::default()
     }
 
+    /// A path as it is printed, such as `spec.containers`.
     pub fn new(path: impl Into<String>) -> FieldPath {
         FieldPath(path.into())
     }
 
+    /// The path of a field below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> FieldPath {
         if self.0.is_empty() { FieldPath(name.to_owned()) } else { self.with([".", name, ""]) }
@@ -30,16 +33,19 @@ impl FieldPath {
         FieldPath(path)
     }
 
+    /// The path of a list item, printed as `[index]`.
     #[must_use]
     pub fn index(&self, index: usize) -> FieldPath {
         FieldPath(format!("{}[{index}]", self.0))
     }
 
+    /// The path of a map entry or of a keyed list item, printed as `[key]`.
     #[must_use]
     pub fn key(&self, key: &str) -> FieldPath {
         self.with(["[", key, "]"])
     }
 
+    /// The path as it is printed; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,16 +60,27 @@ impl std::fmt::Display for FieldPath {
 /// The kind of a field error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
+    /// A referenced value does not exist (`FieldValueNotFound`).
     NotFound,
+    /// A value is missing (`FieldValueRequired`).
     Required,
+    /// A value occurs twice (`FieldValueDuplicate`).
     Duplicate,
+    /// A value has the wrong form (`FieldValueInvalid`).
     Invalid,
+    /// A value is not one of the allowed ones (`FieldValueNotSupported`).
     NotSupported,
+    /// A field must not be set (`FieldValueForbidden`).
     Forbidden,
+    /// A value has too many bytes (`FieldValueTooLong`).
     TooLong,
+    /// A list has too many items (`FieldValueTooMany`).
     TooMany,
+    /// A list has too few items (`FieldValueTooFew`).
     TooFew,
+    /// A value has the wrong type (`FieldValueTypeInvalid`).
     TypeInvalid,
+    /// The value could not be checked (`InternalError`).
     Internal,
 }
 
@@ -108,9 +125,13 @@ impl FieldErrorKind {
 /// One error of a field. `value` is already rendered as messages print it, see [`render`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
+    /// The reason of the error.
     pub kind: FieldErrorKind,
+    /// The path of the field.
     pub field: String,
+    /// The invalid value as it is printed; empty if it is not shown.
     pub value: String,
+    /// What is wrong, or what is allowed.
     pub detail: String,
 }
 
@@ -134,10 +155,12 @@ impl FieldError {
         FieldError { kind, field: path.as_str().to_owned(), value, detail: detail.into() }
     }
 
+    /// The error of a missing value.
     pub fn required(path: &FieldPath, detail: impl Into<String>) -> FieldError {
         Self::new(FieldErrorKind::Required, path, String::new(), detail)
     }
 
+    /// The error of a value of the wrong form, which it shows.
     pub fn invalid(path: &FieldPath, value: &Value, detail: impl Into<String>) -> FieldError {
         Self::new(FieldErrorKind::Invalid, path, render(value), detail)
     }
@@ -152,28 +175,34 @@ impl FieldError {
         Self::new(FieldErrorKind::TypeInvalid, path, render(value), detail)
     }
 
+    /// The error of a value that occurs twice.
     pub fn duplicate(path: &FieldPath, value: &Value) -> FieldError {
         Self::new(FieldErrorKind::Duplicate, path, render(value), "")
     }
 
+    /// The error of a field that must not be set.
     pub fn forbidden(path: &FieldPath, detail: impl Into<String>) -> FieldError {
         Self::new(FieldErrorKind::Forbidden, path, String::new(), detail)
     }
 
+    /// The error of a reference to a value that does not exist.
     pub fn not_found(path: &FieldPath, value: &Value) -> FieldError {
         Self::new(FieldErrorKind::NotFound, path, render(value), "")
     }
 
+    /// The error of a value with more than `bytes_max` bytes.
     pub fn too_long(path: &FieldPath, bytes_max: usize) -> FieldError {
         Self::new(FieldErrorKind::TooLong, path, String::new(), format!("may not be more than {bytes_max} bytes"))
     }
 
+    /// The error of a list of `count` items of which `items_max` are allowed.
     pub fn too_many(path: &FieldPath, count: usize, items_max: usize) -> FieldError {
         let unit = if items_max == 1 { "item" } else { "items" };
         let detail = format!("must have at most {items_max} {unit}");
         Self::new(FieldErrorKind::TooMany, path, count.to_string(), detail)
     }
 
+    /// The error of a check that failed itself.
     pub fn internal(path: &FieldPath, detail: impl Into<String>) -> FieldError {
         Self::new(FieldErrorKind::Internal, path, String::new(), detail)
     }

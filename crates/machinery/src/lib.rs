@@ -2,6 +2,19 @@
 //!
 //! Invariants: no I/O, no clock, no randomness, no threads, no logging. Input of any shape returns a value or an
 //! error, never a panic.
+//!
+//! ```
+//! use machinery::quantity::Quantity;
+//! use machinery::{json, yaml};
+//!
+//! let pod = yaml::decode(b"spec: {containers: [{name: web, image: nginx}]}").unwrap().value;
+//! assert_eq!(pod, json!({"spec": {"containers": [{"name": "web", "image": "nginx"}]}}));
+//!
+//! let sum = Quantity::parse("500m").unwrap().plus(&Quantity::parse("1.5").unwrap());
+//! assert_eq!(sum.to_string(), "2");
+//! ```
+
+#![deny(missing_docs)]
 
 pub mod cbor;
 mod decode;

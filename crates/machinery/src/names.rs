@@ -48,7 +48,9 @@ pub fn dns1123_label(name: &str) -> Vec<String> {
         messages.push("must be no more than 63 characters".to_owned());
     }
     if !is_label(name) {
-        messages.push(LABEL_1123.to_owned());
+        // a subdomain that is no label has dots
+        let is_subdomain = name.split('.').all(is_label);
+        messages.push(if is_subdomain { "must not contain dots" } else { LABEL_1123 }.to_owned());
     }
     messages
 }

@@ -7,8 +7,11 @@ use std::str::FromStr;
 /// `release >= Release::V1_36`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
+    /// Kubernetes 1.35.
     V1_35,
+    /// Kubernetes 1.36.
     V1_36,
+    /// Kubernetes 1.37.
     #[default]
     V1_37,
 }

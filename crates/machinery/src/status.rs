@@ -10,24 +10,43 @@ use crate::value::{Map, Text, Value, quote};
 pub enum Reason {
     /// No reason: an untyped error of kube-apiserver.
     Unknown,
+    /// 401: the request is not authenticated.
     Unauthorized,
+    /// 403: the user may not do this, or the object must not change so.
     Forbidden,
+    /// 404: the resource or the object does not exist.
     NotFound,
+    /// 409: an object with this name exists.
     AlreadyExists,
+    /// 409: the object has changed, or the request contradicts its state.
     Conflict,
+    /// 410: the requested item is gone.
     Gone,
+    /// 410: the resourceVersion or continue token is too old.
     Expired,
+    /// 422: the object is invalid.
     Invalid,
+    /// 400: the request is malformed.
     BadRequest,
+    /// 405: the resource does not support the verb.
     MethodNotAllowed,
+    /// 406: no acceptable media type is available.
     NotAcceptable,
+    /// 415: the body has a media type that is not supported.
     UnsupportedMediaType,
+    /// 413: the body or the object is too large.
     RequestEntityTooLarge,
+    /// 429: the client should retry later.
     TooManyRequests,
+    /// 500: the server failed.
     InternalError,
+    /// 500: the server could not complete the request in time; the client can retry.
     ServerTimeout,
+    /// 504: the request timed out.
     Timeout,
+    /// 503: the server or a server behind it is not available.
     ServiceUnavailable,
+    /// 500: a stored object cannot be read.
     StoreReadError,
 }
 
@@ -58,6 +77,7 @@ impl Reason {
         }
     }
 
+    /// The HTTP status code.
     pub fn code(self) -> u16 {
         match self {
             Self::BadRequest => 400,
@@ -92,19 +112,28 @@ pub fn aggregate(errors: &[String]) -> String {
 /// One entry of `details.causes`; empty parts are left out on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
+    /// The machine-readable reason, such as `FieldValueInvalid`.
     pub reason: Text,
+    /// The human-readable description.
     pub message: String,
+    /// The path of the field; empty if the cause is no field.
     pub field: String,
 }
 
 /// `details` of a status; empty parts are left out on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
+    /// The name of the object.
     pub name: String,
+    /// The API group of the resource or kind.
     pub group: String,
+    /// The resource or the kind.
     pub kind: String,
+    /// The UID of the object.
     pub uid: String,
+    /// The single errors of an invalid object.
     pub causes: Vec<Cause>,
+    /// Seconds after which the client should retry; 0 for none.
     pub retry_after_seconds: u32,
 }
 
@@ -115,9 +144,13 @@ pub struct Status(Box<Inner>);
 /// The parts of a [`Status`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inner {
+    /// The HTTP status code.
     pub code: u16,
+    /// The machine-readable reason.
     pub reason: Reason,
+    /// The human-readable message.
     pub message: String,
+    /// Details for programs.
     pub details: Option<Details>,
     /// `metadata.continue` of the status, for expired lists.
     pub continue_token: String,
@@ -152,6 +185,7 @@ fn group_resource(group: &str, resource: &str) -> String {
 }
 
 impl Status {
+    /// A failure with the status code of its reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Status {
         let code = reason.code();
         let (message, continue_token, own_reason) = (message.into(), String::new(), Text::default());
@@ -179,6 +213,7 @@ impl Status {
         status
     }
 
+    /// The same status with details.
     #[must_use]
     pub fn with_details(mut self, details: Details) -> Status {
         self.details = Some(details);
@@ -194,10 +229,12 @@ impl Status {
         })
     }
 
+    /// 400 BadRequest.
     pub fn bad_request(message: impl Into<String>) -> Status {
         Self::new(Reason::BadRequest, message)
     }
 
+    /// 404 NotFound of a named object.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Status {
         let message = format!("{} {} not found", group_resource(group, resource), quote(name));
         Self::about(Reason::NotFound, message, group, resource, name)
@@ -208,17 +245,20 @@ impl Status {
         Self::new(Reason::NotFound, "the server could not find the requested resource").with_details(Details::default())
     }
 
+    /// 409 AlreadyExists of a named object.
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Status {
         let message = format!("{} {} already exists", group_resource(group, resource), quote(name));
         Self::about(Reason::AlreadyExists, message, group, resource, name)
     }
 
+    /// 409 Conflict of a named object.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Status {
         let message =
             format!("Operation cannot be fulfilled on {} {}: {why}", group_resource(group, resource), quote(name));
         Self::about(Reason::Conflict, message, group, resource, name)
     }
 
+    /// 403 Forbidden of a named object.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Status {
         let message = match (resource, name) {
             ("", _) if group.is_empty() => format!("forbidden: {why}"),
@@ -255,11 +295,13 @@ impl Status {
             .with_details(Details::default())
     }
 
+    /// 405 MethodNotAllowed of a resource.
     pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Status {
         let message = format!("{verb} is not supported on resources of kind \"{}\"", group_resource(group, resource));
         Self::about(Reason::MethodNotAllowed, message, group, resource, "")
     }
 
+    /// 500 InternalError.
     pub fn internal(why: impl Into<String>) -> Status {
         let why = why.into();
         let cause = Cause { message: why.clone(), ..Cause::default() };
@@ -267,10 +309,12 @@ impl Status {
             .with_details(Details { causes: vec![cause], ..Details::default() })
     }
 
+    /// 410 Expired.
     pub fn expired(message: impl Into<String>) -> Status {
         Self::new(Reason::Expired, message)
     }
 
+    /// 429 TooManyRequests.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
         Self::new(Reason::TooManyRequests, message).with_details(Details { retry_after_seconds, ..Details::default() })
     }
@@ -325,6 +369,7 @@ impl Details {
         }
     }
 
+    /// The object of kind `Status` that clients receive.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         let texts = [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)];
@@ -362,7 +407,7 @@ mod tests {
     use crate::field::FieldPath;
 
     #[test]
-    fn statuses_read_as_upstream() {
+    fn status_messages_match_upstream() {
         let path = FieldPath::new("spec.a");
         let errors =
             [FieldError::required(&path, ""), FieldError::invalid(&path.index(1), &Value::from("x"), "must be y")];

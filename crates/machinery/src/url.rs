@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_as_go_reads_them() {
+    fn urls_parse_like_go() {
         let cases = [
             ("https://a.example.com/x", "https a.example.com /x"),
             ("HTTPS://u:p@a:1/x%2Fy?q=1#f", "https u:p a:1 /x%2Fy q=1 f"),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_go() {
+    fn errors_match_go() {
         let cases = [
             ("a:b/c", Ok(()), Ok(())),
             ("1:b", Err("first path segment in URL cannot contain colon"), Err("invalid URI for request")),

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn history_can_be_undone() {
+    fn history_can_be_rolled_back() {
         let collection = Collection::new(0);
         collection.apply(1, vec![("a".into(), Some(object("a", 1)))]);
         collection.apply(2, vec![("b".into(), Some(object("b", 2)))]);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn cursors_see_their_scope_in_order() {
+    async fn cursors_deliver_scoped_events_in_order() {
         let collection = Arc::new(Collection::new(0));
         let mut one = collection.subscribe(Scope::Path("n/a".into()), 0).unwrap();
         let mut namespace = collection.subscribe(Scope::Namespace("n".into()), 0).unwrap();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_ring_lost_is_expired() {
+    fn revision_before_ring_is_expired() {
         let collection = Arc::new(Collection::new(0));
         for revision in 1..=(limits::RING_EVENTS_MAX as u64 + 10) {
             collection.apply(revision, vec![("a".into(), Some(object("a", revision)))]);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_the_start_comes_before_what_was_seen() {
+    fn history_before_start_precedes_live_events() {
         let event = |revision, previous| {
             let (path, object) = (Text::from("a"), object("a", revision));
             Arc::new(Event { revision, kind: EventKind::Modified, path, object, previous: Some(previous) })
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_watches_what_was_replaced_starts_again() {
+    async fn watchers_of_replaced_collections_restart() {
         let collection = Arc::new(Collection::new(0));
         for (revision, name) in [(1, "a"), (2, "b"), (3, "c")] {
             collection.apply(revision, vec![(name.into(), Some(object(name, revision)))]);

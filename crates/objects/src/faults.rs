@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_passes_unless_it_is_final() {
+    fn transient_fault_passes_and_final_one_stays() {
         let faults = Faults::default();
         assert_eq!((faults.now(), faults.lasted(Duration::ZERO, true)), (Ok(()), None));
         faults.passing("no descriptor".to_owned());

@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_feed_goes_on_after_errors() {
+    async fn feed_resumes_after_errors() {
         let failures = Arc::new(AtomicUsize::new(2));
         let store = Flaky { store: Embedded::in_memory(), failures: failures.clone() };
         let objects = Objects::open(Storage::own(Arc::new(store)), Box::new(|_, _, _| {})).await.unwrap();
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panicking_observer_does_not_end_the_feed() {
+    async fn feed_survives_panicking_observer() {
         let observer: Observer = Box::new(|_, key, _| assert!(key.path != "bad", "an observer panics"));
         let storage = Storage::own(Arc::new(Embedded::in_memory()));
         let objects = Objects::open(storage, observer).await.unwrap();

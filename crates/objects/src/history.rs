@@ -14,8 +14,8 @@ use super::ring::Ring;
 use super::stored::Stored;
 use crate::limits;
 
-/// Events as far as collections keep them, and what is there after the last of them.
-struct Past<'a> {
+/// The events that collections keep, and the state after the last of them.
+struct KeptHistory<'a> {
     objects: &'a Objects,
     since: Revision,
     /// State by key in the store, as far as it is needed.
@@ -23,8 +23,8 @@ struct Past<'a> {
     rings: HashMap<Id, Ring>,
 }
 
-impl Past<'_> {
-    fn begin(objects: &Objects, snapshot: Snapshot) -> Result<Past<'_>, StoreError> {
+impl KeptHistory<'_> {
+    fn begin(objects: &Objects, snapshot: Snapshot) -> Result<KeptHistory<'_>, StoreError> {
         let (since, mut there) = (snapshot.revision, HashMap::new());
         for entry in snapshot.entries {
             let Some(place) = objects.layout.find(&entry.key) else { continue };
@@ -34,7 +34,7 @@ impl Past<'_> {
                 there.insert(entry.key, Arc::new(stored));
             }
         }
-        Ok(Past { objects, since, there, rings: HashMap::new() })
+        Ok(KeptHistory { objects, since, there, rings: HashMap::new() })
     }
 
     fn take(&mut self, change: &Change) -> Result<(), StoreError> {
@@ -85,7 +85,7 @@ impl Objects {
     async fn try_history(&self, start: Revision) -> Result<(), StoreError> {
         let snapshot = self.store.history(limits::HISTORY_REVISIONS).await?;
         let since = snapshot.revision;
-        let mut past = base::task::blocking(|| Past::begin(self, snapshot))?;
+        let mut past = base::task::blocking(|| KeptHistory::begin(self, snapshot))?;
         let mut changes = self.store.follow(since).await?;
         let mut seen = since;
         while seen < start {

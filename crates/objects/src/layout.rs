@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_taken_in_order_and_back() {
+    fn migration_steps_run_in_order_and_roll_back() {
         let key = Key::new(&"".into(), &"secrets".into(), "n", "a");
         let plain = Bytes::from("{}");
         for (last, stale) in [("new", false), ("old", true)] {

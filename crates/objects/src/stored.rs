@@ -364,7 +364,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn what_was_encoded_is_read_without_decoding_it() {
+    fn encoded_objects_are_read_without_decoding() {
         let cases = [
             json!({"metadata": {"name": "x"}}),
             json!({"kind": "A", "metadata": {"name": "x", "uid": "u", "labels": {"a": "b"}, "finalizers": ["f"]}}),
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_without_decoding() {
+    fn fields_are_found_without_decoding() {
         let body = Body::encode(&json!({"a": {"service": 1}, "service": {}, "spec": {"x": {"y": 1}, "service": null}}));
         for (outer, inner, want) in [("spec", "service", true), ("spec", "y", false), ("service", "x", false)] {
             assert_eq!(body.has(outer, inner), want, "{outer}.{inner}");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_spliced_in() {
+    fn resource_version_is_spliced_in() {
         let cases = [
             (
                 json!({"kind": "A", "metadata": {"name": "x", "uid": "u"}}),

@@ -61,7 +61,7 @@ impl Webhook {
         }
         let checked = objects.iter().zip(converted).map(|(old, new)| {
             checked(old, new, &desired).map_err(|wrong| match wrong {
-                Wrong::Unreadable(why) => Status::untyped(500, why),
+                ConvertedObjectError::Unreadable(why) => Status::untyped(500, why),
                 wrong => failed(wrong.text()),
             })
         });
@@ -153,8 +153,8 @@ fn check_type(api_version: &str, given_version: &str, given_kind: &str) -> Resul
     Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={given_kind}"))
 }
 
-/// The error of one converted object.
-enum Wrong {
+/// The error of one object in a conversion response.
+enum ConvertedObjectError {
     /// It is not an object; the error is reported without a prefix.
     Unreadable(String),
     Version(String),
@@ -162,46 +162,48 @@ enum Wrong {
     Metadata(String),
 }
 
-impl Wrong {
+impl ConvertedObjectError {
     /// The error without an index: kube-apiserver decodes the items of a list one by one, so its errors name none.
     fn text(&self) -> String {
         match self {
-            Wrong::Unreadable(why) => why.clone(),
-            Wrong::Version(why) => format!(" returned invalid object at index 0: {why}"),
-            Wrong::Object(why) => format!(" returned invalid object: {why}"),
-            Wrong::Metadata(why) => format!(" returned invalid metadata: {why}"),
+            ConvertedObjectError::Unreadable(why) => why.clone(),
+            ConvertedObjectError::Version(why) => format!(" returned invalid object at index 0: {why}"),
+            ConvertedObjectError::Object(why) => format!(" returned invalid object: {why}"),
+            ConvertedObjectError::Metadata(why) => format!(" returned invalid metadata: {why}"),
         }
     }
 }
 
 /// Checks a converted object and restores its metadata, except for labels and annotations.
-fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Wrong> {
+fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, ConvertedObjectError> {
     if new.is_null() {
-        return Err(Wrong::Unreadable("unexpected end of JSON input".to_owned()));
+        return Err(ConvertedObjectError::Unreadable("unexpected end of JSON input".to_owned()));
     }
     if new.as_object().is_none() {
         let given = new.json_type();
         let why = format!("json: cannot unmarshal {given} into Go value of type map[string]interface {{}}");
-        return Err(Wrong::Unreadable(why));
+        return Err(ConvertedObjectError::Unreadable(why));
     }
     let found = new.str_at(&["apiVersion"]);
     if new.str_at(&["kind"]).is_empty() || found.matches('/').count() > 1 {
-        return Err(Wrong::Unreadable(format!("Object 'Kind' is missing in '{}'", new.to_json())));
+        return Err(ConvertedObjectError::Unreadable(format!("Object 'Kind' is missing in '{}'", new.to_json())));
     }
     if found != desired {
-        return Err(Wrong::Version(format!("invalid groupVersion (expected {desired}, received {found})")));
+        return Err(ConvertedObjectError::Version(format!(
+            "invalid groupVersion (expected {desired}, received {found})"
+        )));
     }
     let (kind, found) = (old.str_at(&["kind"]), new.str_at(&["kind"]));
     if found != kind {
-        return Err(Wrong::Version(format!("invalid kind (expected {kind}, received {found})")));
+        return Err(ConvertedObjectError::Version(format!("invalid kind (expected {kind}, received {found})")));
     }
     for (member, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let (before, after) = (old.str_at(&["metadata", member]), new.str_at(&["metadata", member]));
         if before != after {
-            return Err(Wrong::Object(format!("must have the same {name}: {before} != {after}")));
+            return Err(ConvertedObjectError::Object(format!("must have the same {name}: {before} != {after}")));
         }
     }
-    let metadata = restored(old.get("metadata"), new.get("metadata")).map_err(Wrong::Metadata)?;
+    let metadata = restored(old.get("metadata"), new.get("metadata")).map_err(ConvertedObjectError::Metadata)?;
     new.set_at(&["metadata"], metadata);
     Ok(new)
 }

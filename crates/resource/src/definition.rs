@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::request::FeatureGates;
 use base::webhook::Client;
 use bytes::Bytes;
 use machinery::value::skim;
@@ -157,19 +158,24 @@ impl Outline {
 }
 
 /// The resource and the names of a stored CRD.
-pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>, release: Release) -> Defined {
+pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>, gates: &FeatureGates) -> Defined {
     let outline = Outline::of(stored);
     let names = Some(Named::of(&outline.definition));
-    Defined { resource: from_outline(&outline, objects, client, release), names }
+    Defined { resource: from_outline(&outline, objects, client, gates), names }
 }
 
 /// The resource of a stored CRD; `None` while its names are not accepted.
-pub fn from_definition(stored: &Bytes, objects: &Objects, client: &Arc<Client>, release: Release) -> Option<Resource> {
-    from_outline(&Outline::of(stored), objects, client, release)
+pub fn from_definition(
+    stored: &Bytes,
+    objects: &Objects,
+    client: &Arc<Client>,
+    gates: &FeatureGates,
+) -> Option<Resource> {
+    from_outline(&Outline::of(stored), objects, client, gates)
 }
 
-fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, release: Release) -> Option<Resource> {
-    let definition = &outline.definition;
+fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gates: &FeatureGates) -> Option<Resource> {
+    let (definition, release) = (&outline.definition, gates.release());
     let established = condition(definition, "Established");
     if !established && !condition(definition, "NamesAccepted") {
         return None;
@@ -193,6 +199,7 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, rele
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     Some(Resource {
         release,
+        gates: gates.clone(),
         collection: objects.collection(&group, &plural),
         group,
         plural,

@@ -27,6 +27,7 @@ mod version;
 
 use std::sync::Arc;
 
+use base::request::FeatureGates;
 use machinery::value::quote;
 use machinery::{Release, Status, Text};
 use objects::{Collection, Key};
@@ -42,7 +43,7 @@ pub use registry::Registry;
 pub use row::from_row;
 pub use rules::Subresource;
 pub use serving::{Serving, no_such_method};
-pub use storage::{CustomForm, upstream_storage};
+pub use storage::{CustomForm, upstream_key, upstream_storage};
 pub use strategy::Strategy;
 pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};
@@ -51,6 +52,8 @@ pub use version::{Column, ScalePaths, Version};
 pub struct Resource {
     /// The release that decides how the resource behaves.
     pub release: Release,
+    /// The features of the server.
+    pub gates: FeatureGates,
     pub group: Text,
     pub plural: Text,
     pub singular: Text,

@@ -107,7 +107,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn releases_names_with_their_last_owner() {
+    fn names_are_released_with_their_last_owner() {
         let definition = |accepted: Value| {
             let wanted = json!({"plural": "as", "singular": "x", "kind": "A", "listKind": "AList"});
             json!({"spec": {"group": "g", "names": wanted}, "status": {"acceptedNames": accepted}})

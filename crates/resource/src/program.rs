@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_schemas_share_a_program() {
+    fn equal_schemas_share_one_program() {
         let pruned = CompileOptions::default();
         let preserved = CompileOptions { preserve_unknown_fields: true, ..CompileOptions::default() };
         let text = br#"{"type":"object","description":"equal schemas have one program"}"#;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use base::request::FeatureGates;
 use machinery::{Release, Text};
 
 use super::names::{Named, Names};
@@ -22,8 +23,7 @@ pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
 /// The holder of the current snapshot.
 #[derive(Default)]
 pub struct Registry {
-    /// The release that is served.
-    release: Release,
+    gates: FeatureGates,
     snapshot: ArcSwap<Snapshot>,
     /// The names of all CRDs, served or not.
     names: Names,
@@ -32,12 +32,18 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(release: Release) -> Registry {
-        Registry { release, ..Registry::default() }
+    pub fn new(gates: FeatureGates) -> Registry {
+        Registry { gates, ..Registry::default() }
     }
 
+    /// The features of the server.
+    pub fn gates(&self) -> &FeatureGates {
+        &self.gates
+    }
+
+    /// The release that is served.
     pub fn release(&self) -> Release {
-        self.release
+        self.gates.release()
     }
 
     pub fn snapshot(&self) -> Arc<Snapshot> {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use base::request::FeatureGates;
 use bytes::Bytes;
-use machinery::{Release, Text};
+use machinery::Text;
 use objects::Objects;
 
 use super::builtin::BuiltIn;
@@ -30,11 +31,12 @@ fn version(row: &'static BuiltIn) -> Arc<Version> {
 }
 
 /// The resource of a built-in kind. `row` is its storage version; `older` are the others that it serves.
-pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects, release: Release) -> Resource {
+pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects, gates: &FeatureGates) -> Resource {
     let (group, plural) = (Text::new_static(row.group), Text::new_static(row.plural));
     let stored_in = Text::new_static(row.storage_group());
     Resource {
-        release,
+        release: gates.release(),
+        gates: gates.clone(),
         collection: objects.collection(&stored_in, &plural),
         group,
         plural,

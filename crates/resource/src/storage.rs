@@ -63,6 +63,12 @@ fn is_built_in(group: &str, plural: &str) -> bool {
     builtin::stored_kinds().any(|built_in| built_in.group == group && built_in.plural == plural)
 }
 
+/// The key under which kube-apiserver stores an object by default.
+pub fn upstream_key(key: &Key) -> String {
+    let keys = UpstreamKeys { prefix: "/registry/".to_owned() };
+    String::from_utf8_lossy(&keys.to_bytes(key)).into_owned()
+}
+
 impl Keys for UpstreamKeys {
     fn to_bytes(&self, key: &Key) -> Bytes {
         let Key { group, plural, path } = key;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use base::request::FeatureGates;
 use base::webhook::Client;
-use machinery::{Release, Text, Value};
+use machinery::{Text, Value};
 use objects::{Key, Objects, Stored};
 use schema::definition::{ThirdPartyNames, from_third_party};
 
@@ -29,16 +30,22 @@ pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
 
 /// The resource that a CRD or a ThirdPartyResource defines for a group and plural. A ThirdPartyResource takes
 /// precedence over a CRD, so that it keeps its instances until it is deleted.
-pub fn defined(objects: &Objects, client: &Arc<Client>, config: RuntimeConfig, group: &Text, plural: &Text) -> Defined {
-    let release = config.release;
+pub fn defined(
+    objects: &Objects,
+    client: &Arc<Client>,
+    config: RuntimeConfig,
+    gates: &FeatureGates,
+    group: &Text,
+    plural: &Text,
+) -> Defined {
     let definitions = objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
     let definition = definitions.get(&format!("{plural}.{group}"));
-    let defined = definition.map(|stored| from_stored(&stored.body.bytes, objects, client, release));
+    let defined = definition.map(|stored| from_stored(&stored.body.bytes, objects, client, gates));
     let defined = defined.unwrap_or(Defined { resource: None, names: None });
     let registration = config.third_party_resources.then(|| registrations(objects, group)).into_iter().flatten();
     let mut own = registration.filter(|(names, _)| *names.plural == **plural);
     let registered =
-        own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client, release));
+        own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client, gates));
     Defined { resource: registered.or(defined.resource), ..defined }
 }
 
@@ -53,9 +60,9 @@ fn from_registration(
     registration: &Value,
     objects: &Objects,
     client: &Arc<Client>,
-    release: Release,
+    gates: &FeatureGates,
 ) -> Option<Resource> {
     let definition = from_third_party(registration)?;
-    let resource = from_definition(&definition.to_json().into(), objects, client, release)?;
+    let resource = from_definition(&definition.to_json().into(), objects, client, gates)?;
     Some(Resource { third_party: true, ..resource })
 }

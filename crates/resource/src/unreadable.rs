@@ -1,8 +1,8 @@
 //! Errors of stored objects that no version can represent. Since 1.37, which enables `AllowUnsafeMalformedObjectDeletion`,
 //! they are reported as corrupt.
 
+use machinery::Status;
 use machinery::status::{Cause, Details, Reason};
-use machinery::{Release, Status};
 
 use super::{Conversion, Resource};
 use crate::limits;
@@ -13,7 +13,7 @@ const STORAGE_PREFIX: &str = "/registry";
 
 impl Resource {
     fn has_corrupt_objects(&self) -> bool {
-        self.is_custom() && self.release >= Release::V1_37
+        self.is_custom() && self.gates.unsafe_deletion()
     }
 
     /// The error of a get or a delete of an object that cannot be read.

@@ -11,7 +11,7 @@ use crate::path::Path;
 use crate::program::{Node, Schema};
 
 impl Schema {
-    /// Coerces `apiVersion`, `kind` and `metadata` of every embedded resource. Paths of unknown metadata members are
+    /// Coerces `apiVersion`, `kind` and `metadata` of every embedded resource. Paths of unknown metadata fields are
     /// added to `unknown`, sorted. The first error refuses the body: 400 with the text of the error.
     pub fn coerce_embedded(
         &self,

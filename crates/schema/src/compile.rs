@@ -8,7 +8,9 @@ use machinery::{Map, Release, Text, Value};
 use crate::default::json_bytes;
 use crate::format::Format;
 use crate::metadata::Malformed;
-use crate::program::{Additional, Below, Checks, CompileOptions, ListKind, Node, Program, Range, Schema, Types};
+use crate::program::{
+    Additional, Checks, CompileOptions, ListKind, Node, Program, Range, Schema, SubtreeFeatures, Types,
+};
 use crate::structural::is_structural;
 use crate::{coerce, prune, rules};
 
@@ -196,9 +198,12 @@ fn pattern(pattern: &str) -> (Text, Result<Regex, String>) {
     (Text::from(pattern), Regex::new(pattern).map_err(|error| error.to_string()))
 }
 
-fn below(node: &Node) -> Below {
-    let mut below =
-        Below { defaults: node.default.is_some(), embedded: node.embedded, lists: node.list != ListKind::Atomic };
+fn below(node: &Node) -> SubtreeFeatures {
+    let mut below = SubtreeFeatures {
+        defaults: node.default.is_some(),
+        embedded: node.embedded,
+        lists: node.list != ListKind::Atomic,
+    };
     let children = node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
     for child in children {
         below.defaults |= child.below.defaults;

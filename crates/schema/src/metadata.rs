@@ -1,4 +1,4 @@
-//! `ObjectMeta` of any object: coercion into its shape and the rules for its members.
+//! `ObjectMeta` of any object: coercion into its shape and the rules for its fields.
 //!
 //! Used for embedded resources and for definitions here; the server uses it for the metadata of every object.
 
@@ -18,7 +18,7 @@ pub enum Malformed {
     Drop,
 }
 
-/// Makes the member `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown fields are dropped, and their
+/// Makes the field `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown fields are dropped, and their
 /// paths (`metadata.x`) are returned; null becomes `{}`. Fields of wrong types are refused or dropped.
 pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, String> {
     if let Some(metadata) = object.get_mut("metadata") {
@@ -39,7 +39,7 @@ pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, Str
     Ok(read.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
 }
 
-/// The members that can be read.
+/// The fields that can be read.
 fn well_formed(members: &Map) -> Value {
     let mut out = Map::new();
     for (name, value) in members.iter() {
@@ -220,7 +220,7 @@ fn owner_references(metadata: &Value, path: &FieldPath, release: Release, errors
     }
 }
 
-/// Owner references with their members in the order of the type, as messages show them.
+/// Owner references with their fields in the order of the type, as messages show them.
 fn references_text(references: &[Value]) -> String {
     const MEMBERS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let one = |reference: &Value| {

@@ -89,12 +89,12 @@ pub(crate) struct Node {
     /// Bytes of the default as JSON.
     pub(crate) default_bytes: usize,
     pub(crate) checks: Option<Box<Checks>>,
-    pub(crate) below: Below,
+    pub(crate) below: SubtreeFeatures,
 }
 
-/// What stands in a node or below it.
+/// What a node or its descendants contain.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Below {
+pub(crate) struct SubtreeFeatures {
     pub(crate) defaults: bool,
     pub(crate) embedded: bool,
     pub(crate) lists: bool,
@@ -191,14 +191,14 @@ impl Node {
         self.fields.get(i).map(|(_, node)| node)
     }
 
-    /// The schema of the member `name`: its property, or else that of additional properties.
+    /// The schema of the field `name`: its property, or else that of additional properties.
     pub(crate) fn member(&self, name: &str) -> Option<&Node> {
         self.field(name).or_else(|| self.additional.node())
     }
 }
 
 impl Schema {
-    /// Whether the member at a path of properties has a default.
+    /// Whether the field at a path of properties has a default.
     pub fn has_default(&self, path: &[&str]) -> bool {
         let node = path.iter().try_fold(&self.program.root, |node, name| node.field(name));
         self.program.structural && node.is_some_and(|node| node.default.is_some())

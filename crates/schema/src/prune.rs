@@ -9,7 +9,7 @@ use machinery::{Map, Value};
 use crate::path::Path;
 use crate::program::{Node, Schema};
 
-/// The members of every resource that schemas don't declare.
+/// The fields of every resource that schemas don't declare.
 pub(crate) fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
@@ -53,7 +53,7 @@ pub(crate) fn prune_node(value: &mut Value, node: &Node, root: bool) {
 
 struct Pruner<'a> {
     unknown: Option<&'a mut Paths>,
-    /// Some declared member is null.
+    /// Some declared field is null.
     nulls: bool,
 }
 
@@ -76,7 +76,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Nothing is declared here: objects lose all members, also those in lists.
+    /// Nothing is declared here: objects lose all fields, also those in lists.
     fn clear(&mut self, value: &mut Value, path: &Path<'_>) {
         match value {
             Value::Object(map) => {
@@ -123,7 +123,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Unknown members stay here; those of declared members don't.
+    /// Unknown fields stay here; those of declared fields don't.
     fn skip(&mut self, value: &mut Value, node: &Node, meta: bool, path: &Path<'_>) {
         match value {
             Value::Object(map) => {
@@ -151,7 +151,7 @@ impl Pruner<'_> {
     }
 }
 
-/// Drops members that are null though their schema is neither nullable nor has a default.
+/// Drops fields that are null though their schema is neither nullable nor has a default.
 pub(crate) fn drop_nulls(value: &mut Value, node: &Node) {
     match value {
         Value::Object(map) => map.retain(|key, inner| {

@@ -1,7 +1,7 @@
 //! Correlation of a value with its old value: an error at an unchanged node is tolerated.
 //!
-//! Invariant: a place is correlated only through declared members and items of keyed lists; all else is compared whole,
-//! and an undeclared member makes its object unequal.
+//! Invariant: a place is correlated only through declared fields and items of keyed lists; all else is compared whole,
+//! and an undeclared field makes its object unequal.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use machinery::Value;
 use crate::lists::identity;
 use crate::program::{ListKind, Node};
 
-/// The old value of the member `key`, if it can be correlated.
+/// The old value of the field `key`, if it can be correlated.
 pub(crate) fn member<'a>(new: &Value, old: Option<&'a Value>, node: &Node, key: &str) -> Option<&'a Value> {
     let (Value::Object(_), Some(Value::Object(old))) = (new, old) else { return None };
     node.member(key)?;

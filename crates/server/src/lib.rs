@@ -14,13 +14,14 @@ pub mod transfer;
 mod verbs;
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use access::admission::Admission;
-pub use access::admission::check_plugins;
+pub use access::admission::plugins::Plugins;
+pub use access::admission::plugins::{EnabledPlugins, PluginFlags, PodSecurity, Settings as PluginSettings};
 pub use access::audit::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 pub use access::authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, ProxyHeaders,
@@ -34,7 +35,7 @@ use access::flow::Flow;
 use base::metrics::{METRICS, Reload};
 pub use base::request::FeatureGates;
 pub use base::trace::Configuration as TracingConfiguration;
-pub use base::webhook::{Address, Identity, Outside, Remote};
+pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace, webhook};
 pub use machinery::Release;
 use machinery::Value;
@@ -49,9 +50,10 @@ use tokio::sync::watch;
 pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use aggregation::Aggregation;
 pub use allocation::Ranges as ServiceRanges;
-use allocation::{Allocation, Suspects};
+use allocation::{Allocation, UnownedReservations};
 pub use controllers::Controllers;
 use verbs::Context;
+use verbs::control_plane::ControlPlane;
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;
@@ -71,12 +73,16 @@ pub struct Config {
     pub authorization: Vec<AuthorizationMode>,
     /// Where that comes from.
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
-    /// Disabled admission plugins.
-    pub disabled_admission_plugins: Vec<String>,
+    /// The admission plugins of the server itself, and their settings.
+    pub plugins: Plugins,
     /// Client certificate for aggregated API servers.
     pub proxy_identity: Option<Identity>,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
+    /// The address under which others reach the server.
+    pub advertise_address: Option<IpAddr>,
+    /// The name of the host, which names the server among others of the store.
+    pub hostname: String,
     /// The ranges of cluster IPs and node ports.
     pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
@@ -213,18 +219,26 @@ impl Server {
         let routed = config.service_ranges.are_routed();
         let client = Arc::new(webhook_client(config.service_addresses, routed, found.clone()));
         let aggregation = Arc::new(Aggregation::new(client.clone(), config.proxy_identity));
-        let admission = Arc::new(Admission::without(config.disabled_admission_plugins, client));
+        let admission = Arc::new(Admission::new(config.plugins, client));
         let max = config.inflight_max;
         let seats = if max.read_only * max.mutating == 0 { 0 } else { max.read_only + max.mutating };
         let trust = trust(&config.tls, &config.authentication.proxy);
-        let gatekeepers = Gatekeepers {
+        let own = ControlPlane {
+            port: address.port(),
+            address: config.advertise_address,
+            hostname: config.hostname,
+            run: clock::uuid(),
+        };
+        let components = Components {
             authentication: config.authentication,
             modes: config.authorization,
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
             aggregation: aggregation.clone(),
             allocation: Allocation::new(config.service_ranges),
+            own: Some(own.clone()),
         };
-        let context = prepare(storage, admission, gatekeepers, derived.clone(), config.runtime).await?;
+        let context =
+            prepare(storage, admission, components, derived.clone(), config.runtime, config.feature_gates).await?;
         health.watch(context.objects.faults.clone());
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
@@ -238,6 +252,7 @@ impl Server {
         audit.start();
         task::spawn("remote discovery", aggregation.follow(stop.subscribe()));
         let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
+        task::spawn("control plane", controllers::keep_control_plane(context.clone(), own, stop.subscribe()));
         let edge = http::Edge::new(
             context,
             health.clone(),
@@ -245,7 +260,6 @@ impl Server {
             stop.subscribe(),
             config.request_timeout,
             config.inflight_max,
-            config.feature_gates,
             config.flags,
             config.compatible_minor,
             audit.clone(),
@@ -301,11 +315,11 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
     }
 }
 
-/// The content of `extension-apiserver-authentication`, from which aggregated API servers read the CA bundles and the user
-/// headers to trust; empty without `--requestheader-client-ca-file`.
+/// The content of `extension-apiserver-authentication`, from which aggregated API servers read the CA bundles and, with
+/// `--requestheader-client-ca-file`, the user headers to trust.
 fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
-    let Some(proxy) = &tls.proxy else { return vec![] };
     let text = |pem: &[u8]| String::from_utf8_lossy(pem).into_owned();
+    let Some(proxy) = &tls.proxy else { return vec![("client-ca-file", text(&tls.client_ca))] };
     let list = |names: &[String]| names.iter().map(|name| Value::from(name.as_str())).collect::<Value>().to_json();
     // as Go spells headers
     let spelled = |name: &String| -> String {
@@ -390,7 +404,7 @@ impl Followers {
         self.aggregation.observe(key, event);
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
-            let defined = resource::defined(objects, client, self.runtime, &group, &plural);
+            let defined = resource::defined(objects, client, self.runtime, self.registry.gates(), &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
         // last, since controllers read the state that the others derive from the event
@@ -398,48 +412,51 @@ impl Followers {
     }
 }
 
-/// Authentication, authorization, fairness, aggregation and allocation.
+/// The components of the server that configuration creates: authentication, authorization, fairness, aggregation, allocation.
 #[derive(Default)]
-struct Gatekeepers {
+struct Components {
     authentication: Authentication,
     modes: Vec<AuthorizationMode>,
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
     allocation: Allocation,
+    /// What the server says of itself in objects.
+    own: Option<ControlPlane>,
 }
 
 /// Loads the store, registers its resources and creates the objects of a new store.
 async fn prepare(
     storage: Storage,
     admission: Arc<Admission>,
-    gatekeepers: Gatekeepers,
+    components: Components,
     derived: Arc<controllers::Derived>,
     runtime: RuntimeConfig,
+    gates: FeatureGates,
 ) -> Result<Arc<Context>, String> {
-    let registry = Arc::new(Registry::new(runtime.release));
+    let registry = Arc::new(Registry::new(gates));
     let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
-    let authorizer = authorization::Authorizer::new(rbac.clone(), gatekeepers.modes, runtime.release);
-    let flow = gatekeepers.flow;
+    let authorizer = authorization::Authorizer::new(rbac.clone(), components.modes, runtime.release);
+    let flow = components.flow;
     let followers = Followers {
         registry: registry.clone(),
         rbac,
         admission: admission.clone(),
         flow: flow.clone(),
-        aggregation: gatekeepers.aggregation.clone(),
+        aggregation: components.aggregation.clone(),
         derived,
         runtime,
     };
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
     for (built_in, older) in builtin::served(runtime) {
-        let resource = resource::from_row(built_in, older, &objects, runtime.release);
+        let resource = resource::from_row(built_in, older, &objects, registry.gates());
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let Gatekeepers { authentication, aggregation, allocation, .. } = gatekeepers;
+    let Components { authentication, aggregation, allocation, own, .. } = components;
     let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
     let context = Arc::new(context);
-    while let Err(status) = verbs::bootstrap(&context).await {
+    while let Err(status) = verbs::bootstrap(&context, own.as_ref()).await {
         let store = context.objects.store();
         if !store.is_shared() || store.health().is_ok() {
             return Err(status.message.clone());
@@ -450,7 +467,7 @@ async fn prepare(
     verbs::settle_all(&context).await;
     if !context.objects.store().is_shared() {
         // no request is served yet, so no Service is being written
-        let repaired = context.allocation.repair(&context.objects, &mut Suspects::default(), true).await;
+        let repaired = context.allocation.repair(&context.objects, &mut UnownedReservations::default(), true).await;
         repaired.map_err(|status| status.message.clone())?;
     }
     Ok(context)
@@ -463,7 +480,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_lasting_fault_is_reported_after_the_grace_period() {
+    async fn lasting_fault_is_reported_after_grace_period() {
         let storage = Storage::own(Arc::new(Embedded::in_memory()));
         let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
         let (fault, begun) = (watch::Sender::new(None), clock::instant());

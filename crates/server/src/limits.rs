@@ -128,6 +128,13 @@ pub const FAULT_GRACE: Duration = Duration::from_secs(30);
 pub const FAULT_LOOK: Duration = Duration::from_secs(1);
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;
+/// Time between two looks at the objects with which a server describes itself; kube-apiserver's.
+pub const CONTROL_PLANE_LOOK: Duration = Duration::from_secs(10);
+/// Seconds for which the Lease of a server holds; kube-apiserver's.
+pub const IDENTITY_LEASE_SECONDS: i64 = 3600;
+/// Looks after which the Lease of a server is renewed. kube-apiserver renews it at every look, which would be a write every
+/// ten seconds of an idle server.
+pub const IDENTITY_LEASE_LOOKS: u32 = 60;
 /// The lease of the controllers: how long it lasts, how long its holder tries to renew it, and what passes between tries;
 /// kube-controller-manager's.
 pub const LEASE: Duration = Duration::from_secs(15);

@@ -19,16 +19,16 @@ use crate::limits;
 
 const FORMAT: &str = "pintle objects 1";
 
-/// What was carried over, or is on its way.
+/// The progress of an export or an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Carried {
+pub struct TransferProgress {
     pub objects: usize,
     pub of: usize,
     pub revision: Revision,
 }
 
 /// Hears of progress.
-pub type Progress<'a> = &'a mut (dyn FnMut(Carried) + Send);
+pub type Progress<'a> = &'a mut (dyn FnMut(TransferProgress) + Send);
 
 fn unreadable(place: &Place, why: &str) -> String {
     format!("the value of {} is no object: {why}", place.bytes.escape_ascii())
@@ -40,10 +40,10 @@ pub fn export(
     layout: &Layout,
     out: &mut dyn Write,
     progress: Progress<'_>,
-) -> Result<Carried, String> {
+) -> Result<TransferProgress, String> {
     let failed = |error: std::io::Error| format!("cannot write: {error}");
     let entries: Vec<_> = snapshot.entries.iter().filter_map(|entry| Some((layout.find(&entry.key)?, entry))).collect();
-    let mut done = Carried { objects: 0, of: entries.len(), revision: snapshot.revision };
+    let mut done = TransferProgress { objects: 0, of: entries.len(), revision: snapshot.revision };
     let mut sum = digest::Sha256::default();
     let mut write = |line: Value, out: &mut dyn Write| {
         let line = format!("{}\n", line.to_json());
@@ -105,7 +105,7 @@ fn one(line: &Value, layout: &Layout) -> Result<(Place, Bytes), String> {
 }
 
 /// Writes every object of a file to a store that has none. The error is one line.
-pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> Result<Carried, String> {
+pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> Result<TransferProgress, String> {
     let objects = read(file, &storage.layout)?;
     let wanted: HashMap<Bytes, Bytes> =
         objects.iter().map(|(place, value)| (place.bytes.clone(), value.clone())).collect();
@@ -114,7 +114,7 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
         let (count, key) = (found.len(), key.escape_ascii());
         return Err(format!("there are {count} objects already, such as {key}: an import needs a store without any"));
     }
-    let mut done = Carried { objects: 0, of: objects.len(), revision: 0 };
+    let mut done = TransferProgress { objects: 0, of: objects.len(), revision: 0 };
     let writes = objects.into_iter().map(|(place, value)| {
         let store = Arc::clone(&storage.store);
         async move {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_file_changes_nothing() {
+    async fn import_of_a_damaged_file_changes_nothing() {
         let file = exported(&filled().await).await;
         let target = Storage::own(Arc::new(Embedded::in_memory()));
         for end in 0..file.len() {

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_is_remembered_from_start_to_start() {
+    fn cluster_id_survives_restart() {
         let place = std::env::temp_dir().join(format!("pintle-cluster-{}", std::process::id()));
         let options = Options { cluster_file: Some(place.clone()), ..Options::default() };
         for (ids, good) in [(&[7, 7, 8][..], 2), (&[8], 0), (&[7], 1)] {

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_errors_mean() {
+    fn etcd_error_codes_are_classified() {
         type Make = fn(String) -> Failure;
         let cases: [(Code, &str, Make); 9] = [
             (Code::Unavailable, "etcdserver: no leader", Failure::NotDone),

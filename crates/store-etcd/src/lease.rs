@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "any moment will do")]
-    fn a_lease_serves_keys_that_it_outlives() {
+    fn lease_is_shared_by_keys_that_expire_earlier() {
         let seconds = Duration::from_secs;
         let now = Instant::now() + seconds(10_000);
         for (lifetime, extra) in [(3600, 60), (600, 30), (10, 0)] {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_honest_from_some_versions_on() {
+    fn progress_notifications_require_etcd_version() {
         let cases = [("3.4.23", false), ("3.4.31", true), ("3.5.12", false), ("3.5.13", true), ("3.6.0-rc.1", true)];
         for (version, want) in cases.into_iter().chain([("3.7.3", true), ("3.3.99", false), ("", false)]) {
             assert_eq!(has_honest_progress(version), want, "{version}");

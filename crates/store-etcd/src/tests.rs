@@ -101,7 +101,7 @@ fn put(key: &str, expected: Expected, value: &str) -> Write {
 }
 
 #[tokio::test]
-async fn etcd_holds_the_contract() {
+async fn etcd_passes_store_suite() {
     let member = Member::start();
     for (number, (name, check)) in CHECKS.into_iter().enumerate() {
         for honest in [true, false] {
@@ -116,7 +116,7 @@ async fn etcd_holds_the_contract() {
 }
 
 #[tokio::test]
-async fn other_keys_raise_the_revision_without_changes() {
+async fn foreign_keys_advance_revision_without_events() {
     let member = Member::start();
     let (ours, others) = (member.store("ours"), member.store("/ours0"));
     let mut changes = ours.follow(ours.head().await.unwrap()).await.unwrap();
@@ -128,7 +128,7 @@ async fn other_keys_raise_the_revision_without_changes() {
 }
 
 #[tokio::test]
-async fn a_follower_goes_on_after_a_restart_of_etcd() {
+async fn follower_resumes_after_etcd_restart() {
     let mut member = Member::start();
     let store = member.store("/r");
     let first = store.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();
@@ -150,7 +150,7 @@ async fn a_follower_goes_on_after_a_restart_of_etcd() {
 }
 
 #[tokio::test]
-async fn another_cluster_at_the_same_place_is_not_spoken_to() {
+async fn rejects_another_cluster_at_same_endpoint() {
     let mut member = Member::start();
     let store = member.store("/r");
     store.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();
@@ -167,7 +167,7 @@ async fn another_cluster_at_the_same_place_is_not_spoken_to() {
 }
 
 #[tokio::test]
-async fn an_etcd_that_does_not_respond_is_named() {
+async fn unresponsive_etcd_member_is_named() {
     let mut member = Member::start();
     let store = member.store("/r");
     member.kill();
@@ -177,7 +177,7 @@ async fn an_etcd_that_does_not_respond_is_named() {
 }
 
 #[tokio::test]
-async fn compaction_is_agreed_upon() {
+async fn servers_agree_on_compaction() {
     let member = Member::start();
     let (one, two) = (member.store("/r"), member.store("/r"));
     let mut at = one.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();

@@ -24,7 +24,7 @@ fn check(input: &[u8]) {
         },
     };
     let Some(written) = protobuf::encode(&object) else { return };
-    // values that don't fit their members are left out, so the second form is the one that has to stay
+    // values that don't fit their fields are left out, so the second form is the one that has to stay
     let second = protobuf::decode(&written).expect("what was written can't be read");
     let rewritten = protobuf::encode(&second).expect("what was read can't be written");
     let third = protobuf::decode(&rewritten).expect("what was written can't be read");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::deadline;
 use base::request::User;
-use cel::{Authorization, Check, Decision, Supply, Val};
+use cel::{Authorization, Check, Decision, LazyValue, Val};
 use machinery::Text;
 
 use super::Attributes;
@@ -79,7 +79,7 @@ fn decision_of(decision: &authorization::Decision) -> Decision {
     Decision { allowed: decision.allowed(), reason: decision.reason(), error: decision.error().unwrap_or_default() }
 }
 
-impl Supply for ExpressionAuthorizer<'_> {
+impl LazyValue for ExpressionAuthorizer<'_> {
     fn value(&self) -> Val<'_> {
         Authorization::of(self)
     }
@@ -97,7 +97,7 @@ impl std::fmt::Debug for RequestResource<'_> {
     }
 }
 
-impl Supply for RequestResource<'_> {
+impl LazyValue for RequestResource<'_> {
     fn value(&self) -> Val<'_> {
         let check = Check {
             group: self.attributes.group().clone(),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use cel::{Activation, Decl, Environment, Program, Supply, Type, Val, VariableNames, from_json};
+use cel::{Activation, Decl, Environment, LazyValue, Program, Type, Val, VariableNames, from_json};
 use machinery::{Status, Text, Value};
 use objects::Stored;
 use resource::Version;
@@ -121,7 +121,7 @@ impl std::fmt::Debug for NamespaceObject<'_> {
     }
 }
 
-impl Supply for NamespaceObject<'_> {
+impl LazyValue for NamespaceObject<'_> {
     fn value(&self) -> Val<'_> {
         let stored = || self.world.namespace(self.name?);
         value(self.made.get_or_init(|| stored().as_deref().map(namespace_object).unwrap_or_default()))
@@ -141,7 +141,7 @@ impl std::fmt::Debug for RequestObject<'_> {
     }
 }
 
-impl Supply for RequestObject<'_> {
+impl LazyValue for RequestObject<'_> {
     fn value(&self) -> Val<'_> {
         value(self.made.get_or_init(|| self.attributes.request(self.version)))
     }

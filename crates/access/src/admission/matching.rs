@@ -1,7 +1,7 @@
 //! Matching of writes by webhooks and policies.
 
 use machinery::selector::LabelSelector;
-use machinery::{Release, Text, Value};
+use machinery::{Text, Value};
 use resource::Version;
 
 use super::attributes::Attributes;
@@ -160,7 +160,7 @@ pub fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
     attributes.resource.is_review()
 }
 
-/// Resources that webhooks and policies do not see: their own configuration, and reviews since 1.37.
+/// Resources that webhooks and policies do not see: their own configuration, and reviews where the feature gate says so.
 pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
     const EXEMPT: [&str; 6] = [
         "mutatingadmissionpolicies",
@@ -171,5 +171,5 @@ pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
         "validatingwebhookconfigurations",
     ];
     let configuration = attributes.group() == GROUP && EXEMPT.contains(&attributes.plural().as_str());
-    configuration || attributes.resource.release >= Release::V1_37 && is_exempt_from_policies(attributes)
+    configuration || attributes.resource.gates.webhooks_without_reviews() && is_exempt_from_policies(attributes)
 }

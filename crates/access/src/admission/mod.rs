@@ -11,6 +11,7 @@ mod matching;
 mod measure;
 mod mutation;
 mod patched;
+pub mod plugins;
 mod policies;
 mod quota;
 mod reinvocation;
@@ -24,25 +25,16 @@ use objects::{Event, Key, Objects, Stored};
 use resource::Registry;
 
 pub use attributes::{Attributes, Operation};
-pub use quota::{Charge, counted_as, is_scoped};
+pub use quota::{Charge, Counting, counted_kind, counting, in_scopes, scopes};
 
 use crate::authorization::Authorizer;
 use measure::Step;
+use plugins::Plugins;
 use policies::Policies;
 use webhooks::Webhooks;
 
 /// The group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-/// The plugins that can be disabled, in the order in which they run.
-pub const PLUGINS: [&str; 6] = [
-    "NamespaceLifecycle",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-    "ResourceQuota",
-];
 
 /// Context of admission besides the write.
 #[derive(Clone, Copy)]
@@ -58,26 +50,17 @@ impl World<'_> {
     }
 }
 
-/// The enabled plugins, and the compiled policies.
+/// The plugins, and the compiled policies.
 #[derive(Default)]
 pub struct Admission {
-    disabled: Vec<String>,
+    plugins: Plugins,
     policies: Policies,
     webhooks: Webhooks,
 }
 
-/// Checks that plugins of these names exist. The error is one line.
-pub fn check_plugins(names: &[String]) -> Result<(), String> {
-    match names.iter().find(|name| !PLUGINS.contains(&name.as_str())) {
-        Some(unknown) => Err(format!("{unknown} is not known; there is: {}", PLUGINS.join(", "))),
-        None => Ok(()),
-    }
-}
-
 impl Admission {
-    /// All plugins except the disabled ones.
-    pub fn without(disabled: Vec<String>, client: Arc<Client>) -> Admission {
-        Admission { disabled, policies: Policies::default(), webhooks: Webhooks::new(client) }
+    pub fn new(plugins: Plugins, client: Arc<Client>) -> Admission {
+        Admission { plugins, policies: Policies::default(), webhooks: Webhooks::new(client) }
     }
 
     /// The client of webhooks.
@@ -86,7 +69,7 @@ impl Admission {
     }
 
     fn runs(&self, plugin: &str) -> bool {
-        !self.disabled.iter().any(|name| name == plugin)
+        self.plugins.selection.runs(plugin)
     }
 
     /// Observes events, which are passed in order.
@@ -97,14 +80,29 @@ impl Admission {
         }
     }
 
-    /// Whether no plugin can change writes.
+    /// Whether no policy or webhook can change writes.
     pub fn none_mutate(&self) -> bool {
         self.webhooks.none_mutate() && self.policies.none_mutate()
     }
 
-    /// Whether no plugin reads the content of writes.
+    /// Whether no policy or webhook reads the content of writes.
     pub fn none_validate(&self) -> bool {
         self.policies.none_validate() && self.webhooks.none_validate()
+    }
+
+    /// What the server's own plugins change in a new object, before policies and webhooks.
+    pub async fn admit(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        self.plugins.admit(world, attributes, object).await
+    }
+
+    /// What the server's own plugins refuse, before policies and webhooks.
+    pub async fn check(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        self.plugins.validate(world, attributes).await
     }
 
     /// Mutating admission: returns the object, `None` for a deletion. Runs before validation.
@@ -121,7 +119,7 @@ impl Admission {
         let policies = (by_policies && self.runs("MutatingAdmissionPolicy")).then_some(&self.policies);
         let webhooks = self.runs("MutatingAdmissionWebhook").then_some(&self.webhooks);
         let all = Step::begin(None, "admit", attributes.operation);
-        all.end(mutation::mutate(policies, webhooks, world, attributes, object).await)
+        all.end(mutation::mutate(&self.plugins, policies, webhooks, world, attributes, object).await)
     }
 
     /// Validating admission. Runs after validation.

@@ -1,8 +1,10 @@
-//! Mutating admission: policies, then webhooks, each in order of their names.
+//! Mutating admission: policies, then webhooks, each in order of their names. Before a second round, the server's own plugins
+//! see the object again.
 
 use machinery::{Status, Value};
 
 use super::measure::Step;
+use super::plugins::Plugins;
 use super::policies::{Policies, PolicyKey};
 use super::reinvocation::{Reinvocation, Round};
 use super::webhooks::{Place, Webhooks};
@@ -18,6 +20,7 @@ struct Chain<'a> {
 
 /// The object after all mutations.
 pub async fn mutate(
+    plugins: &Plugins,
     policies: Option<&Policies>,
     webhooks: Option<&Webhooks>,
     world: &World<'_>,
@@ -35,6 +38,9 @@ pub async fn mutate(
             return Ok(object);
         }
         round.number += 1;
+        if let Some(object) = &mut object {
+            plugins.admit(world, attributes, object).await?;
+        }
     }
 }
 

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_what_is_known() {
+    fn audit_event_contains_known_fields() {
         let user = User { name: "ann".into(), groups: vec!["g".into()], ..User::default() };
         let info = RequestInfo::parse(&http::Method::POST, "/apis/g.io/v1/namespaces/n/boats", "dryRun=All");
         let sources = ["10.0.0.1".parse().unwrap()];

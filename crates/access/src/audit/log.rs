@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_put_aside_when_they_are_large() {
+    fn large_log_files_are_rotated() {
         let directory = std::env::temp_dir().join(format!("pintle-audit-{}", std::process::id()));
         let options = LogOptions {
             path: directory.join("audit.log"),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides() {
+    fn first_matching_rule_decides() {
         let policy = policy(json!([
             {"level": "None", "users": ["robot"], "verbs": ["watch"]},
             {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets", "configmaps"]}]},
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_value() {
         for (rules, wanted) in [
             (json!([]), "loaded illegal policy with 0 rules"),
             (json!([{}]), "rules[0].level: Required value"),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_common_name_counts() {
+    fn last_common_name_is_used() {
         let attribute = |name: u8| [0x31, 0x0a, 0x30, 0x08, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, 0x01, name];
         for (names, want) in [(&b""[..], ""), (b"a", "a"), (b"ab", "b"), (b"abc", "c")] {
             let attributes: Vec<u8> = names.iter().flat_map(|name| attribute(*name)).collect();

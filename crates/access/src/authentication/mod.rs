@@ -55,12 +55,12 @@ pub struct Identity {
     pub user: User,
     /// Those of the wanted audiences that the credentials are for.
     pub audiences: Vec<Text>,
-    pub remarks: Remarks,
+    pub remarks: CredentialWarnings,
 }
 
-/// Remarks about discouraged credentials: warnings for the client, and audit annotations.
+/// Warnings and audit annotations about discouraged credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub struct CredentialWarnings {
     pub warnings: Vec<&'static str>,
     pub annotations: Vec<(&'static str, Text)>,
 }
@@ -78,7 +78,7 @@ impl Authentication {
     pub async fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
         let mut refusals = vec![INVALID_TOKEN.to_owned()];
         let own = self.own_audiences(audiences);
-        let of_own = |user: User| Identity { user, audiences: own.clone(), remarks: Remarks::default() };
+        let of_own = |user: User| Identity { user, audiences: own.clone(), remarks: CredentialWarnings::default() };
         if let Some(user) = self.tokens.user(token).filter(|_| !own.is_empty()) {
             return Ok(of_own(user));
         }
@@ -129,7 +129,7 @@ impl Authentication {
         &self,
         objects: &Objects,
         shown: &Credentials<'_>,
-        remarks: &mut Remarks,
+        remarks: &mut CredentialWarnings,
     ) -> Result<User, Status> {
         let certificate = shown.certificate;
         if certificate.is_proxy()
@@ -207,7 +207,7 @@ mod tests {
             headers.insert(http::header::AUTHORIZATION, header.parse().unwrap());
         }
         let shown = Credentials { certificate, headers: &headers, protocols: None, path: "/" };
-        authentication.authenticate(&objects, &shown, &mut Remarks::default()).await
+        authentication.authenticate(&objects, &shown, &mut CredentialWarnings::default()).await
     }
 
     #[tokio::test]
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_certificate_is_no_way_in_but_a_token_beside_it_is() {
+    async fn token_authenticates_beside_rejected_certificate() {
         let refused = &ClientCertificate::Refused;
         assert_eq!(ask(refused, None).await.unwrap_err(), unauthorized());
         assert_eq!(ask(refused, Some("Bearer nope")).await.unwrap_err(), unauthorized());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn anonymous_may_be_let_in_for_some_paths() {
+    fn anonymous_access_can_be_limited_to_paths() {
         let lets_in = |enabled: bool, paths: &[&str], path: &str| {
             Anonymous { enabled, paths: paths.iter().map(|path| Text::from(*path)).collect() }.lets_in(path)
         };

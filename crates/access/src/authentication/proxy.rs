@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_say_who_asks() {
+    fn impersonation_headers_are_parsed() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("x-remote-user", "ann"),

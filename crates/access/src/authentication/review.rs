@@ -6,7 +6,7 @@ use base::request::User;
 use base::webhook::{Remote, ResponseCache};
 use machinery::{Text, Value, json};
 
-use super::{Identity, Remarks};
+use super::{CredentialWarnings, Identity};
 
 /// The version of the reviews that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,6 @@ impl TokenReviewer {
             return Ok(None);
         }
         let user = User::from_value(status.get("user").unwrap_or(&Value::Null), "username");
-        Ok(Some(Identity { user: user.authenticated(), audiences: both, remarks: Remarks::default() }))
+        Ok(Some(Identity { user: user.authenticated(), audiences: both, remarks: CredentialWarnings::default() }))
     }
 }

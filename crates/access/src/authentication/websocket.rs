@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_token_beside_another_protocol() {
+    fn bearer_token_is_accepted_in_websocket_protocols() {
         let of = |protocols: &str| token(&protocols.replace('@', TOKEN_PROTOCOL));
         let known = Ok(Some("t1".to_owned()));
         assert_eq!(of("@dDE, v4"), known);

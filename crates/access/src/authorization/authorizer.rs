@@ -7,7 +7,7 @@ use base::request::User;
 use futures_util::FutureExt as _;
 use machinery::Release;
 
-use super::decision::Words;
+use super::decision::DecisionDetails;
 use super::webhook::AccessReviewer;
 use super::{AccessAttributes, Decision, PolicyRule, Rbac};
 
@@ -58,11 +58,13 @@ impl Authorizer {
         if user.in_group(User::MASTERS) {
             return Decision::Master;
         }
-        let mut words = Words::default();
+        let mut words = DecisionDetails::default();
         for mode in self.modes.load_full().iter() {
             let decision = match mode {
                 AuthorizationMode::AlwaysAllow => Decision::AllowedFor(String::new()),
-                AuthorizationMode::AlwaysDeny => Decision::NoOpinion(Words::reason("Everything is forbidden.")),
+                AuthorizationMode::AlwaysDeny => {
+                    Decision::NoOpinion(DecisionDetails::reason("Everything is forbidden."))
+                }
                 AuthorizationMode::Rbac => self.rbac.decide(user, asked),
                 AuthorizationMode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
             };

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_conditions_have_to_hold() {
+    fn all_match_conditions_must_hold() {
         let hold = |texts: &[&str]| {
             let conditions: Vec<Condition> = texts.iter().map(|text| Condition::compile(text).unwrap()).collect();
             all_hold(&conditions, &json!({"user": "ann", "resourceAttributes": {"verb": "list", "namespace": "n"}}))

@@ -15,33 +15,33 @@ pub enum Decision {
     /// Allowed by an authorizer, with its reason.
     AllowedFor(String),
     /// No authorizer has an opinion.
-    NoOpinion(Words),
+    NoOpinion(DecisionDetails),
     /// Denied by an authorizer; later ones are not asked.
-    Denied(Words),
+    Denied(DecisionDetails),
 }
 
 /// The decision of the chain, and the errors of its authorizers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct DecisionDetails {
     pub reasons: Vec<String>,
     pub errors: Vec<String>,
 }
 
-impl Words {
+impl DecisionDetails {
     /// Adds what an authorizer without an opinion says; since 1.37 with the name of the authorizer.
-    pub fn add(&mut self, said: Words, authorizer: &str, release: Release) {
+    pub fn add(&mut self, said: DecisionDetails, authorizer: &str, release: Release) {
         self.errors.extend(said.errors);
         let named = |reason| if release >= Release::V1_37 { format!("{authorizer}: {reason}") } else { reason };
         self.reasons.extend(said.reasons.into_iter().map(named));
     }
 
-    pub fn reason(text: impl Into<String>) -> Words {
+    pub fn reason(text: impl Into<String>) -> DecisionDetails {
         let text = text.into();
-        Words { reasons: if text.is_empty() { vec![] } else { vec![text] }, errors: vec![] }
+        DecisionDetails { reasons: if text.is_empty() { vec![] } else { vec![text] }, errors: vec![] }
     }
 
-    pub fn error(text: impl Into<String>) -> Words {
-        Words { reasons: vec![], errors: vec![text.into()] }
+    pub fn error(text: impl Into<String>) -> DecisionDetails {
+        DecisionDetails { reasons: vec![], errors: vec![text.into()] }
     }
 }
 

@@ -161,7 +161,7 @@ mod tests {
     const NEWEST: Release = Release::NEWEST;
 
     #[test]
-    fn the_table_is_well_formed() {
+    fn kind_table_is_well_formed() {
         let counts =
             [false, true].map(|namespaced| (roles(NEWEST, namespaced).count(), bindings(NEWEST, namespaced).count()));
         assert_eq!(counts, [(73, 54), (7, 7)]);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_what_their_lines_say() {
+    fn bootstrap_roles_match_their_lines() {
         let named = |mut list: Box<dyn Iterator<Item = Value>>, name: &str| {
             list.find(|object| object.str_at(&["metadata", "name"]) == name).unwrap_or_default()
         };

@@ -14,7 +14,7 @@ use machinery::status::aggregate;
 use machinery::{Text, Value};
 use objects::{Event, EventKind, Key};
 
-use super::decision::{Grant, Words};
+use super::decision::{DecisionDetails, Grant};
 use super::{AccessAttributes, Decision, PolicyRule};
 
 /// The group of Role, ClusterRole and their bindings.
@@ -284,8 +284,8 @@ impl Rbac {
             }
         }
         match errors.is_empty() {
-            true => Decision::NoOpinion(Words::default()),
-            false => Decision::NoOpinion(Words::reason(format!("RBAC: {}", aggregate(&errors)))),
+            true => Decision::NoOpinion(DecisionDetails::default()),
+            false => Decision::NoOpinion(DecisionDetails::reason(format!("RBAC: {}", aggregate(&errors)))),
         }
     }
 

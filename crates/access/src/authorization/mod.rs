@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_read_as_upstream() {
+    fn refusal_messages_match_upstream() {
         let refuse = |path: &str| {
             let info = RequestInfo::parse(&http::Method::GET, path, "");
             judge(info).unwrap_err().message.clone()

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_put_together() {
+    fn missing_files_are_recreated() {
         let owned = [rule("get", "g", "a", ""), rule("get", "g", "b", "x")];
         let needed = [rule("get put del", "g", "a", ""), rule("get", "g", "b", "x y"), rule("get", "g", "b", "")];
         let shown: Vec<String> = missing(&owned, &needed).iter().map(ToString::to_string).collect();

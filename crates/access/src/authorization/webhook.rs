@@ -9,7 +9,7 @@ use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Value, json};
 
 use super::conditions::{Condition, all_hold};
-use super::decision::Words;
+use super::decision::DecisionDetails;
 use super::{AccessAttributes, Decision, Selection};
 use crate::authentication::ReviewVersion;
 use crate::limits;
@@ -62,14 +62,18 @@ impl AccessReviewer {
     }
 
     fn failed(&self, why: String) -> Decision {
-        if self.denies { Decision::Denied(Words::error(why)) } else { Decision::NoOpinion(Words::error(why)) }
+        if self.denies {
+            Decision::Denied(DecisionDetails::error(why))
+        } else {
+            Decision::NoOpinion(DecisionDetails::error(why))
+        }
     }
 
     pub async fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
         let spec = spec(user, asked);
         match all_hold(&self.conditions, &spec) {
             Ok(true) => {}
-            Ok(false) => return Decision::NoOpinion(Words::default()),
+            Ok(false) => return Decision::NoOpinion(DecisionDetails::default()),
             Err(why) => return self.failed(why),
         }
         let spec = self.in_version(spec);
@@ -200,11 +204,11 @@ fn decision(status: &Value) -> Decision {
     match (said("allowed"), said("denied")) {
         (true, true) => {
             let why = "webhook subject access review returned both allow and deny response";
-            Decision::Denied(Words { errors: vec![why.to_owned()], ..Words::reason(reason) })
+            Decision::Denied(DecisionDetails { errors: vec![why.to_owned()], ..DecisionDetails::reason(reason) })
         }
         (true, false) => Decision::AllowedFor(reason),
-        (false, true) => Decision::Denied(Words::reason(reason)),
-        (false, false) => Decision::NoOpinion(Words::reason(reason)),
+        (false, true) => Decision::Denied(DecisionDetails::reason(reason)),
+        (false, false) => Decision::NoOpinion(DecisionDetails::reason(reason)),
     }
 }
 
@@ -213,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_are_decisions() {
+    fn webhook_responses_are_decisions() {
         let of = |status: Value| {
             let decision = decision(&status);
             (decision.allowed(), decision.is_final_refusal(), decision.reason())
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_say_what_is_selected() {
+    fn access_reviews_include_selectors() {
         let asked =
             AccessAttributes { is_resource: true, verb: "list", resource: "boats", ..AccessAttributes::default() };
         let selected = |fields: &'static str, labels: &'static str| {

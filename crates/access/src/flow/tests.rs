@@ -30,7 +30,7 @@ fn of(level: &'static str) -> FlowLevel {
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
-async fn a_level_has_its_share_and_what_others_do_not_use() {
+async fn priority_level_has_its_seats_and_borrows_unused_ones() {
     let reject = json!({"type": "Reject"});
     let seats = seats(10, &[("a", 50, 0, reject.clone()), ("b", 50, 100, reject)]);
     let take = |level: &'static str| seats.take(of(level), "f", LONG);
@@ -56,7 +56,7 @@ async fn a_level_has_its_share_and_what_others_do_not_use() {
 }
 
 #[tokio::test]
-async fn a_noisy_flow_waits_and_a_quiet_one_is_next() {
+async fn quiet_flow_is_served_before_noisy_one() {
     let seats = seats(1, &[("a", 1, 0, queue(64, 1, 50))]);
     let running = seats.take(of("a"), "noisy", LONG).await.unwrap();
     let mut noisy: Vec<_> = (0..50).map(|_| Box::pin(seats.take(of("a"), "noisy", LONG))).collect();

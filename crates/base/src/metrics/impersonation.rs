@@ -12,19 +12,19 @@ const SECONDS: Buckets = Buckets(&[
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
 ]);
 
-/// How often something was tried, and how long it took.
-struct Tries {
+/// The number and the duration of impersonation attempts.
+struct AttemptMetrics {
     total: Family<ImpersonationAttempt, Counter>,
     seconds: Histograms<ImpersonationAttempt>,
 }
 
-impl Default for Tries {
-    fn default() -> Tries {
-        Tries { total: Family::default(), seconds: Family::new_with_constructor(SECONDS) }
+impl Default for AttemptMetrics {
+    fn default() -> AttemptMetrics {
+        AttemptMetrics { total: Family::default(), seconds: Family::new_with_constructor(SECONDS) }
     }
 }
 
-impl Tries {
+impl AttemptMetrics {
     fn count(&self, attempt: &ImpersonationAttempt, took: Duration) {
         self.total.get_or_create(attempt).inc();
         self.seconds.get_or_create(attempt).observe(took.as_secs_f64());
@@ -33,8 +33,8 @@ impl Tries {
 
 #[derive(Default)]
 pub struct ImpersonationMetrics {
-    attempts: Tries,
-    authorization_attempts: Tries,
+    attempts: AttemptMetrics,
+    authorization_attempts: AttemptMetrics,
 }
 
 impl ImpersonationMetrics {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_knows_itself() {
+    fn process_reports_its_own_metrics() {
         let process = Process::default();
         process.take_stat(1_000, "7 (a) b) S 1 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0 1000 0 0", "100.00 1.00");
         assert_eq!(process.cpu_seconds.get(), 3.0);

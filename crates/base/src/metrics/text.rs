@@ -75,7 +75,7 @@ mod tests {
     use prometheus_client::metrics::gauge::Gauge;
 
     #[test]
-    fn both_formats_are_spoken() {
+    fn v1_and_v1beta1_reviews_are_supported() {
         let mut registry = Registry::default();
         let (asked, open) = (Counter::<u64>::default(), Gauge::<i64>::default());
         registry.register("asked", "What was asked", asked.clone());

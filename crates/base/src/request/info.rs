@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_selectors_are_authorized() {
+    fn field_selector_names_are_authorized() {
         let cases = [
             ("/api/v1/configmaps", "fieldSelector=metadata.name%3Dx", "x"),
             ("/api/v1/configmaps", "watch=1&fieldSelector=metadata.name%3Dx", "x"),

@@ -7,6 +7,7 @@ use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Status, Text, Value};
 use schema::shape;
 
+use super::FeatureGates;
 use super::query::Query;
 use crate::limits;
 
@@ -138,8 +139,21 @@ pub fn parse_uint(text: &str) -> Result<u64, String> {
 }
 
 impl ListOptions {
-    /// Reads the query. `watch` selects the rules of watches.
-    pub fn parse(query: &Query, watch: bool) -> Result<ListOptions, Status> {
+    /// Reads the query of a list.
+    pub fn of_list(query: &Query) -> Result<ListOptions, Status> {
+        ListOptions::parse(query, |options, given| options.list_errors(given))
+    }
+
+    /// Reads the query of a watch.
+    pub fn of_watch(query: &Query, gates: &FeatureGates) -> Result<ListOptions, Status> {
+        ListOptions::parse(query, |options, given| options.watch_errors(given, gates.watch_list()))
+    }
+
+    /// Reads the query; `check` has the rules of the verb for `resourceVersionMatch`.
+    fn parse(
+        query: &Query,
+        check: impl FnOnce(&mut ListOptions, &str) -> Vec<FieldError>,
+    ) -> Result<ListOptions, Status> {
         let int = |key: &str| query.get(key).map(parse_int).transpose();
         let timeout_seconds = int("timeoutSeconds")?;
         let limit = int("limit")?.unwrap_or_default();
@@ -158,7 +172,7 @@ impl ListOptions {
             send_initial_events: query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents")),
         };
         let given = text("resourceVersionMatch");
-        let errors = if watch { options.watch_errors(given) } else { options.list_errors(given) };
+        let errors = check(&mut options, given);
         if !errors.is_empty() {
             return Err(invalid_options("ListOptions", &errors));
         }
@@ -196,12 +210,13 @@ impl ListOptions {
         errors
     }
 
-    fn watch_errors(&mut self, given: &str) -> Vec<FieldError> {
+    fn watch_errors(&mut self, given: &str, watch_list: bool) -> Vec<FieldError> {
         let path = FieldPath::new("resourceVersionMatch");
         let forbidden = |why: &str| FieldError::forbidden(&path, why);
         let mut given = given;
         // A watch without a version starts with the current state (1.34).
-        let implied = given.is_empty()
+        let implied = watch_list
+            && given.is_empty()
             && self.send_initial_events.is_none()
             && matches!(self.resource_version.as_str(), "" | "0");
         if implied {
@@ -218,6 +233,10 @@ impl ListOptions {
             (None, _) => errors
                 .push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")),
         }
+        if self.send_initial_events.is_some() && !watch_list {
+            let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            errors.push(FieldError::forbidden(&FieldPath::new("sendInitialEvents"), why));
+        }
         if !matches!(given, "" | "NotOlderThan") {
             errors.push(FieldError::not_supported(&path, &Value::from(given), &["NotOlderThan"]));
         }
@@ -226,6 +245,12 @@ impl ListOptions {
         }
         errors
     }
+}
+
+const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
+fn read_errors(why: String) -> FieldError {
+    FieldError::invalid(&FieldPath::new(IGNORE_READ_ERRORS), &Value::Bool(true), why)
 }
 
 /// Options of delete and deletecollection.
@@ -238,10 +263,14 @@ pub struct DeleteOptions {
     /// `Foreground`, `Background` or `Orphan`.
     pub propagation_policy: Option<Text>,
     pub grace_period_seconds: Option<i64>,
+    /// Only an object that cannot be read is to be deleted.
+    pub ignore_read_errors: bool,
+    /// Preconditions are given, though they may be empty.
+    has_preconditions: bool,
 }
 
 impl DeleteOptions {
-    pub fn from_query(query: &Query) -> Result<DeleteOptions, Status> {
+    pub fn from_query(query: &Query, gates: &FeatureGates) -> Result<DeleteOptions, Status> {
         let text = |key: &str| query.get(key).filter(|v| !v.is_empty()).map(Text::from);
         let grace = query.get("gracePeriodSeconds").map(parse_int).transpose()?;
         let options = DeleteOptions {
@@ -251,6 +280,10 @@ impl DeleteOptions {
             orphan_dependents: query.has("orphanDependents").then(|| query.flag("orphanDependents")),
             propagation_policy: query.get("propagationPolicy").map(Text::from),
             dry_run: false,
+            ignore_read_errors: query.has(IGNORE_READ_ERRORS)
+                && query.flag(IGNORE_READ_ERRORS)
+                && gates.unsafe_deletion(),
+            has_preconditions: query.has("uid") || query.has("resourceVersion"),
         };
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         options.validated(&dry_run)
@@ -263,7 +296,7 @@ impl DeleteOptions {
     }
 
     /// The options that [`Self::read`] has set.
-    pub fn of(given: &Value) -> Result<DeleteOptions, Status> {
+    pub fn of(given: &Value, gates: &FeatureGates) -> Result<DeleteOptions, Status> {
         let text = |path: &[&str]| given.at(path).and_then(Value::as_str).map(Text::from);
         let options = DeleteOptions {
             grace_period_seconds: given.get("gracePeriodSeconds").and_then(Value::as_int),
@@ -272,6 +305,8 @@ impl DeleteOptions {
             orphan_dependents: given.get("orphanDependents").and_then(Value::as_bool),
             propagation_policy: text(&["propagationPolicy"]),
             dry_run: false,
+            ignore_read_errors: given.get(IGNORE_READ_ERRORS) == Some(&Value::Bool(true)) && gates.unsafe_deletion(),
+            has_preconditions: given.get("preconditions").is_some(),
         };
         let dry_run = given.get("dryRun").and_then(Value::as_array).unwrap_or_default();
         let dry_run: Vec<&str> = dry_run.iter().filter_map(Value::as_str).collect();
@@ -292,11 +327,33 @@ impl DeleteOptions {
             errors.push(FieldError::not_supported(&path, &Value::from(policy), &supported));
         }
         errors.extend(dry_run_error(dry_run));
+        errors.extend(self.not_beside_read_errors());
         if !errors.is_empty() {
             return Err(invalid_options("DeleteOptions", &errors));
         }
         self.dry_run = !dry_run.is_empty();
         Ok(self)
+    }
+
+    /// The options that cannot be given when read errors are ignored.
+    fn not_beside_read_errors(&self) -> impl Iterator<Item = FieldError> {
+        let given = [
+            ("propagationPolicy", self.propagation_policy.is_some()),
+            ("orphanDependents", self.orphan_dependents.is_some()),
+            ("gracePeriodSeconds", self.grace_period_seconds.is_some()),
+            ("preconditions", self.has_preconditions),
+        ];
+        let given = given.into_iter().filter(|(_, given)| self.ignore_read_errors && *given);
+        given.map(|(name, _)| read_errors(format!("cannot be set together with .{name}")))
+    }
+
+    /// The error of a deletecollection that ignores read errors.
+    pub fn check_collection(&self) -> Result<(), Status> {
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        match self.ignore_read_errors {
+            true => Err(invalid_options("DeleteOptions", &[read_errors(why.to_owned())])),
+            false => Ok(()),
+        }
     }
 }
 
@@ -322,19 +379,21 @@ mod tests {
         ] {
             assert_eq!(
                 DeleteOptions::read(&body)
-                    .and_then(|given| DeleteOptions::of(&given))
+                    .and_then(|given| DeleteOptions::of(&given, &FeatureGates::default()))
                     .map(|_| ())
                     .map_err(|e| e.message.clone()),
                 Err(why),
                 "{body}"
             );
         }
-        let read = DeleteOptions::of(&json!({"dryRun": ["All"], "preconditions": {"uid": "a"}})).unwrap();
+        let read =
+            DeleteOptions::of(&json!({"dryRun": ["All"], "preconditions": {"uid": "a"}}), &FeatureGates::default())
+                .unwrap();
         assert!(read.dry_run && read.uid.as_deref() == Some("a") && read.resource_version.is_none());
     }
 
     #[test]
-    fn numbers_are_read_as_go_does() {
+    fn numbers_parse_like_go() {
         assert_eq!([parse_uint("0"), parse_uint("007")], [Ok(0), Ok(7)]);
         for (text, why) in [
             ("", "invalid syntax"),

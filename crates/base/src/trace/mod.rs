@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_traces_is_sampled() {
+    fn samples_configured_share_of_traces() {
         let of = |byte: u8, per_million| is_sampled([byte; 16], per_million);
         assert!(!of(0, 0) && of(0, 1) && of(0xff, 1_000_000));
         assert!(of(0x7f, 500_000) && !of(0x80, 500_000));
     }
 
     #[tokio::test]
-    async fn nothing_is_traced_unless_it_is_wanted() {
+    async fn tracing_is_off_by_default() {
         let work = async { task::trace().is_some() };
         assert!(!span("x", Kind::Internal, || unreachable!("nobody asked"), work).await);
     }

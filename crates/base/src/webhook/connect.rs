@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::drive;
 use super::service::Address;
-use super::trust::{Anyone, Trust};
+use super::trust::{AnyCertificate, Trust};
 
 /// A connection that carries one request after the other.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub fn tls(bundle: Vec<CertificateDer<'static>>, shown: Option<Shown>) -> Result
 
 /// Accepts any server certificate.
 pub fn unverified_tls(shown: Option<Shown>) -> Result<TlsConnector, String> {
-    connector(Arc::new(Anyone(provider())), shown)
+    connector(Arc::new(AnyCertificate(provider())), shown)
 }
 
 fn provider() -> Arc<CryptoProvider> {

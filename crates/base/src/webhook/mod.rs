@@ -28,7 +28,7 @@ use rustls_pki_types::pem::PemObject as _;
 use crate::{limits, task, wording};
 pub use backend::Backend;
 use connect::{Connection, SendError};
-pub use remote::{Identity, Outside, Remote};
+pub use remote::{Identity, Remote, RemoteEndpoint};
 pub use response_cache::ResponseCache;
 pub use service::{Address, Services, Unresolved};
 
@@ -359,7 +359,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn endpoints_are_where_their_configuration_says() {
+    fn etcd_endpoints_follow_configuration() {
         let cases = [
             (json!({"url": "https://a.io"}), "https://a.io", "a.io", 443, "/", "a.io"),
             (json!({"url": "https://a.io:8443/x/y"}), "https://a.io:8443/x/y", "a.io", 8443, "/x/y", "a.io:8443"),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_the_wording_of_upstream() {
+    fn failure_messages_match_upstream() {
         let cases: [(u16, &str, &str); 5] = [
             (404, "x", "the server could not find the requested resource"),
             (500, " boom\n", "an error on the server (\"boom\") has prevented the request from succeeding"),

@@ -13,7 +13,7 @@ use crate::limits;
 
 /// URL and credentials of a server. PEM fields may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outside {
+pub struct RemoteEndpoint {
     /// `https://host[:port][/path]`.
     pub url: String,
     /// CA bundle for its certificate; empty for the system's.
@@ -64,7 +64,7 @@ impl Identity {
 
 impl Remote {
     /// Fails if the configuration is invalid, with one line.
-    pub fn new(outside: &Outside) -> Result<Remote, String> {
+    pub fn new(outside: &RemoteEndpoint) -> Result<Remote, String> {
         if !outside.url.starts_with("https://") {
             return Err(format!("the server {:?} is no https:// URL", outside.url));
         }
@@ -134,14 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_called_is_refused_at_the_start() {
-        let of = |outside: Outside| Remote::new(&outside).map(|_| ()).unwrap_err();
+    fn invalid_webhook_configurations_are_refused_at_start() {
+        let of = |outside: RemoteEndpoint| Remote::new(&outside).map(|_| ()).unwrap_err();
         let url = "https://a.io/x".to_owned();
         assert_eq!(
-            of(Outside { url: "http://a.io".into(), ..Outside::default() }),
+            of(RemoteEndpoint { url: "http://a.io".into(), ..RemoteEndpoint::default() }),
             "the server \"http://a.io\" is no https:// URL"
         );
         let certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec();
-        assert!(of(Outside { url, certificate, ..Outside::default() }).starts_with("the client key: "));
+        assert!(of(RemoteEndpoint { url, certificate, ..RemoteEndpoint::default() }).starts_with("the client key: "));
     }
 }

@@ -81,9 +81,9 @@ impl ServerCertVerifier for Trust {
 
 /// Accepts every certificate for which the server proves possession of the key.
 #[derive(Debug)]
-pub struct Anyone(pub Arc<CryptoProvider>);
+pub struct AnyCertificate(pub Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _certificate: &CertificateDer<'_>,

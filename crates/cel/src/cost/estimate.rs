@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_carry_what_is_known_of_their_values() {
+    fn variable_costs_use_known_bounds() {
         let env = Environment::standard();
         let cases = [
             ("['a', 'bcd'].all(x, x == 'b')", Range { min: 17, max: 21 }),

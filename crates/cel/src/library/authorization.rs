@@ -106,9 +106,9 @@ mod tests {
 
     /// Allows what is asked about `bot`, and everybody to get secrets of `open` and the path `/open`.
     #[derive(Debug)]
-    struct Doorman;
+    struct TestAuthorizer;
 
-    impl Authorizer for Doorman {
+    impl Authorizer for TestAuthorizer {
         fn decide(&self, check: &Check) -> Decision {
             let bot = check.service_account.as_ref().is_some_and(|(namespace, name)| namespace == "n" && name == "bot");
             let secrets = check.resource == "secrets" && check.namespace == "open" && check.verb == "get";
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_reach_the_authorizer() {
+    fn authorizer_library_queries_the_authorizer() {
         let cases = [
             ("authorizer.group('').resource('secrets').namespace('open').check('get').allowed()", Ok(true)),
             ("authorizer.group('').resource('secrets').namespace('shut').check('get').allowed()", Ok(false)),
@@ -148,7 +148,7 @@ mod tests {
         for (text, want) in cases {
             let checked = env.check(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             let program = Program::new(&env, &checked).unwrap();
-            let outcome = program.eval(&[("authorizer", Authorization::of(&Doorman))], u64::MAX);
+            let outcome = program.eval(&[("authorizer", Authorization::of(&TestAuthorizer))], u64::MAX);
             let found = outcome.result.map(|value| matches!(value, Val::Bool(true)));
             assert_eq!(found.as_ref().map_err(Error::text), want.as_ref().map_err(|text| *text), "{text}");
         }

@@ -283,7 +283,7 @@ mod tests {
     use crate::library::registry;
 
     #[test]
-    fn every_row_belongs_to_a_function() {
+    fn every_cost_row_belongs_to_a_function() {
         let overloads = &registry().overloads;
         for name in OVERLOADS.iter().flat_map(|(names, _)| *names) {
             assert!(overloads.iter().any(|o| o.id == *name), "no overload {name}");

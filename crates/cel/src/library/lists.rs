@@ -281,7 +281,7 @@ mod tests {
 
     /// More than 20 values: the standard library then looks whether their order is total.
     #[test]
-    fn values_that_are_no_numbers_come_last() {
+    fn nan_sorts_last() {
         for count in [1, 3, 64, 1000] {
             let value = |i: i32| if i % 3 == 0 { f64::NAN } else { f64::from(count - i) };
             let Ok(Val::List(list)) = sort(&[Val::list((0..count).map(|i| Val::Double(value(i))).collect())]) else {

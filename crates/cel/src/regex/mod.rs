@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_read_as_gos() {
+    fn errors_print_like_go() {
         let cases = [
             ("[a", "missing closing ]: `[a`"),
             ("(a", "missing closing ): `(a`"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_mean_what_they_mean_in_go() {
+    fn patterns_match_like_go() {
         let cases = [
             ("^\\d+$", "٣", false),
             ("\\w", "é", false),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn both_engines_find_the_same() {
+    fn both_regex_engines_agree() {
         let patterns = [
             "a|ab",
             "(a|ab)(c|bcd)(d*)",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_as_an_automaton_is_small_as_steps() {
+    fn large_automata_fall_back_to_steps() {
         let regex = Regex::new("^(\\pL{1000}){1}[\\pL\\pN]{0,999}$").unwrap();
         assert!(matches!(regex.engine(), Engine::Steps(_)));
         assert!(regex.is_match(&"é".repeat(1500)) && !regex.is_match(&"é".repeat(999)));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_a_large_pattern_are_kept_once() {
+    fn character_classes_are_shared() {
         let regex = Regex::new(&"(\\pL{1000})".repeat(3000)).unwrap();
         let Engine::Steps(program) = regex.engine() else { panic!("it is too large for an automaton") };
         assert_eq!(program.steps_len(), 3 + 3000 * 1002);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_that_takes_too_long_is_given_up() {
+    fn regex_match_ends_at_work_limit() {
         // every character begins a thread that goes through a million steps
         let regex = Regex::new(&("[ab]{0,1000}".repeat(500) + "c")).unwrap();
         let text = "ab".repeat(1 << 19);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_ends_when_it_is_interrupted() {
+    fn interrupt_ends_regex_match() {
         let regex = Regex::new(&format!("^{}$", "\\pL{0,1000}".repeat(500))).unwrap();
         assert!(matches!(regex.engine(), Engine::Steps(_)));
         let text = "é".repeat(100_000);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_found() {
+    fn api_groups_are_found() {
         let regex = Regex::new("(?P<a>x+)(y)?").unwrap();
         assert_eq!(regex.captures("_xx").unwrap(), [Some("xx"), Some("xx"), None]);
         assert_eq!(regex.find_iter("xyxxz").collect::<Vec<_>>(), ["xy", "xx"]);

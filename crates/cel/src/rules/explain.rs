@@ -101,7 +101,8 @@ pub(super) fn explain(schema: &Value, path: &FieldPath) -> Explanation {
     let mut estimates = vec![];
     for place in &walk.places {
         let Some(one) = observed.iter().find(|one| one.path.as_str() == place.path) else { continue };
-        let (bounds, together) = Trial::new(schema, place).bounds(&walk.candidates, cost(one), limit(cost(one), total));
+        let (bounds, together) =
+            BoundTrial::new(schema, place).bounds(&walk.candidates, cost(one), limit(cost(one), total));
         estimates.push(Estimate {
             path: one.path.clone(),
             node: place.node.clone(),
@@ -170,13 +171,13 @@ impl ExplainWalk {
 }
 
 /// A schema with one expression, to try bounds on.
-struct Trial<'p> {
+struct BoundTrial<'p> {
     schema: Value,
     place: &'p ExpressionPlace,
 }
 
-impl<'p> Trial<'p> {
-    fn new(schema: &Value, place: &'p ExpressionPlace) -> Trial<'p> {
+impl<'p> BoundTrial<'p> {
+    fn new(schema: &Value, place: &'p ExpressionPlace) -> BoundTrial<'p> {
         let mut schema = schema.clone();
         strip(&mut schema);
         let mut rule = Value::object();
@@ -185,7 +186,7 @@ impl<'p> Trial<'p> {
         }
         let keys = place.keys.iter().map(Text::as_str).chain([VALIDATIONS]).collect::<Vec<_>>();
         schema.set_at(&keys, Value::Array(vec![rule]));
-        Trial { schema, place }
+        BoundTrial { schema, place }
     }
 
     /// The cost with these bounds.

@@ -57,7 +57,7 @@ impl<'a> Correlation<'a> {
         }
     }
 
-    /// That of a member with a new value.
+    /// That of a field with a new value.
     fn member(self, name: &str, new: &'a Value) -> Correlation<'a> {
         let Correlation::Here(pair) = self else { return self };
         match (pair.place.member(name), pair.old.get(name)) {

@@ -1,6 +1,6 @@
 //! An `Object` that an expression makes, as a configuration to be merged (KEP-3962).
 //!
-//! Upstream takes the members of such objects as Go has them. What JSON has no type for stays foreign, and no type of a
+//! Upstream takes the fields of such objects as Go has them. What JSON has no type for stays foreign, and no type of a
 //! schema takes it.
 
 use std::collections::BTreeMap;

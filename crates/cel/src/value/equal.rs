@@ -114,8 +114,8 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
     }
 }
 
-/// The members of a list that is a set, as texts. Until 1.36, those of JSON are what was decoded, before it got the type of its schema:
-/// an integer there is another member than the same number as a double, as among the keys of a Go map. They stay what they
+/// The elements of a list that is a set, as texts. Until 1.36, those of JSON are what was decoded, before it got the type of its schema:
+/// an integer there is another element than the same number as a double, as among the keys of a Go map. They stay what they
 /// are when sets are added up.
 pub(crate) fn members<'a>(list: &List<'a>, of: Members) -> Result<Rc<BTreeSet<String>>> {
     Ok(match list {
@@ -130,7 +130,7 @@ pub(crate) fn members<'a>(list: &List<'a>, of: Members) -> Result<Rc<BTreeSet<St
     })
 }
 
-/// The text that stands for a member of a set.
+/// The text that stands for an element of a set.
 pub(crate) fn member_text(value: &Val<'_>, of: Members) -> Result<String> {
     match value {
         Val::Map(_) | Val::List(_) if of == Members::Typed => {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn data_without_a_type_is_compared_part_by_part() {
+    fn untyped_data_is_compared_structurally() {
         let data = json!([1, [2, "x"], {"a": 1.5}]);
         let same = |last: f64| {
             let map = Val::map(vec![(Val::borrowed("a"), Val::Double(last))]).unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_differs_at_its_start_is_not_looked_through() {
+    fn comparison_ends_at_first_difference() {
         // a million items in 20 lists that share theirs
         let large = (0..20).fold(list(vec![Val::Int(1)]), |inner, _| list(vec![inner.clone(), inner]));
         let data = json!([0, 0]);

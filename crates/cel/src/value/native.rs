@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_what_protobuf_makes_of_them() {
+    fn values_print_as_protobuf_json() {
         let cases = [
             ("9007199254740991", "9007199254740991"),
             ("9007199254740992", "\"9007199254740992\""),

@@ -133,7 +133,7 @@ impl Tally {
 }
 
 #[test]
-fn conformance() {
+fn cel_conformance() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "textproto"));
     files.sort();

@@ -52,14 +52,14 @@ fn expressions_of_the_standard_environment() {
 }
 
 #[test]
-fn kubernetes_has_no_math_and_an_older_format() {
+fn kubernetes_environment_lacks_math_extension() {
     let env = Environment::kubernetes(34);
     assert!(reported(&env, "math.greatest(1, 2)").contains("undeclared reference to 'math'"));
     assert_eq!(reported(&env, "'%e'.format([2.71828])"), "2.718280×10⁰⁰");
 }
 
 #[test]
-fn names_are_looked_for_in_the_container_first() {
+fn names_resolve_in_container_first() {
     let mut env = Environment::standard().variable("a.b.x", Type::Int).variable("x", Type::String);
     env.container = "a.b.c".into();
     for (text, want) in [
@@ -75,7 +75,7 @@ fn names_are_looked_for_in_the_container_first() {
 }
 
 #[test]
-fn what_is_not_checked_fails_only_where_it_is_evaluated() {
+fn unchecked_expressions_fail_at_evaluation() {
     let env = Environment::standard();
     for (text, want) in [
         ("true || nothing", "true"),

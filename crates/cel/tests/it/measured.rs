@@ -45,7 +45,7 @@ fn anonymous(text: &str) -> String {
 }
 
 #[test]
-fn measured_numbers_and_texts_are_ours() {
+fn measured_encodings_match_ours() {
     let schema = decode(include_bytes!("../measured/schema.json")).unwrap();
     let object = decode(include_bytes!("../measured/object.json")).unwrap();
     let decl = cel::Decl::from_schema(&schema, false);

@@ -80,7 +80,7 @@ impl Subject {
 }
 
 #[test]
-fn programs_give_what_was_checked_and_cost_what_was_estimated() {
+fn evaluation_matches_checked_type_and_estimated_cost() {
     let subject = Subject::new();
     let (mut values, mut random) = (0, Random(1));
     for _ in 0..6_000 {
@@ -93,7 +93,7 @@ fn programs_give_what_was_checked_and_cost_what_was_estimated() {
 }
 
 #[test]
-fn texts_that_are_nearly_programs_have_a_result() {
+fn near_valid_programs_do_not_panic() {
     let subject = Subject::new();
     let standard = Environment::standard();
     let mut random = Random(2);

@@ -35,7 +35,7 @@ fn nesting_is_bounded() {
 }
 
 #[test]
-fn depth_is_refused_in_upstreams_words() {
+fn excessive_depth_has_upstream_message() {
     let env = Environment::kubernetes(34);
     let error = env.check(&"[".repeat(300)).unwrap_err().to_string();
     assert!(error.contains("ERROR: <input>:-1:0: expression recursion limit exceeded: 250"), "{error}");
@@ -44,7 +44,7 @@ fn depth_is_refused_in_upstreams_words() {
 }
 
 #[test]
-fn cost_ends_evaluations() {
+fn cost_limit_ends_evaluation() {
     let env = Environment::kubernetes(34);
     for text in [
         "lists.range(100000).all(x, lists.range(100000).all(y, x + y > -1))",
@@ -61,7 +61,7 @@ fn cost_ends_evaluations() {
 
 /// Pieces of source text in every order: what comes of it doesn't matter, only that something does.
 #[test]
-fn odd_texts_have_a_result() {
+fn unusual_texts_do_not_panic() {
     let pieces = [
         "self",
         ".",
@@ -116,7 +116,7 @@ fn odd_texts_have_a_result() {
 /// Values share what they are made of, so a list may be immense and its cost small: comparing, printing and flattening
 /// it ends all the same.
 #[test]
-fn immense_values_end_evaluations() {
+fn oversized_values_end_evaluation() {
     let env = Environment::standard();
     let doubled = format!("[[1, 1]]{}", ".map(a, [a, a])".repeat(60));
     for text in [
@@ -135,7 +135,7 @@ fn immense_values_end_evaluations() {
 
 /// What a call makes is counted, though upstream charges it by what it is given.
 #[test]
-fn texts_that_grow_end_evaluations() {
+fn growing_strings_end_evaluation() {
     let env = Environment::standard();
     let (short, long) = ("a".repeat(1_000), "b".repeat(10_000));
     for text in [
@@ -151,7 +151,7 @@ fn texts_that_grow_end_evaluations() {
 }
 
 #[test]
-fn patterns_that_are_compiled_anew_end_evaluations() {
+fn pattern_compilation_is_bounded() {
     let env = Environment::standard();
     let text = "lists.range(20000).all(i, !'a'.matches('(\\\\pL{900})' + string(i)))";
     let program = Program::new(&env, &env.check(text).unwrap()).unwrap();
@@ -161,7 +161,7 @@ fn patterns_that_are_compiled_anew_end_evaluations() {
 
 /// Arithmetic at the ends of its ranges, and values without an order.
 #[test]
-fn extreme_numbers_have_a_result() {
+fn extreme_numbers_do_not_panic() {
     let env = Environment::standard();
     for (text, want) in [
         ("lists.range(64).map(i, i % 3 == 0 ? 0.0 / 0.0 : double(i)).sort().size() == 64".to_owned(), "true"),
@@ -196,7 +196,7 @@ thread_local! {
 
 /// The interrupt ends what is counted by cost and what is counted by work, soon after it says so.
 #[test]
-fn interrupts_end_evaluations() {
+fn interrupt_ends_evaluation() {
     let env = Environment::standard();
     let doubled = format!("[[1, 1]]{}", ".map(a, [a, a])".repeat(20));
     for text in

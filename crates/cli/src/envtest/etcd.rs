@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::logs;
 
-/// What the stand-in says of its version, by which Pintle knows it.
+/// The version that the stand-in reports, by which Pintle recognizes it.
 pub const VERSION: &str = "{\"etcdserver\":\"3.7.0+pintle\",\"etcdcluster\":\"3.7.0\"}";
 const HEALTH: &str = "{\"health\":\"true\",\"reason\":\"\"}";
 /// Bytes of a request that are read.
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stand_in_is_known_by_its_version() {
+    fn stand_in_is_recognized_by_its_version() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || respond(listener.accept().unwrap().0));

@@ -1,17 +1,12 @@
-//! The flags of kube-apiserver, translated to those of `pintle serve`: flags of the same name are passed on, and those that
-//! have no effect here are accepted with a warning.
+//! The command line of kube-apiserver, translated to that of `pintle serve`, which accepts all of its flags: what differs is
+//! where objects and the server's own files are, and which controllers run.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
-
 use super::{Start, etcd};
-use crate::flags::Arguments;
-use crate::logs;
+use crate::upstream_flags::{self, has_value};
 
-/// Every flag of kube-apiserver, and whether it has a value.
-const FLAGS: &str = include_str!("flags.txt");
 /// Turns on the controllers that are off in a test environment of kube-apiserver.
 const CONTROLLERS: &str = "PINTLE_CONTROLLERS";
 
@@ -31,29 +26,20 @@ pub fn start(arguments: &[String]) -> Start {
         print!("{}", help());
         return Start::End(ExitCode::SUCCESS);
     }
-    let served = served_flags();
     let flags = split(&arguments[1..]);
-    let (kept, dropped): (Vec<Flag>, Vec<Flag>) = flags
-        .into_iter()
-        .filter_map(adapted)
-        .partition(|flag| served.contains(&flag.name) || has_value(&flag.name).is_none());
-    if !dropped.is_empty() {
-        let names: Vec<String> = dropped.iter().map(|flag| format!("--{}", flag.name)).collect();
-        logs::print_error(&format!("kube-apiserver: pintle accepts these flags without effect: {}", names.join(" ")));
-    }
     let mut translated = vec!["pintle".to_owned(), "serve".to_owned()];
-    translated.extend(storage(&kept));
-    if std::env::var_os(CONTROLLERS).is_none() && kept.iter().all(|flag| flag.name != "controllers") {
+    translated.extend(storage(&flags));
+    if std::env::var_os(CONTROLLERS).is_none() && flags.iter().all(|flag| flag.name != "controllers") {
         translated.push(format!("--controllers={OFF}"));
     }
-    translated.extend(kept.into_iter().filter(|flag| !is_stand_in(flag)).map(|flag| match flag.value {
+    translated.extend(flags.into_iter().filter(|flag| !is_stand_in(flag)).map(|flag| match flag.value {
         Some(value) => format!("--{}={value}", flag.name),
         None => format!("--{}", flag.name),
     }));
     Start::Arguments(translated)
 }
 
-/// What kube-controller-manager would do, which no test environment starts.
+/// The controllers of kube-controller-manager, which test environments do not start.
 const OFF: &str = "-garbagecollector,-namespace";
 
 /// The storage: etcd if there is one, else memory, with the server's own files in the directory of certificates.
@@ -81,40 +67,6 @@ fn is_stand_in(flag: &Flag) -> bool {
     flag.name == "etcd-servers" && urls.split(',').any(etcd::is_stand_in)
 }
 
-/// A flag with the values that have a meaning here; none if nothing is left of it.
-fn adapted(mut flag: Flag) -> Option<Flag> {
-    let without = |values: &str, unknown: fn(&str) -> bool| -> String {
-        values.split(',').filter(|value| !unknown(value)).collect::<Vec<_>>().join(",")
-    };
-    let value = flag.value.clone().unwrap_or_default();
-    let left = match flag.name.as_str() {
-        // there are no Nodes with credentials of their own
-        "authorization-mode" => without(&value, |mode| mode == "Node"),
-        "disable-admission-plugins" => without(&value, |plugin| server::check_plugins(&[plugin.to_owned()]).is_err()),
-        _ => return Some(flag),
-    };
-    flag.value = Some(left.clone());
-    Some(flag).filter(|_| !left.is_empty())
-}
-
-/// The long names of the flags of `pintle serve`.
-fn served_flags() -> Vec<String> {
-    let command = Arguments::command();
-    let serve = command.find_subcommand("serve");
-    serve
-        .into_iter()
-        .flat_map(clap::Command::get_arguments)
-        .filter_map(clap::Arg::get_long)
-        .map(str::to_owned)
-        .collect()
-}
-
-/// Whether a flag of kube-apiserver has a value; `None` if there is no such flag.
-fn has_value(name: &str) -> Option<bool> {
-    let line = FLAGS.lines().find(|line| line.split(' ').next() == Some(name))?;
-    Some(line.ends_with(" value"))
-}
-
 /// Flags as `--name=value`, `--name value` or `--name`.
 fn split(arguments: &[String]) -> Vec<Flag> {
     let mut flags = vec![];
@@ -134,9 +86,8 @@ fn split(arguments: &[String]) -> Vec<Flag> {
 /// The flags, as test environments look for them.
 fn help() -> String {
     let mut help = "kube-apiserver of Pintle\n\nFlags:\n".to_owned();
-    for line in FLAGS.lines() {
-        let (name, kind) = line.split_once(' ').unwrap_or((line, ""));
-        help += &format!("      --{name} {kind}\n");
+    for (name, has_value) in upstream_flags::all() {
+        help += &format!("      --{name}{}\n", if has_value { " value" } else { "" });
     }
     help
 }
@@ -174,8 +125,10 @@ mod tests {
             "--storage=memory",
             "--data-dir=/c/pintle",
             "--controllers=-garbagecollector,-namespace",
-            "--authorization-mode=RBAC",
+            "--allow-privileged=true",
+            "--authorization-mode=Node,RBAC",
             "--cert-dir=/c",
+            "--disable-admission-plugins=ServiceAccount",
             "--secure-port=1",
         ];
         assert_eq!(got, want);

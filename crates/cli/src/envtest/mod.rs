@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 pub use assets::run;
 
-/// The arguments with which the program goes on, or the end of the process.
+/// The arguments to continue with; ends the process if it served as `etcd`.
 pub enum Start {
     Arguments(Vec<String>),
     End(ExitCode),

@@ -34,7 +34,7 @@ fn store(arguments: &[&str], directory: &Path, file: &Path) {
 }
 
 #[test]
-fn an_informer_ahead_of_the_backup_lists_again() {
+fn informer_ahead_of_backup_relists() {
     let place = tempfile::tempdir().unwrap();
     let (before, after, file) = (place.path().join("before"), place.path().join("after"), place.path().join("backup"));
     let server = Server::start_embedded(&before);

@@ -8,6 +8,7 @@ use std::fmt;
 pub struct CborError {
     /// Bytes in front of the place where the problem was noticed.
     pub offset: usize,
+    /// The violation at the offset.
     pub problem: CborProblem,
 }
 
@@ -17,20 +18,28 @@ pub struct CborError {
 pub enum CborProblem {
     /// There are no bytes at all.
     Empty,
+    /// The input ends within an item.
     UnexpectedEnd,
     /// The bytes are not well-formed.
     Malformed(String),
     /// Bytes follow the document.
     TrailingBytes {
+        /// The number of bytes that follow.
         count: usize,
     },
+    /// Items are nested too deeply.
     TooDeep {
+        /// The greatest allowed depth.
         max: usize,
     },
+    /// An array has too many items.
     TooManyItems {
+        /// The greatest allowed number of items.
         max: usize,
     },
+    /// A map has too many fields.
     TooManyFields {
+        /// The greatest allowed number of fields.
         max: usize,
     },
     /// An integer does not fit 64 bits with a sign.
@@ -39,9 +48,11 @@ pub enum CborProblem {
     NotFinite,
     /// JSON has no such type.
     UnsupportedType(String),
+    /// An integer beyond 64 bits.
     BigNumber,
     /// The key of a map is not text.
     KeyNotText(Value),
+    /// A map contains this key twice.
     DuplicateKey(Text),
     /// A value with the tag of a time is no time.
     InvalidTime(Value),

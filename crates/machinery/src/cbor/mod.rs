@@ -1,6 +1,6 @@
 //! CBOR (RFC 8949) in the profile of Kubernetes (KEP-4222).
 //!
-//! Written deterministically: text as byte strings, members in the order of their encoded names, numbers in their
+//! Written deterministically: text as byte strings, fields in the order of their encoded names, numbers in their
 //! shortest form, and in front the tag that says that CBOR follows. Read are also text strings, indefinite lengths and
 //! tags. What JSON can't say is refused, and so are names that occur twice.
 
@@ -22,7 +22,7 @@ pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 struct Bounds {
     /// How deep values may nest.
     depth: usize,
-    /// Items of an array, and members of a map.
+    /// Items of an array, and fields of a map.
     length: usize,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_in_the_profile() {
+    fn canonical_cbor_profile_is_used() {
         for (json, wanted) in [
             ("null", "f6"),
             ("[true,false]", "82f5f4"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_read() {
+    fn non_canonical_cbor_is_decoded() {
         for (given, json) in [
             ("626162", r#""ab""#),
             ("5f41614162ff", r#""ab""#),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_say_is_refused() {
+    fn rejects_values_that_json_cannot_hold() {
         let deep = "81".repeat(Bounds::REQUEST.depth + 1) + "00";
         let long = format!("9904 01{}", "00".repeat(Bounds::REQUEST.length + 1)).replace(' ', "");
         for given in [
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_half_is_itself() {
+    fn half_precision_floats_round_trip() {
         for bits in 0..=u16::MAX {
             let value = from_half(bits);
             if value.is_finite() {

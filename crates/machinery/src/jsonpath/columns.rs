@@ -90,7 +90,7 @@ mod tests {
     use crate::value::decode;
 
     #[test]
-    fn cells_are_those_of_the_reference() {
+    fn table_cells_match_upstream() {
         let cases = [
             ("true", ["\"true\"", "null", "null", "true", "null"]),
             ("2.5", ["\"2.5\"", "2", "2.5", "null", "null"]),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_read_as_in_kubectl() {
+    fn durations_print_like_kubectl() {
         let cases = [
             (-2, "<invalid>"),
             (-1, "0s"),

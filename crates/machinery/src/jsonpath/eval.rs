@@ -53,7 +53,7 @@ fn member<'v>(value: Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
     }
 }
 
-/// The members of an object, the items of a list, the bytes of a text.
+/// The fields of an object, the items of a list, the bytes of a text.
 fn children(value: Cow<'_, Value>) -> Found<'_> {
     match value {
         Cow::Borrowed(Value::Object(map)) => map.values().map(Cow::Borrowed).collect(),

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_find_what_the_reference_finds() {
+    fn json_paths_match_upstream() {
         let cases = [
             (".spec.list[0]", r#"["x"]"#),
             (".spec.one}", "[1]"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_paths_are_refused_in_the_words_of_the_reference() {
+    fn invalid_paths_have_upstream_messages() {
         let cases = [
             (".spec.list[", "unterminated array"),
             (".spec.m[\"a.b\"]", "invalid array index \"a.b\""),

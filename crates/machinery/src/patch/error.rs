@@ -10,9 +10,17 @@ pub enum PatchError {
     /// The bytes are not JSON.
     Json(JsonError),
     /// A part of the patch is of this JSON type, which it may not be.
-    WrongType { found: &'static str, part: PatchPart },
+    WrongType {
+        /// The type that was found, as Go names it.
+        found: &'static str,
+        /// The part of the patch.
+        part: PatchPart,
+    },
     /// The patch has more operations than [`super::json_patch::OPERATIONS_MAX`].
-    TooManyOperations { count: usize },
+    TooManyOperations {
+        /// The number of operations.
+        count: usize,
+    },
 }
 
 /// A part of a patch that must be of one type.

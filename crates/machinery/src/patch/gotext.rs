@@ -68,7 +68,7 @@ mod tests {
     use crate::json;
 
     #[test]
-    fn values_print_as_in_go() {
+    fn values_print_like_go() {
         let floats =
             [(1.0, "1"), (1.5, "1.5"), (999_999.5, "999999.5"), (1e6, "1e+06"), (1e21, "1e+21"), (1e-5, "1e-05")];
         for (f, want) in floats {

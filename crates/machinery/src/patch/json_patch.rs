@@ -1,6 +1,6 @@
 //! JSON Patch (RFC 6902) with the quirks of the library that kube-apiserver uses.
 //!
-//! Indices may be negative; `replace` of a missing member adds it; `copy` of a missing member copies null; a pointer
+//! Indices may be negative; `replace` of a missing field adds it; `copy` of a missing field copies null; a pointer
 //! without leading slash loses its first segment; only `test` and `replace` know the whole document.
 
 pub use crate::limits::COPY_BYTES_MAX;
@@ -15,15 +15,20 @@ use crate::value::{Map, Text, Value, decode, decode_strict, quote};
 /// One operation; what is missing or of the wrong type fails when it is applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
+    /// The operation: `add`, `remove`, `replace`, `move`, `copy` or `test`.
     pub op: Option<Text>,
+    /// The JSON pointer of the target.
     pub path: Option<Text>,
+    /// The JSON pointer of the source of `move` and `copy`.
     pub from: Option<Text>,
+    /// The value of `add`, `replace` and `test`.
     pub value: Option<Value>,
 }
 
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonPatch {
+    /// The operations, in their order.
     pub operations: Vec<Operation>,
     /// Unknown and duplicate fields, in the order of the operations that they belong to.
     pub strict_errors: Vec<StrictError>,
@@ -257,7 +262,7 @@ fn is_container(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// A member or item; `None` for members that are absent.
+/// A field or item; `None` for fields that are absent.
 fn child<'v>(container: &'v Value, key: &str) -> Outcome<Option<&'v Value>> {
     match container {
         Value::Array(items) => position(index(key)?, items.len()).map(|at| items.get(at)),
@@ -382,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_follow_the_library() {
+    fn json_patch_operations_match_upstream() {
         let document = r#"{"l":["a","b"],"m":{"n":null,"t~u":2,"x/y":1},"s":3}"#;
         let member = |text: &str| text.to_owned();
         let cases = [
@@ -417,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_the_wording_of_the_library() {
+    fn failure_messages_match_cel_go() {
         let document = r#"{"l":["a"],"m":{},"s":3}"#;
         let cases = [
             (
@@ -474,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_fails_may_be_no_error() {
+    fn json_patch_test_failure_is_not_always_an_error() {
         let run = |patch: &str| {
             let patch = decode_patch(patch.as_bytes(), Unknown::Ignored).expect("decodes");
             apply_if_tested(decode(br#"{"s":3}"#).expect("JSON"), &patch)

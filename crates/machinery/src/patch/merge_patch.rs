@@ -7,6 +7,7 @@ use crate::value::{Map, Value, decode};
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergePatch {
+    /// The patch.
     pub value: Value,
     /// Duplicate fields.
     pub strict_errors: Vec<StrictError>,
@@ -61,7 +62,7 @@ fn merge_members(map: &mut Map, patch: Map) {
     }
 }
 
-/// Drops null members of objects, at any depth; null items of arrays stay.
+/// Drops null fields of objects, at any depth; null items of arrays stay.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nulls_go_where_the_library_drops_them() {
+    fn nulls_are_dropped_like_upstream() {
         let cases = [
             (r#"{"a":{"b":1}}"#, r#"{"a":{"c":null,"d":{"e":null}}}"#, r#"{"a":{"b":1,"d":{}}}"#),
             (r#"{"a":1}"#, r#"{"a":{"b":null}}"#, r#"{"a":{}}"#),

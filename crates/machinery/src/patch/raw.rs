@@ -14,12 +14,16 @@ pub struct Raw {
     written: Vec<(usize, String)>,
     /// The paths of the operations, as an object.
     touched: Value,
+    /// The type of the document before the patch.
+    before: Value,
 }
 
 /// Of what kind a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawKind {
+    /// A custom resource.
     Custom,
+    /// An object of a built-in kind, which Go decodes by its type.
     BuiltIn,
 }
 
@@ -78,8 +82,10 @@ impl Raw {
                 operation.value = Some(Value::from(mark(i)));
             }
         }
+        let part = |name: &str| document.get(name).cloned().unwrap_or_default();
+        let before = [("apiVersion", part("apiVersion")), ("kind", part("kind"))].into();
         let document = json_patch::apply(document, &marked).ok()?;
-        Some(Raw { document, written, touched: touched(patch) })
+        Some(Raw { document, written, touched: touched(patch), before })
     }
 
     /// The document as it is written: a built-in one with the fields that the patch has not touched in the order of
@@ -87,7 +93,7 @@ impl Raw {
     pub fn text(&self, kind: RawKind) -> String {
         let mut text = match kind {
             RawKind::Custom => self.document.to_json(),
-            RawKind::BuiltIn => crate::protobuf::merged_text(&self.document, &self.touched),
+            RawKind::BuiltIn => crate::types::merged_text(&self.document, &self.before, &self.touched),
         };
         for (operation, written) in &self.written {
             text = text.replace(&Value::from(mark(*operation)).to_json(), written);
@@ -134,7 +140,7 @@ mod tests {
     use crate::patch::Unknown;
 
     #[test]
-    fn written_values_stand_as_they_were_written() {
+    fn scalars_keep_their_source_text() {
         let document = json!({"a": [{"b": 1}], "c": {"z": 1, "y": 2}});
         for (source, text, duplicates) in [
             (

@@ -16,13 +16,13 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder";
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
 
-/// How the members of an object merge.
+/// How the fields of an object merge.
 #[derive(Clone, Debug, Default)]
 pub struct PatchMeta {
     fields: Vec<(Text, FieldMeta)>,
 }
 
-/// How one member merges.
+/// How one field merges.
 #[derive(Clone, Debug, Default)]
 pub struct FieldMeta {
     /// Lists are merged instead of replaced.
@@ -70,7 +70,7 @@ impl PatchMeta {
         meta
     }
 
-    /// Sets how a member merges.
+    /// Sets how a field merges.
     pub fn set(&mut self, name: &str, field: FieldMeta) {
         match self.fields.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => *old = field,
@@ -86,6 +86,7 @@ impl PatchMeta {
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrategicPatch {
+    /// The patch.
     pub value: Value,
     /// Duplicate fields.
     pub strict_errors: Vec<StrictError>,
@@ -245,7 +246,7 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Null members of objects at any depth.
+/// Null fields of objects at any depth.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_gone_when_they_were_followed() {
+    fn applied_directives_are_removed() {
         let document = r#"{"data":{"a":"1"},"l":[1]}"#;
         let cases = [
             (r#"{"data":{"$patch":"replace","q":1}}"#, r#"{"data":{"q":1}}"#),

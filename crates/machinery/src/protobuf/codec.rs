@@ -13,7 +13,7 @@ use crate::time;
 use crate::value::{Map, Text, Value, decode as decode_json};
 
 /// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
-pub(super) fn message_name(api_version: &str, kind: &str) -> String {
+pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
     let package = group.split('.').next().unwrap_or_default();
     match kind {
@@ -23,7 +23,8 @@ pub(super) fn message_name(api_version: &str, kind: &str) -> String {
         | "APIVersions"
         | "APIGroup"
         | "APIGroupList"
-        | "APIResourceList" => format!("meta.v1.{kind}"),
+        | "APIResourceList"
+        | "Status" => format!("meta.v1.{kind}"),
         _ => format!("{package}.{version}.{kind}"),
     }
 }
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_messages_are_refused() {
+    fn rejects_malformed_messages() {
         assert_eq!(decode(b"hello"), Err(ProtobufError::MissingPrefix));
         let bytes = encode(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}})).unwrap();
         for end in 4..bytes.len() {

@@ -11,7 +11,12 @@ pub enum ProtobufError {
     /// A message is not well-formed, or nests too deep.
     Malformed,
     /// The envelope names a type that has no message here.
-    UnknownKind { api_version: String, kind: String },
+    UnknownKind {
+        /// The group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
 }
 
 impl fmt::Display for ProtobufError {

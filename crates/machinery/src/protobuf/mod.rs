@@ -4,12 +4,11 @@
 
 mod codec;
 mod error;
-mod order;
 mod table;
 
+pub(crate) use codec::message_name;
 pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
 pub use error::ProtobufError;
-pub use order::merged_text;
 
 use crate::status::{Cause, Details, Status};
 
@@ -39,6 +38,7 @@ impl Writer {
         self
     }
 
+    /// Appends a string field.
     pub fn text(&mut self, number: u32, value: &str) -> &mut Writer {
         self.bytes(number, value.as_bytes())
     }
@@ -57,12 +57,14 @@ impl Writer {
         self
     }
 
+    /// Appends an embedded message that `fill` writes.
     pub fn message(&mut self, number: u32, fill: impl FnOnce(&mut Writer)) -> &mut Writer {
         let mut inner = Writer::default();
         fill(&mut inner);
         self.bytes(number, &inner.bytes)
     }
 
+    /// The encoded message.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -124,8 +126,11 @@ fn write_details(details: &Details, out: &mut Writer) {
 /// One field of a message: its number and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Field<'a> {
+    /// A varint: the field number and the value.
     Int(u32, u64),
+    /// A 64-bit float: the field number and the value.
     Double(u32, f64),
+    /// Bytes, a string or a message: the field number and the bytes.
     Bytes(u32, &'a [u8]),
 }
 
@@ -171,8 +176,11 @@ pub fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
 /// What an envelope holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
+    /// The group and version, such as `apps/v1`.
     pub api_version: String,
+    /// The kind.
     pub kind: String,
+    /// The encoded object.
     pub raw: &'a [u8],
 }
 
@@ -206,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_enveloped() {
+    fn status_is_enveloped() {
         let bytes = status(&Status::bad_request("no"));
         let want = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x24\x0a\x06\x0a\x00\x12\x00\x1a\x00\x12\x07Failure\x1a\x02no\x22\x0aBadRequest\x30\x90\x03\x1a\x00\x22\x00";
         assert_eq!(bytes, want);

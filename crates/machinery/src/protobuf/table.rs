@@ -23,7 +23,7 @@ pub enum Count {
     Many,
     /// A map from text.
     Map,
-    /// In JSON its members are those of the message around it.
+    /// In JSON its fields are those of the message around it.
     Inline,
 }
 
@@ -49,23 +49,6 @@ pub fn message(name: &str) -> Option<&'static [MessageField]> {
     static CONVERTED: Converted = Mutex::new(BTreeMap::new());
     let by_number = |fields: &mut Vec<MessageField>| fields.sort_by_key(|field| field.number);
     of_go_struct(name, &CONVERTED, by_number).or_else(|| MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice))
-}
-
-/// The same in the order of the struct, with the fields of the structs that it embeds.
-pub fn in_struct_order(name: &str) -> Option<&'static [MessageField]> {
-    static CONVERTED: Converted = Mutex::new(BTreeMap::new());
-    let flat = |fields: &mut Vec<MessageField>| {
-        let given = std::mem::take(fields);
-        for field in given {
-            match (field.count, field.kind) {
-                (Count::Inline, FieldKind::Message(inner)) => {
-                    fields.extend_from_slice(in_struct_order(inner).unwrap_or_default());
-                }
-                _ => fields.push(field),
-            }
-        }
-    };
-    of_go_struct(name, &CONVERTED, flat).or_else(|| message(name))
 }
 
 type Converted = Mutex<BTreeMap<&'static str, &'static [MessageField]>>;
@@ -155,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_message_that_is_named_is_there() {
+    fn referenced_messages_exist() {
         for (name, members) in parse() {
             for member in &members {
                 if let FieldKind::Message(inner) = member.kind {

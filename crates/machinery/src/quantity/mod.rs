@@ -45,11 +45,13 @@ impl Quantity {
         Quantity { amount: self.amount.plus(&other.amount), form, text: None }
     }
 
+    /// The difference, in the form of the first operand that is not zero.
     pub fn minus(&self, other: &Quantity) -> Quantity {
         let form = if self.signum() == 0 { other.form } else { self.form };
         Quantity { amount: self.amount.minus(&other.amount), form, text: None }
     }
 
+    /// Compares two amounts, whatever their suffixes.
     pub fn compare(&self, other: &Quantity) -> Ordering {
         self.amount.compare(&other.amount)
     }

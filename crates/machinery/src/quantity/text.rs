@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_cost_little() {
+    fn long_texts_cost_linear_time() {
         let long = "9".repeat(3 << 20);
         let whole = Quantity::parse(&long).expect("a quantity");
         let fraction = Quantity::parse(&format!("0.{long}")).expect("a quantity");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity() {
+    fn rejects_invalid_quantities() {
         let cases = [
             ("", WRONG_FORMAT),
             ("many", WRONG_FORMAT),

@@ -5,7 +5,9 @@ use crate::Text;
 /// One term of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
+    /// The path of the field, such as `metadata.name`.
     pub field: Text,
+    /// The value that it is compared with.
     pub value: Text,
     /// `!=` rather than `=`.
     pub negated: bool,
@@ -14,10 +16,12 @@ pub struct FieldRequirement {
 /// A conjunction of requirements; the empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
+    /// The requirements, all of which must hold.
     pub requirements: Vec<FieldRequirement>,
 }
 
 impl FieldSelector {
+    /// Whether the selector selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

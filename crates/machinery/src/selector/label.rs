@@ -7,29 +7,40 @@ use crate::value::{Value, quote};
 /// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
+    /// The label exists.
     Exists,
+    /// The label does not exist.
     DoesNotExist,
+    /// The value of the label is one of the values.
     In,
+    /// The label does not exist, or its value is none of the values.
     NotIn,
+    /// The value of the label is an integer greater than the value.
     GreaterThan,
+    /// The value of the label is an integer less than the value.
     LessThan,
 }
 
 /// One term of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
+    /// The key of the label.
     pub key: Text,
+    /// The comparison.
     pub operator: Operator,
+    /// The values; none for `Exists` and `DoesNotExist`.
     pub values: Vec<Text>,
 }
 
 /// A conjunction of requirements; the empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
+    /// The requirements, all of which must hold.
     pub requirements: Vec<Requirement>,
 }
 
 impl LabelSelector {
+    /// Whether the selector selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

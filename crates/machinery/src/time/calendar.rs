@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_and_dates() {
+    fn formats_days_and_dates() {
         for (days, date) in [
             (0, (1970, 1, 1)),
             (-1, (1969, 12, 31)),

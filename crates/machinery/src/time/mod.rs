@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_for_people_have_a_weekday() {
+    fn rfc1123_dates_have_a_weekday() {
         for (seconds, text) in [
             (0, "Thu Jan  1 00:00:00 UTC 1970"),
             (-1, "Wed Dec 31 23:59:59 UTC 1969"),

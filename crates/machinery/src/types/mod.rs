@@ -13,11 +13,13 @@
 //! out when it is zero; other fields are left out when they are empty. *List-type* is `atomic`, `set` or `map:` and the keys.
 
 mod internal;
+mod order;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub use internal::{internal_json, published_json};
+pub use order::merged_text;
 
 static TEXT: &str = include_str!("types.txt");
 
@@ -39,10 +41,13 @@ pub struct GoField {
     pub number: u32,
     /// Name in JSON; of an embedded struct, its Go name.
     pub name: &'static str,
+    /// The Go type of the field.
     pub go_type: GoType,
+    /// When the field is printed as JSON.
     pub printed: Printed,
     /// Whether OpenAPI lists the field as required.
     pub is_required: bool,
+    /// How patches and applies merge the field.
     pub merging: Merging,
     /// The default in the schema, as JSON.
     pub default: Option<&'static str>,
@@ -51,7 +56,9 @@ pub struct GoField {
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoType {
+    /// Whether the type is a list or a map.
     pub container: Container,
+    /// The type of a single value.
     pub base: GoBase,
     /// Go's own name for a string or a container, such as `v1.Protocol`.
     pub alias: Option<&'static str>,
@@ -62,8 +69,11 @@ pub struct GoType {
 /// What is around a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
+    /// A single value.
     None,
+    /// A slice.
     List,
+    /// A map with string keys.
     Map,
     /// A map of lists.
     MapOfLists,
@@ -74,12 +84,19 @@ pub enum Container {
 /// The type of a single value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoBase {
+    /// A string or a named string type.
     Text,
+    /// `bool`
     Bool,
+    /// `int32`
     Int32,
+    /// `int64`
     Int64,
+    /// `float64`
     Double,
+    /// `[]byte`
     Bytes,
+    /// A struct, by its qualified name.
     Struct(&'static str),
 }
 
@@ -88,6 +105,7 @@ pub enum GoBase {
 pub enum Printed {
     /// Unless it is empty.
     NonEmpty,
+    /// Always, also when it is empty.
     Always,
     /// A pointer: if it is set.
     Set,
@@ -247,7 +265,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_struct_that_is_named_is_there() {
+    fn referenced_structs_exist() {
         assert!(sections().count() > 700);
         for (name, _) in sections() {
             let found = go_struct(name).unwrap();
@@ -261,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_what_their_lines_say() {
+    fn field_lines_parse_completely() {
         let field = |of: &str, name: &str| {
             let fields = &go_struct(of).unwrap().fields;
             fields.iter().find(|field| field.name == name).unwrap()

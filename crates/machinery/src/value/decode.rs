@@ -11,7 +11,9 @@ pub use crate::limits::JSON_DEPTH_MAX as DEPTH_MAX;
 /// A value and the paths of the keys that came more than once, such as `spec.list[0].a`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
+    /// The value; of duplicate keys, the last one counts.
     pub value: Value,
+    /// The paths of duplicate keys.
     pub duplicates: Vec<String>,
 }
 
@@ -29,7 +31,7 @@ pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
     Ok(Decoded { value, duplicates })
 }
 
-/// The document with its members as they stand, those that come again as well: to be gone through, not to be looked up in.
+/// The document with its fields as they stand, those that come again as well: to be gone through, not to be looked up in.
 /// Null if it is no JSON.
 pub fn decode_every(bytes: &[u8]) -> Value {
     let mut decoder = Decoder { every: true, ..Decoder::new(bytes) };

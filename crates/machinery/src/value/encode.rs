@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_print_as_in_go() {
+    fn floats_print_like_go() {
         let cases = [
             (1.0, "1"),
             (-0.0, "-0"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_escaped_as_in_go() {
+    fn strings_are_escaped_like_go() {
         let mut out = vec![];
         write_json_string("a<b>&\u{2028}\u{1}\n\"é—", &mut out);
         assert_eq!(String::from_utf8_lossy(&out), r#""a\u003cb\u003e\u0026\u2028\u0001\n\"é—""#);

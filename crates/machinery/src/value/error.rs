@@ -8,6 +8,7 @@ use std::fmt;
 pub struct JsonError {
     /// Bytes in front of the one that does not fit; the length of the document if it ends too early.
     pub offset: usize,
+    /// The violation at the offset.
     pub problem: JsonProblem,
 }
 
@@ -18,9 +19,17 @@ pub enum JsonProblem {
     /// The document ends too early.
     UnexpectedEnd,
     /// A byte does not fit what comes before it. In numbers, literals and escapes the end counts as a space.
-    Unexpected { byte: u8, context: JsonContext },
+    Unexpected {
+        /// The byte.
+        byte: u8,
+        /// What was expected.
+        context: JsonContext,
+    },
     /// A number is too large for a float. Reported if nothing else is wrong with the document.
-    NumberOutOfRange { literal: Text },
+    NumberOutOfRange {
+        /// The literal.
+        literal: Text,
+    },
 }
 
 /// Where a byte was found that does not fit.
@@ -41,7 +50,12 @@ pub enum JsonContext {
     /// Behind the document.
     AfterDocument,
     /// Inside of `true`, `false` or `null`.
-    Literal { literal: &'static str, expected: u8 },
+    Literal {
+        /// The literal.
+        literal: &'static str,
+        /// The byte that was expected.
+        expected: u8,
+    },
     /// Behind the sign of a number.
     Number,
     /// Behind the decimal point of a number.

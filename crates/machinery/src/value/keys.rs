@@ -25,14 +25,17 @@ impl Paths {
         }
     }
 
+    /// The number of distinct keys.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
+    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    /// The keys, in the order of their first occurrence.
     pub fn into_list(self) -> Vec<String> {
         self.list
     }
@@ -121,7 +124,7 @@ impl Trace {
         path
     }
 
-    /// Goes down to a member, which comes again if the key was there.
+    /// Goes down to a field, which comes again if the key was there.
     pub(super) fn enter_key(&mut self, key: &str, comes_again: bool) {
         let dot = if self.path.is_empty() { "" } else { "." };
         let path = self.enter(&[dot, key]);
@@ -154,7 +157,7 @@ mod tests {
     use crate::value::{decode_strict, key_order};
 
     #[test]
-    fn keys_and_items_have_places() {
+    fn keys_and_items_have_positions() {
         let order = key_order(br#"{"b":[1,{"x":1},2],"a":{"y":1,"y":2,"y":3},"":0}"#);
         let places = ["b", "b[0]", "b[1]", "b[1].x", "b[2]", "a", "a.y", ""].map(|path| order.first(path));
         assert_eq!(places, [0, 0, 0, 1, 1, 2, 3, 6].map(Some));

@@ -1,4 +1,4 @@
-//! Object members, sorted by key.
+//! Object fields, sorted by key.
 
 use super::{Text, Value};
 
@@ -12,21 +12,24 @@ fn has_duplicates(entries: &[(Text, Value)]) -> bool {
     entries.iter().enumerate().any(|(i, (key, _))| entries[..i].iter().any(|(other, _)| same(key, other)))
 }
 
-/// The members of an object: a vector sorted by key (bytewise), without duplicates.
+/// The fields of an object: a vector sorted by key (bytewise), without duplicates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
     entries: Vec<(Text, Value)>,
 }
 
 impl Map {
+    /// An empty map.
     pub fn new() -> Map {
         Map::default()
     }
 
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Whether the map has no fields.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -44,14 +47,17 @@ impl Map {
         self.position(key).ok()
     }
 
+    /// Whether the map has a field `key`.
     pub fn contains_key(&self, key: &str) -> bool {
         self.find(key).is_some()
     }
 
+    /// The value of the field `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.find(key).and_then(|i| self.entries.get(i)).map(|(_, v)| v)
     }
 
+    /// The value of the field `key`, for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let i = self.find(key)?;
         self.entries.get_mut(i).map(|(_, v)| v)
@@ -86,31 +92,38 @@ impl Map {
         &mut self.entries[i].1
     }
 
+    /// Removes the field `key` and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let i = self.find(key)?;
         Some(self.entries.remove(i).1)
     }
 
+    /// Keeps the fields for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&Text, &mut Value) -> bool) {
         self.entries.retain_mut(|(k, v)| keep(k, v));
     }
 
+    /// The fields, sorted by key.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Text, &Value)> + ExactSizeIterator + Clone {
         self.entries.iter().map(|(k, v)| (k, v))
     }
 
+    /// The fields, sorted by key, for changes of their values.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&Text, &mut Value)> + ExactSizeIterator {
         self.entries.iter_mut().map(|(k, v)| (&*k, v))
     }
 
+    /// The keys, sorted.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Text> + ExactSizeIterator + Clone {
         self.entries.iter().map(|(k, _)| k)
     }
 
+    /// The values, sorted by key.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator + Clone {
         self.entries.iter().map(|(_, v)| v)
     }
 
+    /// The values, sorted by key, for changes.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Value> + ExactSizeIterator {
         self.entries.iter_mut().map(|(_, v)| v)
     }
@@ -168,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_equal_keys_wins_and_is_reported() {
+    fn last_duplicate_key_wins_and_is_reported() {
         let entries = [("b", 1), ("a", 2), ("b", 3), ("b", 4)].map(|(k, v)| (Text::from(k), Value::from(v)));
         let mut reported = vec![];
         let map = Map::from_entries(entries.to_vec(), |k| reported.push(k.to_owned()));

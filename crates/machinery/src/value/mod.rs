@@ -24,13 +24,20 @@ pub type Text = smol_str::SmolStr;
 /// One JSON value. Maps are sorted vectors, see [`Map`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
+    /// `null`
     #[default]
     Null,
+    /// `true` or `false`
     Bool(bool),
+    /// A number that is a 64-bit integer.
     Int(i64),
+    /// Any other number.
     Float(f64),
+    /// A string.
     String(Text),
+    /// An array.
     Array(Vec<Value>),
+    /// An object, sorted by key.
     Object(Map),
 }
 
@@ -40,10 +47,12 @@ impl Value {
         Value::Object(Map::new())
     }
 
+    /// Whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
+    /// The boolean, if the value is one.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(b) = self { Some(*b) } else { None }
     }
@@ -62,31 +71,37 @@ impl Value {
         }
     }
 
+    /// The string, if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(s) = self { Some(s) } else { None }
     }
 
+    /// The items, if the value is an array.
     pub fn as_array(&self) -> Option<&[Value]> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
+    /// The items, if the value is an array, for changes.
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
+    /// The fields, if the value is an object.
     pub fn as_object(&self) -> Option<&Map> {
         if let Value::Object(m) = self { Some(m) } else { None }
     }
 
+    /// The fields, if the value is an object, for changes.
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         if let Value::Object(m) = self { Some(m) } else { None }
     }
 
-    /// The member `key` of an object; `None` for anything else.
+    /// The field `key` of an object; `None` for anything else.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }
 
+    /// The value of the field `key`, for changes; `None` if the value is no object or has no such field.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.as_object_mut()?.get_mut(key)
     }

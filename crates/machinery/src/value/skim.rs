@@ -8,17 +8,18 @@ use std::ops::Range;
 
 use super::{Map, Text, Value, decode};
 
-/// One member of an object: where its key (behind the quote) and its value stand.
+/// One field of an object: where its key (behind the quote) and its value stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
     /// As it is written, between the quotes.
     pub key: &'a [u8],
     /// Where the quote before the key stands.
     pub at: usize,
+    /// The range of the bytes of the value.
     pub value: Range<usize>,
 }
 
-/// Goes through the members of an object, one after the other.
+/// Goes through the fields of an object, one after the other.
 struct MemberReader<'a> {
     bytes: &'a [u8],
     /// Where the next key begins; none at the end.
@@ -54,7 +55,7 @@ impl<'a> MemberReader<'a> {
     }
 }
 
-/// The members of the object that begins at `at`, in their order.
+/// The fields of the object that begins at `at`, in their order.
 pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
     let mut out = vec![];
     let mut members = MemberReader::of(bytes, at)?;
@@ -66,7 +67,7 @@ pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
     Some(out)
 }
 
-/// Where the value of a member of the document begins; what comes behind it is not looked at.
+/// Where the value of a field of the document begins; what comes behind it is not looked at.
 pub fn find(bytes: &[u8], name: &str) -> Option<usize> {
     let mut members = MemberReader::of(bytes, 0)?;
     while let Some((key, _, start)) = members.key()? {
@@ -138,7 +139,7 @@ fn name(key: &[u8]) -> Option<Text> {
     }
 }
 
-/// What an outline leaves out, by the names of members, wherever they are.
+/// What an outline leaves out, by the names of fields, wherever they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Omitted<'a> {
     /// Its values become their numbers in the list of places.
@@ -221,7 +222,7 @@ mod tests {
     use crate::json;
 
     #[test]
-    fn members_stand_where_they_are_said_to() {
+    fn field_positions_are_correct() {
         let bytes = br#"{"a":{"b":[1,"}"]},"c\"":"\\","d":null}"#;
         let found = members(bytes, 0).unwrap();
         let shown: Vec<(&str, &str)> = found
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_expected_is_left_to_the_decoder() {
+    fn unexpected_forms_are_left_to_the_decoder() {
         for odd in ["", "{", "{\"a\" :1}", "{\"a\":1", "{\"a\":}", "{\"a\":1,}", "[1", "{a:1}", "{\"a\"}", "{}x"] {
             assert!(outline(odd.as_bytes(), Omitted::default()).is_none(), "{odd}");
         }
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn outlines_leave_out_what_is_named() {
+    fn outlines_omit_named_fields() {
         let whole = json!({
             "a": {"big": {"x": [1, 2]}}, "c": {"d": 1}, "k:{\"x\"}": {}, "list": [{"big": "text", "y": 1.5}, "é\n"]
         });

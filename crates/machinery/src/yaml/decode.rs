@@ -46,7 +46,7 @@ mod tests {
 
     /// Lines that end in a carriage return are lines to the parser, although they have no line feed.
     #[test]
-    fn what_follows_a_document_is_cut_off_once() {
+    fn content_after_document_end_is_ignored() {
         for text in ["a: 1\r... b", "a: 1\r\r... b\r... c", "\r\r\r... b", "... b"] {
             let _ = decode(text.as_bytes());
         }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_and_errors() {
+    fn yaml_duplicates_and_errors() {
         let decoded = decode(b"a: 1\na: 2\no:\n  x: 1\n  x: 2\n").unwrap();
         assert_eq!(
             decoded.duplicates,
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_lines() {
+    fn errors_have_line_numbers() {
         for (text, line, problem) in [
             ("x: y\na: - b\n", 2, YamlProblem::Scan(ScanProblem::BlockEntryNotAllowed)),
             ("a: b: c\n", 1, YamlProblem::Scan(ScanProblem::ValueNotAllowed)),

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_are_read_again() {
+    fn carriage_returns_are_normalized() {
         for text in [
             "\n",
             "\n\n",

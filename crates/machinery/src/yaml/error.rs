@@ -8,6 +8,7 @@ use std::fmt;
 pub struct YamlError {
     /// The line, counted from 1, where it is known.
     pub line: Option<usize>,
+    /// The violation at the line.
     pub problem: YamlProblem,
 }
 
@@ -31,16 +32,31 @@ pub enum YamlProblem {
     TooDeep(char),
     /// A key is a collection, which Go prints like this.
     CollectionAsKey(String),
-    /// A key is null; Go prints the value of the member like this.
-    NullAsKey { value: String },
-    /// A key is an integer beyond 64 bits with a sign; Go prints it and the value of the member like this.
-    LargeIntegerAsKey { key: String, value: String },
+    /// A key is null; Go prints the value of the field like this.
+    NullAsKey {
+        /// The value of the field, as Go prints it.
+        value: String,
+    },
+    /// A key is an integer beyond 64 bits with a sign; Go prints it and the value of the field like this.
+    LargeIntegerAsKey {
+        /// The key.
+        key: String,
+        /// The value of the field, as Go prints it.
+        value: String,
+    },
     /// `<<` stands before something other than mappings.
     MergeOfNonMapping,
     /// A number is infinite or not a number, which JSON cannot express.
     NotFinite(String),
     /// A scalar of the type `found` has the tag of another type.
-    TagMismatch { found: &'static str, text: Text, tag: String },
+    TagMismatch {
+        /// The type that was found, as Go names it.
+        found: &'static str,
+        /// The text of the scalar.
+        text: Text,
+        /// The tag.
+        tag: String,
+    },
     /// A scalar with the tag `!!binary` is not base64.
     InvalidBase64,
 }
@@ -48,66 +64,117 @@ pub enum YamlProblem {
 /// Why bytes are not text in UTF-8 or UTF-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodingProblem {
+    /// A control character that YAML does not allow.
     ControlCharacter,
+    /// A byte that begins no UTF-8 character.
     InvalidLeadingByte,
+    /// A byte that continues no UTF-8 character.
     InvalidTrailingByte,
+    /// The input ends within a UTF-8 character.
     IncompleteCharacter,
+    /// A UTF-8 character in more bytes than it needs.
     OverlongCharacter,
+    /// A code point beyond Unicode, or a surrogate.
     InvalidCharacter,
+    /// The input ends within a UTF-16 unit.
     IncompleteUtf16Unit,
+    /// The input ends within a surrogate pair.
     IncompleteSurrogatePair,
+    /// A low surrogate without a high one.
     UnexpectedLowSurrogate,
+    /// A high surrogate without a low one.
     MissingLowSurrogate,
 }
 
 /// Why characters are not tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanProblem {
+    /// A token is expected behind the end of the stream.
     PastEndOfStream,
+    /// A character that begins no token.
     InvalidFirstCharacter,
+    /// A simple key without a colon.
     MissingColon,
+    /// Too many collections are open.
     TooManyOpenCollections,
+    /// A `-` where no block sequence can begin.
     BlockEntryNotAllowed,
+    /// A key where no mapping can begin.
     KeyNotAllowed,
+    /// A `:` where no value can stand.
     ValueNotAllowed,
+    /// A tab in indentation.
     TabViolatesIndentation,
+    /// A document indicator within a quoted scalar.
     DocumentIndicatorInQuotes,
+    /// The stream ends within a quoted scalar.
     UnclosedQuotes,
+    /// A backslash before an unknown character.
     UnknownEscape,
+    /// An escape without enough hexadecimal digits.
     InvalidHexadecimalEscape,
+    /// An escape of a code point that is no character.
     InvalidEscapedCharacter,
+    /// A block scalar header is followed by text.
     MissingCommentOrLineBreak,
+    /// An indentation indicator of 0.
     ZeroIndentationIndicator,
+    /// A tab where a block scalar is indented.
     TabInsteadOfIndentation,
+    /// `&` or `*` without a name.
     MissingAnchorName,
+    /// A verbatim tag without `>`.
     UnclosedVerbatimTag,
+    /// A tag that is not followed by space.
     MissingSpaceOrLineBreak,
+    /// A tag handle without its `!`.
     MissingTagDelimiter,
+    /// A tag without a URI.
     MissingTagUri,
+    /// An escaped byte of a URI that begins no UTF-8 character.
     InvalidLeadingByteInUri,
+    /// An escaped byte of a URI that continues no UTF-8 character.
     InvalidTrailingByteInUri,
+    /// A `%` in a URI without two hexadecimal digits.
     MissingEscapedByteInUri,
+    /// `%` without the name of a directive.
     MissingDirectiveName,
+    /// The name of a directive contains another character.
     InvalidDirectiveName,
+    /// A directive other than `%YAML` and `%TAG`.
     UnknownDirective,
+    /// The version of `%YAML` has no dot.
     InvalidVersion,
+    /// A number of the version has too many digits.
     LongVersion,
+    /// A number of the version has no digits.
     MissingVersion,
+    /// The parts of `%TAG` are not separated by space.
     MissingSpace,
 }
 
 /// Why tokens are not a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseProblem {
+    /// A document without `---` behind directives.
     MissingDocumentStart,
+    /// A second `%YAML` directive.
     DuplicateVersionDirective,
+    /// A YAML version other than 1.1.
     UnsupportedVersion,
+    /// A second `%TAG` directive with the same handle.
     DuplicateTagDirective,
+    /// A tag with a handle that no directive defines.
     UndefinedTagHandle,
+    /// A node is missing.
     MissingNode,
+    /// A block sequence continues with something else than `-`.
     MissingBlockEntry,
+    /// A block mapping continues with something else than a key.
     MissingKey,
+    /// A flow sequence without `,` or `]`.
     UnclosedFlowSequence,
+    /// A flow mapping without `,` or `}`.
     UnclosedFlowMapping,
 }
 

@@ -18,7 +18,7 @@ use crate::value::{Decoded, Map, Text, Value, quote, shortest};
 /// Values may nest this deep, as in JSON.
 const DEPTH_MAX: usize = crate::value::DEPTH_MAX;
 
-/// Mappings of up to this many members are searched one by one.
+/// Mappings of up to this many fields are searched one by one.
 const FEW_MEMBERS: usize = 16;
 
 /// Expands a document. Keys that come again are reported as `line 5: key "a" already set in map`.
@@ -74,14 +74,14 @@ enum Frame<'a> {
     Alias(Id),
 }
 
-/// Where the members of a mapping go.
+/// Where the fields of a mapping go.
 enum Target {
     Own(MappingMembers),
     /// Into the mapping at this place of the stack.
     Merge(usize),
 }
 
-/// The members of a mapping in their order, of which later ones replace earlier ones.
+/// The fields of a mapping in their order, of which later ones replace earlier ones.
 #[derive(Default)]
 struct MappingMembers {
     entries: Vec<(Text, Value)>,
@@ -343,7 +343,7 @@ impl<'a> Expander<'a> {
         Ok(())
     }
 
-    /// Adds a member to the mapping at a place of the stack.
+    /// Adds a field to the mapping at a place of the stack.
     fn put(&mut self, into: usize, key: &Scalar, item: Item, line: usize) {
         let Some(Frame::Mapping { target: Target::Own(members), .. }) = self.stack.get_mut(into) else { return };
         let is_comparable = !matches!(key, Scalar::Float(f) if f.is_nan());

@@ -47,7 +47,7 @@ fn every_cipher() -> Vec<Cipher> {
 }
 
 #[test]
-fn what_is_sealed_is_opened_and_nothing_else() {
+fn sealed_values_open_only_with_their_key() {
     for cipher in every_cipher() {
         let plain = b"some 17 bytes ...".to_vec();
         for length in 0..plain.len() {

@@ -105,7 +105,11 @@ pub fn typed_version(object: &Value) -> String {
 
 /// Go's error if `apiVersion` or `kind` is not a string.
 pub fn not_a_string(members: &machinery::Map) -> Option<String> {
-    let found = |key: &&str| members.get(key).filter(|value| !matches!(value, Value::Null | Value::String(_)));
+    let is_text = |value: &Value| matches!(value, Value::Null | Value::String(_));
+    let found = |key: &&str| {
+        let mut named = members.iter().filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+        named.find(|value| !is_text(value))
+    };
     let key = ["apiVersion", "kind"].into_iter().find(|key| found(key).is_some())?;
     let found = found(&key)?.json_type();
     Some(format!("json: cannot unmarshal {found} into Go struct field .{key} of type string"))

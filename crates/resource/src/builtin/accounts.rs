@@ -1,6 +1,6 @@
 //! ServiceAccount.
 
-use machinery::Value;
+use machinery::{Release, Value};
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
 use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, TOKEN_REQUEST, columns, declarative};
@@ -33,10 +33,23 @@ pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     }],
     form: Form::Typed(&SHAPE),
     prepare,
+    warnings,
     declarative: Some(declarative::none),
     columns: &[columns::AGE],
     ..BASE
 };
+
+/// Warns of an annotation that is deprecated, unless the object had it.
+fn warnings(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
+    const DEPRECATED: [&str; 3] = ["metadata", "annotations", "kubernetes.io/enforce-mountable-secrets"];
+    if object.at(&DEPRECATED).is_none() || old.is_some_and(|old| old.at(&DEPRECATED).is_some()) {
+        return vec![];
+    }
+    vec![format!(
+        "metadata.annotations[{}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets",
+        DEPRECATED[2]
+    )]
+}
 
 /// Reduces references to secrets to their name.
 fn prepare(object: &mut Value, _old: Option<&Value>) {

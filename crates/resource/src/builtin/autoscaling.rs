@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_first_version_cannot_hold_is_in_annotations() {
+    fn v1_autoscaler_keeps_v2_fields_in_annotations() {
         let target = json!({"type": "Utilization", "averageUtilization": 50});
         let memory = json!({"type": "AverageValue", "averageValue": "1Gi"});
         let stored = json!({

@@ -80,7 +80,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::NODE,
-        admit: workloads::admit_node,
         short_names: &["no"],
         subresources: &[OwnSubresource {
             name: "proxy",
@@ -95,7 +94,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CLAIM,
-        admit: volumes::admit_claim,
         short_names: &["pvc"],
         deletion: RETURNED,
         prepare: volumes::prepare_claim,
@@ -110,7 +108,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::VOLUME,
-        admit: volumes::admit_volume,
         short_names: &["pv"],
         deletion: RETURNED,
         prepare: volumes::prepare_volume,
@@ -119,7 +116,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD,
-        admit: pods::admit,
         short_names: &["po"],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..RETURNED },
         subresources: pods::SUBRESOURCES,
@@ -468,7 +464,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
-        admit: volumes::admit_attributes_class,
         deletion: RETURNED,
         short_names: &["vac"],
         ..kind(
@@ -509,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_in_the_table() {
+    fn protobuf_forms_are_in_the_table() {
         for row in CATALOGUE {
             assert_eq!(row.structure().name, row.kind);
             assert_eq!(row.zero().get("status").is_some(), row.status, "{}", row.kind);

@@ -59,7 +59,7 @@ pub fn of_policy_binding(binding: &Value) -> Vec<FieldError> {
     ["policyName", "validationActions"].into_iter().filter_map(|name| required(spec, name, &path)).collect()
 }
 
-/// A member that exists if and only if a discriminator has one value.
+/// A field that exists if and only if a discriminator has one value.
 fn of_union(at: &Value, name: &str, kind: &str, is_required: bool, path: &FieldPath) -> Option<FieldError> {
     match (text(at, "type") == kind, at.get(name).is_some_and(|member| !member.is_null())) {
         (false, true) => Some(FieldError::forbidden(&path.child(name), "")),

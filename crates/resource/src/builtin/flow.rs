@@ -5,6 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
+use super::flow_go::{self, Go};
 use super::{BASE, BuiltIn, Form, StatusMetadata, columns, declarative};
 
 /// API group of both kinds.
@@ -77,6 +78,26 @@ static STATE: Struct = Struct {
     ],
 };
 
+static LEVEL_STATE: Struct = Struct {
+    name: "PriorityLevelConfigurationCondition",
+    fields: &[
+        always("lastTransitionTime", Shape::Time),
+        non_empty("message", TEXT),
+        non_empty("reason", TEXT),
+        non_empty("status", Shape::Text("v1.ConditionStatus")),
+        non_empty("type", Shape::Text("v1.PriorityLevelConfigurationConditionType")),
+    ],
+};
+
+static LEVEL_STATUS: Struct = Struct {
+    name: "PriorityLevelConfigurationStatus",
+    fields: &[non_empty(
+        "conditions",
+        Shape::List("[]v1.PriorityLevelConfigurationCondition", &Shape::Struct(&LEVEL_STATE)),
+    )
+    .merged(Merge::Patched("type"))],
+};
+
 static STATUS: Struct = Struct {
     name: "FlowSchemaStatus",
     fields: &[non_empty("conditions", Shape::List("[]v1.FlowSchemaCondition", &Shape::Struct(&STATE)))
@@ -139,7 +160,7 @@ static LEVEL_SHAPE: Struct = Struct {
         non_empty("kind", TEXT),
         given("metadata", Shape::Struct(&OBJECT_META)),
         always("spec", Shape::Struct(&LEVEL_SPEC)),
-        always("status", Shape::Struct(&STATUS)),
+        always("status", Shape::Struct(&LEVEL_STATUS)),
     ],
 };
 
@@ -227,7 +248,9 @@ fn default_level(object: &mut Value) {
 }
 
 /// Names of the mandatory objects, whose spec is fixed.
-const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
+/// The name of the exempt level, and of the field that only it has.
+const EXEMPT_FIELD: &str = "exempt";
+const MANDATORY: [&str; 2] = [EXEMPT_FIELD, "catch-all"];
 
 fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let empty = Value::object();
@@ -258,16 +281,22 @@ fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<F
     for (path, rules) in items(spec, "rules", &path) {
         rules_errors(rules, &path, &mut errors);
     }
-    fixed(new, old, &path, &mut errors);
+    fixed(new, old, &path, &flow_go::SCHEMA, &[], &mut errors);
     errors
 }
 
-/// Rejects changes of the spec of a mandatory object.
-fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// Rejects changes of the spec of a mandatory object, except those of the fields `free`.
+fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, form: &Go, free: &[&str], errors: &mut Vec<FieldError>) {
     let (name, spec) = (new.str_at(&["metadata", "name"]), new.get("spec"));
-    if old.is_some_and(|old| MANDATORY.contains(&name) && old.get("spec") != spec) {
-        let why = format!("spec of '{name}' must equal the fixed value");
-        errors.push(FieldError::invalid(path, spec.unwrap_or(&Value::Null), why));
+    let compared = |object: &Value| {
+        let mut spec = object.get("spec").cloned().unwrap_or_default();
+        free.iter().for_each(|field| drop(spec.remove_at(&[field])));
+        spec
+    };
+    if old.is_some_and(|old| MANDATORY.contains(&name) && compared(old) != compared(new)) {
+        let except: String = free.iter().map(|field| format!(" except the 'spec.{field}' field")).collect();
+        let why = format!("spec of '{name}'{except} must equal the fixed value");
+        errors.push(FieldError { value: form.print(spec), ..FieldError::invalid(path, &Value::Null, why) });
     }
 }
 
@@ -386,10 +415,15 @@ fn kind_of(member: &str) -> &'static str {
     }
 }
 
-fn validate_level(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
+    let is_exempt = new.str_at(&["metadata", "name"]) == EXEMPT_FIELD;
+    if is_exempt != (text(spec, "type") == "Exempt") {
+        let why = "must be 'Exempt' if and only if `name` is 'exempt'";
+        errors.push(FieldError::invalid(&path.child("type"), &Value::from(text(spec, "type")), why));
+    }
     let (exempt, limited) = (spec.get("exempt"), spec.get("limited"));
     match text(spec, "type") {
         "Exempt" => {
@@ -407,12 +441,15 @@ fn validate_level(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fi
                 None => {
                     errors.push(FieldError::required(&path.child("limited"), "must not be empty when type is Limited"))
                 }
-                Some(limited) => limited_errors(limited, &path.child("limited"), &mut errors),
+                Some(limited) => limited_errors(limited, &path.child("limited"), release, &mut errors),
             }
         }
+        // the declared validation requires it
+        "" if release >= Release::V1_37 => {}
         _ => one_of(spec, "type", &path, &["Exempt", "Limited"], &mut errors),
     }
-    fixed(new, old, &path, &mut errors);
+    let free: &[&str] = if is_exempt { &[EXEMPT_FIELD] } else { &[] };
+    fixed(new, old, &path, &flow_go::LEVEL, free, &mut errors);
     errors
 }
 
@@ -423,7 +460,7 @@ fn percent(object: &Value, name: &str, path: &FieldPath, errors: &mut Vec<FieldE
     }
 }
 
-fn limited_errors(limited: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn limited_errors(limited: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_int).unwrap_or_default();
     let negative =
         |errors: &mut Vec<FieldError>, object: &Value, path: &FieldPath, name: &str, least: i64, why: &str| {
@@ -460,6 +497,7 @@ fn limited_errors(limited: &Value, path: &FieldPath, errors: &mut Vec<FieldError
                 errors.push(FieldError::invalid(&path.child("handSize"), &Value::Int(hand), why));
             }
         }
+        ("", _) if release >= Release::V1_37 => {}
         _ => one_of(&response, "type", &path, &["Queue", "Reject"], errors),
     }
 }

@@ -16,6 +16,7 @@ mod definition;
 mod events;
 mod expressions;
 mod flow;
+mod flow_go;
 mod foreign;
 mod key_pair;
 mod leases;
@@ -268,8 +269,6 @@ pub struct BuiltIn {
     /// Refuses the body of a create or an update before anything of it is reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
     pub default: fn(&mut Value),
-    /// What kube-apiserver's default admission plugins set in an object; the second is the stored one.
-    pub admit: fn(&mut Value, Option<&Value>),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
     pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
@@ -491,7 +490,6 @@ const BASE: BuiltIn = BuiltIn {
     removed_release: "",
     check_body: |_| None,
     default: |_| {},
-    admit: |_, _| {},
     prepare: |_, _| {},
     validate: |_, _, _| vec![],
     validate_status: |_, _, _| vec![],

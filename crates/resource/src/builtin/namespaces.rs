@@ -25,6 +25,7 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     deletion: Deletion {
         returns_object: true,
         preconditions: Preconditions::Storage { small_since: None },
+        unreadable: false,
         finalizers: &["spec", "finalizers"],
         begin: begin_deletion,
         ..Deletion::DEFAULT

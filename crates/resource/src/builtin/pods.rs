@@ -203,40 +203,6 @@ fn default_requests(container: &mut Value) {
     }
 }
 
-/// The conditions of Nodes on which Pods stay for a while.
-const TOLERATED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-/// Seconds that they stay, as by kube-apiserver's `--default-not-ready-toleration-seconds`.
-const TOLERATED_SECONDS: i64 = 300;
-
-/// What the admission plugins Priority and DefaultTolerationSeconds set in a Pod.
-pub fn admit(pod: &mut Value, old: Option<&Value>) {
-    let Some(spec) = pod.get_mut("spec") else { return };
-    if old.is_none() && text(spec, "priorityClassName").is_empty() {
-        spec.set_at(&["priority"], Value::Int(0));
-        spec.set_at(&["preemptionPolicy"], Value::from("PreemptLowerPriority"));
-    }
-    if let Some(old) = old.and_then(|old| old.get("spec")) {
-        // updates leave them as they are
-        for name in ["priority", "preemptionPolicy"] {
-            if let (None, Some(kept)) = (spec.get(name), old.get(name)) {
-                spec.set_at(&[name], kept.clone());
-            }
-        }
-    }
-    let mut tolerations = spec.get("tolerations").and_then(Value::as_array).unwrap_or_default().to_vec();
-    for key in TOLERATED {
-        let is_tolerated = |toleration: &Value| {
-            [key, ""].contains(&text(toleration, "key")) && ["NoExecute", ""].contains(&text(toleration, "effect"))
-        };
-        if !tolerations.iter().any(is_tolerated) {
-            tolerations.push(json!({
-                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_SECONDS
-            }));
-        }
-    }
-    spec.set_at(&["tolerations"], Value::Array(tolerations));
-}
-
 /// Defaults that depend on other fields of a Pod's spec.
 pub fn default_spec(spec: &mut Value) {
     for list in CONTAINERS {

@@ -8,7 +8,7 @@ use schema::shape::{
 };
 
 use super::admission::{self as shared, KIND, default_to};
-use super::checks::{invalid_each, items, list, one_of, selector_member, text};
+use super::checks::{condition_errors, invalid_each, items, list, one_of, selector_member, text};
 use super::expressions::{Scope, compile, expression_error};
 use super::{BuiltIn, Form, StatusMetadata, columns, declarative};
 use crate::limits;
@@ -140,6 +140,7 @@ pub const POLICY: BuiltIn = BuiltIn {
     default: default_policy,
     prepare: prepare_policy,
     validate: validate_policy,
+    validate_status: |new, _, _| condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status")),
     declarative: Some(declarative::none),
     warnings,
     columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],

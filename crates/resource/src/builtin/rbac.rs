@@ -6,7 +6,7 @@ use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, T
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
 use super::{BASE, BuiltIn, Form, Hooks, columns, declarative};
-use crate::rules::MetadataRules;
+use crate::rules::{Deletion, MetadataRules};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -71,6 +71,7 @@ const KIND: BuiltIn = BuiltIn {
     group: GROUP,
     metadata: MetadataRules { name: |name, _| names::path_segment(name), ..MetadataRules::RECHECKED },
     create_on_update: true,
+    deletion: Deletion { unreadable: false, ..Deletion::DEFAULT },
     columns: columns::PLAIN,
     ..BASE
 };

@@ -9,6 +9,28 @@ use super::{group_version, kinds};
 /// Accepted names without effect here.
 const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
 
+/// The versions of kube-apiserver that are off by default.
+const OFF_BY_DEFAULT: [&str; 18] = [
+    "admissionregistration.k8s.io/v1alpha1",
+    "admissionregistration.k8s.io/v1beta1",
+    "authentication.k8s.io/v1alpha1",
+    "authentication.k8s.io/v1beta1",
+    "certificates.k8s.io/v1alpha1",
+    "certificates.k8s.io/v1beta1",
+    "coordination.k8s.io/v1alpha2",
+    "coordination.k8s.io/v1beta1",
+    "internal.apiserver.k8s.io/v1alpha1",
+    "lifecycle.k8s.io/v1alpha1",
+    "networking.k8s.io/v1beta1",
+    "resource.k8s.io/v1alpha3",
+    "resource.k8s.io/v1beta1",
+    "resource.k8s.io/v1beta2",
+    "scheduling.k8s.io/v1alpha3",
+    "scheduling.k8s.io/v1beta1",
+    "storage.k8s.io/v1beta1",
+    "storagemigration.k8s.io/v1beta1",
+];
+
 /// An API that is served if it is enabled.
 struct Switch {
     name: &'static str,
@@ -86,17 +108,41 @@ impl<'a> Entry<'a> {
             "false" => false,
             other => return Err(format!("{name}={other}: a value is true or false")),
         };
-        let always =
-            FIXED.contains(&name) || kinds().any(|built_in| group_version(built_in.group, built_in.version) == name);
-        if always && !on {
-            return Err(format!("{name}=false: it can't be switched off"));
+        let known = SWITCHES.iter().map(|switch| switch.name).chain(ALL).chain(FIXED).any(|known| known == name);
+        if known || is_always_served(name) || OFF_BY_DEFAULT.contains(&version_of(name)) {
+            return Ok(Entry { name, on });
         }
-        let known: Vec<&str> = SWITCHES.iter().map(|switch| switch.name).chain(ALL).collect();
-        if !always && !known.contains(&name) {
-            let known = known.join(", ");
-            return Err(format!("{name:?} is not known; what can be switched on is: {known}"));
+        let group = name.split('/').next().unwrap_or_default();
+        let is_group = |version: &str| version.split_once('/').is_some_and(|(known, _)| known == group);
+        let served = || kinds().map(|built_in| group_version(built_in.group, built_in.version));
+        if OFF_BY_DEFAULT.iter().any(|version| is_group(version)) || served().any(|version| is_group(&version)) {
+            return Err(format!("group version {} that has not been registered", version_of(name)));
         }
-        Ok(Entry { name, on })
+        Err(format!("unknown api groups {group}"))
+    }
+}
+
+/// The group and version of a name, which may be followed by a resource.
+fn version_of(name: &str) -> &str {
+    name.match_indices('/').nth(1).map_or(name, |(at, _)| &name[..at])
+}
+
+fn is_always_served(name: &str) -> bool {
+    kinds().any(|built_in| group_version(built_in.group, built_in.version) == version_of(name))
+}
+
+impl RuntimeConfig {
+    /// The names that change nothing: APIs that cannot be disabled, and those that are not served.
+    pub fn without_effect(list: &[String], release: Release) -> Vec<&str> {
+        let changes = |entry: &Entry<'_>| {
+            let config = |on: bool| RuntimeConfig::parse(&[format!("{}={on}", entry.name)], release).ok();
+            // what is asked for is the default
+            let holds = FIXED.contains(&entry.name) || (is_always_served(entry.name) && entry.on);
+            let is_off = !entry.on && OFF_BY_DEFAULT.contains(&entry.name);
+            holds || is_off || config(true) != config(false)
+        };
+        let entries = list.iter().filter_map(|entry| Entry::parse(entry).ok());
+        entries.filter(|entry| !changes(entry)).map(|entry| entry.name).collect()
     }
 }
 
@@ -107,7 +153,7 @@ mod tests {
     #[test]
     fn enables_apis_by_name() {
         type Want = Result<(bool, bool), &'static str>;
-        let cases: [(&str, Want); 11] = [
+        let cases: [(&str, Want); 12] = [
             ("", Ok((false, false))),
             ("apiextensions.k8s.io/v1beta1=true", Ok((true, false))),
             ("extensions/v1beta1", Ok((false, true))),
@@ -116,20 +162,33 @@ mod tests {
             ("api/legacy=true,api/beta=false", Ok((false, false))),
             ("v1=true,coordination.k8s.io/v1=true,api/ga=true", Ok((false, false))),
             ("admissionregistration.k8s.io/v1beta1=true", Ok((false, false))),
-            ("rbac.authorization.k8s.io/v1=false", Err("rbac.authorization.k8s.io/v1=false: it can't be switched off")),
+            ("rbac.authorization.k8s.io/v1=false", Ok((false, false))),
             ("api/all=yes", Err("api/all=yes: a value is true or false")),
-            (
-                "batch/v7=true",
-                Err(
-                    "\"batch/v7\" is not known; what can be switched on is: admissionregistration.k8s.io/v1beta1, apiextensions.k8s.io/v1beta1, extensions/v1beta1, storagemigration.k8s.io/v1beta1, storagemigration.k8s.io/v1, api/all, api/beta, api/legacy",
-                ),
-            ),
+            ("batch/v7=true", Err("group version batch/v7 that has not been registered")),
+            ("boats/v1=true", Err("unknown api groups boats")),
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let got =
                 RuntimeConfig::parse(&list, Release::V1_35).map(|c| (c.beta_definitions, c.third_party_resources));
             assert_eq!(got, want.map_err(str::to_owned), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_without_effect() {
+        let cases = [
+            ("api/all=true", ""),
+            ("v1=true", ""),
+            ("rbac.authorization.k8s.io/v1=false", "rbac.authorization.k8s.io/v1"),
+            ("internal.apiserver.k8s.io/v1alpha1=true", "internal.apiserver.k8s.io/v1alpha1"),
+            ("internal.apiserver.k8s.io/v1alpha1=false", ""),
+            ("apiextensions.k8s.io/v1beta1=true", ""),
+            ("apps/v1/deployments=false", "apps/v1/deployments"),
+        ];
+        for (entry, want) in cases {
+            let list = [entry.to_owned()];
+            assert_eq!(RuntimeConfig::without_effect(&list, Release::NEWEST).join(","), want, "{entry}");
         }
     }
 

@@ -122,32 +122,6 @@ fn prepare_pending(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// What the admission plugin StorageObjectInUseProtection adds to a new claim.
-pub fn admit_claim(claim: &mut Value, old: Option<&Value>) {
-    protect(claim, old, "kubernetes.io/pvc-protection");
-}
-
-/// What it adds to a new volume.
-pub fn admit_volume(volume: &mut Value, old: Option<&Value>) {
-    protect(volume, old, "kubernetes.io/pv-protection");
-}
-
-/// What it adds to a new class of attributes.
-pub fn admit_attributes_class(class: &mut Value, old: Option<&Value>) {
-    protect(class, old, "kubernetes.io/vac-protection");
-}
-
-fn protect(object: &mut Value, old: Option<&Value>, finalizer: &str) {
-    if old.is_some() {
-        return;
-    }
-    let mut finalizers = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    if !finalizers.iter().any(|known| known.as_str() == Some(finalizer)) {
-        finalizers.push(Value::from(finalizer));
-        object.set_at(&["metadata", "finalizers"], Value::Array(finalizers));
-    }
-}
-
 /// Completes the deprecated and the current form of a data source by each other.
 fn default_claim(claim: &mut Value) {
     let Some(spec) = claim.get_mut("spec") else { return };

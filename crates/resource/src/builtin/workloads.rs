@@ -144,19 +144,6 @@ pub fn default_node(node: &mut Value) {
     }
 }
 
-/// What the admission plugin TaintNodesByCondition adds to a new Node.
-pub fn admit_node(node: &mut Value, old: Option<&Value>) {
-    if old.is_some() {
-        return;
-    }
-    const KEY: &str = "node.kubernetes.io/not-ready";
-    let mut taints = node.at(&["spec", "taints"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    if !taints.iter().any(|taint| text(taint, "key") == KEY && text(taint, "effect") == "NoSchedule") {
-        taints.push(json!({"key": KEY, "effect": "NoSchedule"}));
-        node.set_at(&["spec", "taints"], Value::Array(taints));
-    }
-}
-
 /// Requests of a container default to its limits.
 pub fn default_limit_range(range: &mut Value) {
     let limits = range.get_mut("spec").and_then(|spec| spec.get_mut("limits")).and_then(Value::as_array_mut);

@@ -2,13 +2,28 @@
 
 use base::request::FieldValidation;
 use machinery::value::Decoded;
-use machinery::{FieldError, Map, Status, Text, Value};
+use machinery::{FieldError, FieldPath, Map, Status, Text, Value};
 use schema::Malformed;
 use schema::apply::ConvertError;
 
 use super::{Codec, Endpoint, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
 use crate::body::{Document, Strict, type_error};
 use crate::{Registry, Version};
+
+/// Metadata that no write can choose. Upstream leaves it as it was applied until the write resets it.
+const SYSTEM_FIELDS: [&str; 4] = ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation"];
+
+/// Why a field of metadata cannot be read, in the words of Go's conversion of unstructured objects.
+fn unreadable(name: &str, value: &Value) -> Option<String> {
+    let mut alone = Map::new();
+    alone.insert("metadata", [(name, value.clone())].into());
+    let why = schema::metadata::coerce(&mut alone, Malformed::Refuse).err()?;
+    Some(match value {
+        Value::String(_) => why,
+        Value::Float(_) if name == "deletionGracePeriodSeconds" => "cannot convert float64 to int64".to_owned(),
+        other => format!("json: cannot unmarshal {} into Go value of type string", other.json_type()),
+    })
+}
 
 /// The codec of a custom resource.
 pub struct CustomCodec(pub Endpoint);
@@ -49,6 +64,7 @@ impl Codec for CustomCodec {
     }
 
     fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<bool, Status> {
+        self.settle_system_fields(object, live)?;
         let sent = live.map(|_| object.clone());
         self.coerce(object, Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
         let differs = live.zip(sent).is_some_and(|(live, sent)| timestamps::differs_uncoerced(&sent, object, live));
@@ -146,6 +162,30 @@ impl CustomCodec {
                 Ok(())
             }
         }
+    }
+
+    /// Takes malformed values of system metadata out of the result of an apply where the write resets them anyway, and refuses
+    /// the others.
+    fn settle_system_fields(&self, object: &mut Value, live: Option<&Value>) -> Result<(), Status> {
+        let Some(metadata) = object.get("metadata").and_then(Value::as_object) else { return Ok(()) };
+        let malformed: Vec<(&str, String)> =
+            SYSTEM_FIELDS.into_iter().filter_map(|name| Some((name, unreadable(name, metadata.get(name)?)?))).collect();
+        for (name, why) in malformed {
+            match live.map(|live| live.at(&["metadata", name]).cloned()) {
+                Some(_) if name.starts_with("deletion") => {
+                    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+                    let error = FieldError::invalid(&FieldPath::new("metadata"), metadata, why);
+                    let api_version = object.str_at(&["apiVersion"]);
+                    let submitted = TypeMeta { api_version: api_version.into(), kind: object.str_at(&["kind"]).into() };
+                    return Err(self.invalid(&submitted, object.str_at(&["metadata", "name"]), &[error]));
+                }
+                Some(Some(value)) => object.set_at(&["metadata", name], value),
+                _ => {
+                    object.remove_at(&["metadata", name]);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Coerces the metadata of an object and of the objects embedded in it.

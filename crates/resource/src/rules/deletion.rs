@@ -10,6 +10,8 @@ pub struct Deletion {
     /// What happens to dependents if the request does not say it.
     pub propagation: Option<Propagation>,
     pub preconditions: Preconditions,
+    /// Whether an object that cannot be read can be deleted.
+    pub unreadable: bool,
     /// A list of finalizers besides those in metadata, as a path; empty if there is none.
     pub finalizers: &'static [&'static str],
     /// Marks an object as being deleted at a time (RFC 3339); called with every DELETE until the object is removed.
@@ -73,6 +75,7 @@ impl Deletion {
         dependents: Dependents::Collected,
         propagation: None,
         preconditions: Preconditions::Registry,
+        unreadable: true,
         finalizers: &[],
         begin: begin_deletion,
         grace: None,

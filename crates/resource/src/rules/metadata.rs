@@ -128,6 +128,13 @@ impl MetadataRules {
         }
     }
 
+    /// The errors of metadata that every update has, before those of the kind.
+    pub fn generic_update_errors(object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
+        let empty = Value::object();
+        let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
+        validate_before_update(new, old, namespaced, release)
+    }
+
     /// Validates the metadata of an update: the checks of every update, then those of the kind.
     pub fn update_errors(&self, object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
         self.errors(self.on_update, object, old, namespaced, release)
@@ -153,7 +160,12 @@ impl MetadataRules {
         let mut own = vec![];
         for check in checks {
             match check {
-                OnUpdate::Object => validate_common(new, &path, release, &mut own),
+                OnUpdate::Object => {
+                    if self.standard_finalizers {
+                        self.name_errors(new, release, &mut own);
+                    }
+                    validate_common(new, &path, release, &mut own);
+                }
                 OnUpdate::Change => validate_update(new, old, &path, release, &mut own),
             }
             self.finalizer_errors(new, &mut own);

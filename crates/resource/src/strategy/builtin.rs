@@ -42,10 +42,6 @@ impl Strategy for BuiltInStrategy {
         &self.0
     }
 
-    fn admit(&self, object: &mut Value, old: Option<&Value>) {
-        (self.0.row.admit)(object, old);
-    }
-
     fn prepare_for_create(&self, object: &mut Value) {
         let row = self.0.row;
         if row.fresh_status {

@@ -75,7 +75,11 @@ impl Strategy for CustomStatus {
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let Endpoint { resource, version } = &self.0.0;
         let metadata = MetadataRules::CUSTOM.update_errors(object, old, resource.namespaced, resource.release);
-        validity(version.program().schema.validate_status(prior(&self.0.0, metadata, object), object, old))
+        validity(version.program().schema.validate_status(
+            prior_to_update(&self.0.0, metadata, object, old),
+            object,
+            old,
+        ))
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
@@ -106,13 +110,25 @@ pub fn prepare_for_update(at: &Endpoint, object: &mut Value, old: &Value) {
 
 pub fn validate_update(at: &Endpoint, object: &Value, old: &Value) -> Validity {
     let metadata = MetadataRules::CUSTOM.update_errors(object, old, at.resource.namespaced, at.resource.release);
-    validity(at.version.program().schema.validate_after(prior(at, metadata, object), object, Some(old)))
+    validity(at.version.program().schema.validate_after(prior_to_update(at, metadata, object, old), object, Some(old)))
 }
 
 /// The errors found before validation by the schema.
 fn prior(at: &Endpoint, metadata: Vec<FieldError>, object: &Value) -> Prior {
     let types = schema::type_meta_errors(object, &at.api_version(), &at.resource.kind);
     if types.is_empty() { Prior::Metadata(metadata) } else { Prior::TypeMeta(types) }
+}
+
+/// The same of an update: errors of the type follow those that every update can have.
+fn prior_to_update(at: &Endpoint, metadata: Vec<FieldError>, object: &Value, old: &Value) -> Prior {
+    match prior(at, metadata, object) {
+        Prior::TypeMeta(types) => {
+            let (namespaced, release) = (at.resource.namespaced, at.resource.release);
+            let generic = MetadataRules::generic_update_errors(object, old, namespaced, release);
+            Prior::TypeMeta(generic.into_iter().chain(types).collect())
+        }
+        prior => prior,
+    }
 }
 
 fn validity(outcome: schema::Outcome) -> Validity {

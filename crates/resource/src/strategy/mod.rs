@@ -42,9 +42,6 @@ pub trait Strategy: Send + Sync {
     /// Sets the fields of a new object that the server owns, and resets those that clients may not set.
     fn prepare_for_create(&self, _object: &mut Value) {}
 
-    /// Sets what kube-apiserver's default admission plugins set in an object of the kind.
-    fn admit(&self, _object: &mut Value, _old: Option<&Value>) {}
-
     /// Validates a prepared object that is to be created.
     fn validate(&self, _object: &Value) -> Validity {
         Validity::default()

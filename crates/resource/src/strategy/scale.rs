@@ -108,10 +108,10 @@ impl Strategy for ScaleStrategy {
         }
     }
 
-    /// As with kube-apiserver, an apply that changes anything fails, since a Scale has no form in
+    /// As with kube-apiserver, an apply that changes anything of a custom resource fails, since a Scale has no form in
     /// any version of the resource; conflicts are reported, and equal values are shared.
     fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
-        if applied.at(&["spec", "replicas"]) == live.at(&["spec", "replicas"]) {
+        if !self.at.resource.is_custom() || applied.at(&["spec", "replicas"]) == live.at(&["spec", "replicas"]) {
             return Ok(());
         }
         let text = |key: &str| configuration.str_at(&["metadata", key]);
@@ -123,7 +123,7 @@ impl Strategy for ScaleStrategy {
     fn check_apply(&self, configuration: &Value, live: &Value) -> Result<(), Status> {
         let is_scale =
             configuration.str_at(&["apiVersion"]) == SCALE_VERSION && configuration.str_at(&["kind"]) == "Scale";
-        if !is_scale || live.at(&MANAGED_FIELDS).is_some() {
+        if !is_scale || !self.at.resource.is_custom() || live.at(&MANAGED_FIELDS).is_some() {
             return Ok(());
         }
         let live = format!("failed to convert live object (/; autoscaling/v1, Kind=Scale) {UNCONVERTIBLE}");

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_read_as_upstream() {
+    fn conflict_messages_match_upstream() {
         let one = vec![conflict("ed", Operation::Update, "scale", &[&["spec", "x"]])];
         let text = "Apply failed with 1 conflict: conflict with \"ed\" with subresource \"scale\" using example.com/v1: .spec.x";
         assert_eq!(status(one).message, text);

@@ -50,7 +50,7 @@ pub struct Request<'a> {
     /// Seconds since the epoch.
     pub time: i64,
     pub versions: &'a dyn Versions,
-    /// The object before anything is set, for types that are never without some members.
+    /// The object before anything is set, for types that are never without some fields.
     pub zero: Option<&'a Value>,
     pub release: Release,
 }

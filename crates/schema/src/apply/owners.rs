@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_updates_are_merged() {
+    fn oldest_updates_are_merged() {
         let mut owners = Owners::default();
         for i in 0..13 {
             let identity = Identity::new(&format!("u{i:02}"), Operation::Update, "v1", "");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_say_nothing_reset() {
+    fn lists_of_one_empty_entry_reset_managed_fields() {
         let cases = [
             (json!([{}]), true),
             (json!([{"manager": ""}]), true),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_change_hands_through_the_scale() {
+    fn scale_transfers_ownership_of_replicas() {
         let path = ScalePath { api_version: "g/v1".into(), replicas: Some(vec!["spec".into(), "size".into()]) };
         let paths = [path];
         let owned = json!({"f:spec": {"f:size": {}, "f:x": {}}});

@@ -67,7 +67,7 @@ impl Shapes {
             }
         }
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
-        // a struct without members is any map
+        // a struct without fields is any map
         let element = fields.is_empty().then_some(DEDUCED);
         self.compiler.set(id, Atom { map: Some(plain_map(fields, element, whole)), ..Atom::default() });
         id
@@ -96,7 +96,7 @@ fn is_atomic(merge: Merge) -> bool {
     }
 }
 
-/// What a key counts as where it is left out: members that are always printed have a default.
+/// What a key counts as where it is left out: fields that are always printed have a default.
 fn zero(field: &shape::Field) -> Option<Value> {
     match field.shape {
         Shape::Text(_) if field.key_default.is_some() => field.key_default.map(Value::from),
@@ -114,7 +114,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn schemas_are_typed_as_deep_as_they_go() {
+    fn schemas_are_typed_at_every_depth() {
         let types = TypeSchema::of_shape(&DEFINITION);
         let cases = [
             (json!({"type": "object", "properties": {"a": {"not": {"maxLength": 1}}}, "default": {"x": []}}), Ok(())),

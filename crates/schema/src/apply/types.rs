@@ -27,9 +27,9 @@ pub(crate) struct TypeField {
 
 #[derive(Debug)]
 pub(crate) struct MapType {
-    /// Declared members, sorted by name.
+    /// Declared fields, sorted by name.
     pub fields: Vec<TypeField>,
-    /// The type of all other members; without it they may not exist.
+    /// The type of all other fields; without it they may not exist.
     pub element: Option<TypeId>,
     pub atomic: bool,
     /// The metadata of an object: its managedFields take no part in anything.
@@ -44,7 +44,7 @@ impl MapType {
         self.fields.get(found)
     }
 
-    /// The type of a member, if the member may exist.
+    /// The type of a field, if the field may exist.
     pub fn child(&self, name: &str) -> Option<TypeId> {
         match (self.field(name), self.metadata) {
             (Some(field), _) => Some(field.node),
@@ -53,7 +53,7 @@ impl MapType {
         }
     }
 
-    /// Whether a member is left out of every walk.
+    /// Whether a field is left out of every walk.
     pub fn skips(&self, name: &str) -> bool {
         self.is_object_metadata && name == "managedFields"
     }
@@ -323,7 +323,7 @@ impl Compiler {
         ListType { element, kind }
     }
 
-    /// The members that every object has.
+    /// The fields that every object has.
     pub(super) fn type_and_metadata(&mut self, object: Object) -> Vec<TypeField> {
         let text = self.scalar(Scalar::String);
         let metadata = self.metadata(object);

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn old_manifests_become_v1() {
+    fn v1beta1_manifests_convert_to_v1() {
         check(
             r#"{"spec":{"group":"g.io","version":"v1","names":{"plural":"xs","kind":"X"},
                 "additionalPrinterColumns":[{"name":"a","type":"string","JSONPath":".a"}],

@@ -62,7 +62,7 @@ pub(super) fn storage_version(definition: &Value) -> Option<&str> {
     versions.iter().find(|v| v.get("storage") == Some(&Value::Bool(true))).map(|v| v.str_at(&["name"]))
 }
 
-/// The members of an object, or none.
+/// The fields of an object, or none.
 pub(super) fn members(value: &Value) -> Map {
     value.as_object().cloned().unwrap_or_default()
 }

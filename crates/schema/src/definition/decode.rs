@@ -13,7 +13,7 @@ pub enum ApiVersion {
     V1Beta1,
 }
 
-/// A definition in the shape of its version, and the paths of members that its type doesn't know.
+/// A definition in the shape of its version, and the paths of fields that its type doesn't know.
 #[derive(Clone, Debug, Default)]
 pub struct Decoded {
     pub definition: Value,

@@ -4,7 +4,7 @@ use machinery::Value;
 
 use super::openapi::{flag, list, text};
 
-/// How a member of a schema is printed.
+/// How a field of a schema is printed.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
@@ -21,7 +21,7 @@ enum Kind {
     Rules,
 }
 
-/// The members of a schema in the order of upstream's struct, and whether they are allowed at the root of a schema whose
+/// The fields of a schema in the order of upstream's struct, and whether they are allowed at the root of a schema whose
 /// `status` is validated by itself.
 const MEMBERS: &[(&str, &str, Kind, bool)] = &[
     ("id", "ID", Kind::Text, false),
@@ -70,7 +70,7 @@ const MEMBERS: &[(&str, &str, Kind, bool)] = &[
     ("x-kubernetes-validations", "XValidations", Kind::Rules, true),
 ];
 
-/// The given members of a schema in upstream's order, and whether each is allowed at such a root.
+/// The given fields of a schema in upstream's order, and whether each is allowed at such a root.
 pub(super) fn given_members(schema: &Value) -> impl Iterator<Item = (&'static str, bool)> {
     MEMBERS.iter().filter(|(key, ..)| schema.get(key).is_some()).map(|(key, _, _, allowed)| (*key, *allowed))
 }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_have_names_of_their_own() {
+    fn version_names_are_unique() {
         let registration = json!({"metadata": {"name": "foo.com"}, "versions": [{"name": "v1"}, {}, {"name": "v1"}]});
         let texts: Vec<String> = validate_third_party(&registration).iter().map(ToString::to_string).collect();
         let want = [
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_keeps_everything() {
+    fn new_log_segment_keeps_all_content() {
         let registration =
             json!({"metadata": {"name": "cron-tab.stable.example.com"}, "versions": [{"name": "v1"}, {"name": "v2"}]});
         let successor = successor_of_third_party(&registration).unwrap();

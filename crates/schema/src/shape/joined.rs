@@ -7,7 +7,7 @@ use machinery::{Text, Value};
 
 use super::{Field, Print, Shape, Struct};
 
-/// A typed document as Go reads it, of members as they stand ([`machinery::value::decode_every`]). Takes as long as the
+/// A typed document as Go reads it, of fields as they stand ([`machinery::value::decode_every`]). Takes as long as the
 /// document is.
 pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     match every {
@@ -37,7 +37,7 @@ fn objects<'a>(values: &[&'a Value]) -> Vec<&'a Map> {
     values.iter().filter_map(|value| value.as_object()).collect()
 }
 
-/// The values of each member, in turn.
+/// The values of each field, in turn.
 fn grouped<'a>(all: &[&'a Map]) -> BTreeMap<&'a Text, Vec<&'a Value>> {
     let mut groups: BTreeMap<&Text, Vec<&Value>> = BTreeMap::new();
     for (key, value) in all.iter().flat_map(|members| members.iter()) {
@@ -99,7 +99,7 @@ fn fits(value: &Value, shape: &Shape) -> bool {
     }
 }
 
-/// The value whose members come once: the last of several counts.
+/// The value whose fields come once: the last of several counts.
 fn plain(every: &Value) -> Value {
     match every {
         Value::Object(map) => map.iter().map(|(key, value)| (Text::clone(key), plain(value))).collect::<Map>().into(),
@@ -131,7 +131,7 @@ mod tests {
     };
 
     #[test]
-    fn what_comes_again_is_read_into_what_is_there() {
+    fn duplicate_structs_decode_into_existing_value() {
         let cases = [
             (r#"{"metadata":{"name":"x"},"metadata":{"uid":"u"}}"#, r#"{"metadata":{"name":"x","uid":"u"}}"#),
             (r#"{"metadata":{"name":"x"},"metadata":null}"#, r#"{"metadata":{"name":"x"}}"#),
@@ -154,9 +154,9 @@ mod tests {
         }
     }
 
-    /// Each member is looked at once, however many there are and however often they come again.
+    /// Each field is looked at once, however many there are and however often they come again.
     #[test]
-    fn large_documents_are_read_in_one_go() {
+    fn large_documents_are_read_at_once() {
         let many: String = (0..100_000).rev().map(|i| format!("\"k{i:06}\":\"\",")).collect();
         let again = r#""texts":{},"#.repeat(100_000);
         let text = format!(r#"{{"texts":{{{}}},{again}"text":""}}"#, many.trim_end_matches(','));

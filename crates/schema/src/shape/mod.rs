@@ -1,4 +1,4 @@
-//! The shapes of typed API objects: which members they have, of which Go types, and when they are printed.
+//! The shapes of typed API objects: which fields they have, of which Go types, and when they are printed.
 //!
 //! [`read`](read()) does to a tree what decoding into a Go struct and encoding it again does: it drops unknown fields and reports
 //! their paths, refuses wrong types in the words of Go's decoder, and normalises what is left.
@@ -29,7 +29,7 @@ pub use time::{normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
 pub use types::{declared_schema, type_schema};
 
-/// The type of a member.
+/// The type of a field.
 pub enum Shape {
     /// A string type with its Go name.
     Text(&'static str),
@@ -63,7 +63,7 @@ pub enum Shape {
 
 /// A Go struct.
 pub struct Struct {
-    /// The bare name, as errors of its members show it; with `v1.` in front as errors of its own show it.
+    /// The bare name, as errors of its fields show it; with `v1.` in front as errors of its own show it.
     pub name: &'static str,
     /// Sorted by name.
     pub fields: &'static [Field],
@@ -74,15 +74,15 @@ pub struct Field {
     pub shape: Shape,
     pub print: Print,
     pub merge: Merge,
-    /// What the member counts as where it is left out of a key.
+    /// What the field counts as where it is left out of a key.
     pub key_default: Option<&'static str>,
-    /// The embedded Go structs that the member comes from, as errors show them: each ends with a dot.
+    /// The embedded Go structs that the field comes from, as errors show them: each ends with a dot.
     pub embedded: &'static str,
     /// Its default and simple rules, if they are data.
     pub rules: Option<&'static Rules>,
 }
 
-/// How a list or a struct is merged where that is not what its shape says: lists as a whole, structs by member.
+/// How a list or a struct is merged where that is not what its shape says: lists as a whole, structs by field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     Plain,
@@ -108,7 +108,7 @@ impl Field {
         Field { merge, ..self }
     }
 
-    /// With what the member counts as where it is left out of a key.
+    /// With what the field counts as where it is left out of a key.
     #[must_use]
     pub const fn or(self, key_default: &'static str) -> Field {
         Field { key_default: Some(key_default), ..self }
@@ -120,7 +120,7 @@ impl Field {
     }
 }
 
-/// When a member is printed.
+/// When a field is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Print {
     /// Also if it is absent, with its zero value.

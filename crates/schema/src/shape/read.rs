@@ -9,7 +9,7 @@ use machinery::{Map, Text, Value};
 use super::error::{Conversion, TypeError, TypeProblem, first_error};
 use super::{Field, Print, Shape, Struct};
 
-/// What reading gave: the normalised object, the paths of unknown members in the order in which they stand in the
+/// What reading gave: the normalised object, the paths of unknown fields in the order in which they stand in the
 /// (sorted) tree, and the type error that counts.
 #[derive(Debug, Default)]
 pub struct Read {
@@ -23,23 +23,23 @@ pub struct Read {
 /// Converts the numbers of a tree as Go's converter from trees to structs does: whole floats to integers, and integers
 /// to their lowest 32 bits where the field has no more. What decodes itself stays.
 pub fn convert_numbers(value: &mut Value, shape: &'static Struct) {
-    convert_in(value, shape, Beyond::Least);
+    convert_in(value, shape, OutOfRangeFloat::Least);
 }
 
 /// Converts the whole floats of a tree as writing it as JSON and reading that does: those that are no 64-bit integer stay.
 pub fn convert_whole_numbers(value: &mut Value, shape: &'static Struct) {
-    convert_in(value, shape, Beyond::Kept);
+    convert_in(value, shape, OutOfRangeFloat::Kept);
 }
 
-/// What a whole float becomes that is no 64-bit integer.
+/// The conversion of a whole float beyond the range of 64-bit integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beyond {
+enum OutOfRangeFloat {
     /// The least integer, as the instruction does that Go uses.
     Least,
     Kept,
 }
 
-fn convert_in(value: &mut Value, shape: &'static Struct, beyond: Beyond) {
+fn convert_in(value: &mut Value, shape: &'static Struct, beyond: OutOfRangeFloat) {
     let Some(map) = value.as_object_mut() else { return };
     for (name, value) in map.iter_mut() {
         if let Some(field) = find(shape, name).and_then(|i| shape.fields.get(i)) {
@@ -48,7 +48,7 @@ fn convert_in(value: &mut Value, shape: &'static Struct, beyond: Beyond) {
     }
 }
 
-fn convert_number(value: &mut Value, shape: &'static Shape, beyond: Beyond) {
+fn convert_number(value: &mut Value, shape: &'static Shape, beyond: OutOfRangeFloat) {
     match (shape, value) {
         (Shape::Int32 | Shape::Int64, value) => {
             if let Value::Float(float) = *value
@@ -57,11 +57,11 @@ fn convert_number(value: &mut Value, shape: &'static Shape, beyond: Beyond) {
                 let fits = (i64::MIN as f64..i64::MAX as f64).contains(&float);
                 match (fits, beyond) {
                     (true, _) => *value = Value::Int(float as i64),
-                    (false, Beyond::Least) => *value = Value::Int(i64::MIN),
-                    (false, Beyond::Kept) => {}
+                    (false, OutOfRangeFloat::Least) => *value = Value::Int(i64::MIN),
+                    (false, OutOfRangeFloat::Kept) => {}
                 }
             }
-            if let (Shape::Int32, Value::Int(number), Beyond::Least) = (shape, &mut *value, beyond) {
+            if let (Shape::Int32, Value::Int(number), OutOfRangeFloat::Least) = (shape, &mut *value, beyond) {
                 *number = i64::from(*number as i32);
             }
         }
@@ -101,14 +101,14 @@ enum Empty {
 }
 
 struct Reader {
-    /// `None` where kube-apiserver decodes without looking for unknown members.
+    /// `None` where kube-apiserver decodes without looking for unknown fields.
     unknown: Option<Paths>,
     errors: Vec<TypeError>,
     /// Bytes of their paths, and which sorts there are.
     error_bytes: usize,
     has_ending: bool,
     has_other: bool,
-    /// The names of the members around, for type errors.
+    /// The names of the fields around, for type errors.
     fields: Vec<&'static Field>,
     structs: Vec<&'static str>,
     /// The struct around what decodes itself: errors in there are reported as its own.
@@ -118,7 +118,7 @@ struct Reader {
     empty: Empty,
 }
 
-/// The object without any given member.
+/// The object without any given field.
 fn zero(shape: &Struct) -> Value {
     let member = |field: &Field| Some((Text::from(field.name), printed(field, None, Empty::AsPrinted)?));
     Value::Object(shape.fields.iter().filter_map(member).collect())
@@ -143,7 +143,7 @@ fn zero_value(shape: &Shape) -> Value {
     }
 }
 
-/// A member as it is printed, if it is.
+/// A field as it is printed, if it is.
 fn printed(field: &Field, value: Option<Value>, empty: Empty) -> Option<Value> {
     let container = |v: &Value| matches!(v, Value::Array(_) | Value::Object(_));
     match (field.print, value) {
@@ -264,7 +264,7 @@ impl Reader {
             }
         };
         self.structs.push(shape.name);
-        // both are sorted by name; most members of a large struct are not given
+        // both are sorted by name; most fields of a large struct are not given
         let mut left = shape.fields;
         let mut out = Vec::with_capacity(map.len());
         for (key, inner) in map.iter() {
@@ -310,7 +310,7 @@ impl Reader {
         self.path.push_str(name);
     }
 
-    /// Reads inside of something that decodes itself: unknown members stay untold, and an error ends decoding.
+    /// Reads inside of something that decodes itself: unknown fields stay untold, and an error ends decoding.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
         let outer = self.outer.or(self.structs.last().map(|name| (*name, self.fields.len())));
         let (unknown, start) = (self.unknown.take(), self.errors.len());
@@ -489,8 +489,8 @@ fn in_thousandths(quantity: Value) -> Value {
     }
 }
 
-/// Whether kube-apiserver notices that the member at `path` (as strict decoding prints it) comes twice: only known
-/// members are looked at, and not inside of what decodes itself.
+/// Whether kube-apiserver notices that the field at `path` (as strict decoding prints it) comes twice: only known
+/// fields are looked at, and not inside of what decodes itself.
 pub fn sees_duplicate(path: &str, shape: &'static Struct) -> bool {
     let (name, rest) = path.split_once(['.', '[']).map_or((path, None), |(name, rest)| (name, Some(rest)));
     let Some(field) = find(shape, name).and_then(|i| shape.fields.get(i)) else { return false };
@@ -509,7 +509,7 @@ fn sees_duplicate_below(rest: &str, shape: &'static Shape) -> bool {
             None => false,
         },
         Shape::Map(_, Shape::Struct(item)) => {
-            // Keys may have dots in them: the first known member of the struct ends the key.
+            // Keys may have dots in them: the first known field of the struct ends the key.
             let after = rest.match_indices('.').map(|(i, _)| &rest[i + 1..]);
             let known = |after: &&str| find(item, after.split(['.', '[']).next().unwrap_or_default()).is_some();
             after.into_iter().find(known).is_none_or(|after| sees_duplicate(after, item))
@@ -603,7 +603,7 @@ mod tests {
 
     /// As Go's decoder: the first in the document, unless one ends decoding.
     #[test]
-    fn the_first_type_error_of_the_document_is_reported() {
+    fn first_type_error_is_reported() {
         let reported = |text: &str| {
             let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
             let order = machinery::value::key_order(text.as_bytes());
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_seen_where_upstream_looks() {
+    fn duplicate_fields_are_reported_like_upstream() {
         let cases = [
             ("spec.scope", true),
             ("metadata.labels.a.b/c", true),
@@ -653,7 +653,7 @@ mod tests {
 
     /// A type that decodes itself reports its errors as those of the struct around it.
     #[test]
-    fn errors_inside_of_what_decodes_itself_have_the_whole_path() {
+    fn errors_in_custom_decoders_have_full_paths() {
         let reported =
             |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();
         for (schema, want) in [
@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_report_the_path_inside_of_what_decodes_itself() {
+    fn custom_decoders_report_inner_paths() {
         for (schema, want) in [
             (r#"{"type": 1}"#, "cannot convert int64 to string"),
             (
@@ -700,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_may_be_a_list_of_numbers() {
+    fn bytes_decode_from_list_of_numbers() {
         let client = |bundle: &str| {
             let text = format!(
                 r#"{{"spec": {{"conversion": {{"strategy": "", "webhook": {{"clientConfig": {{"caBundle": {bundle}}}}}}}}}}}"#

@@ -23,7 +23,7 @@ pub struct Rules {
     pub range: Option<(i64, i64, String)>,
     /// Named checks, and whether they are also made of empty values.
     pub checks: Vec<(&'static str, bool)>,
-    /// The union that the field is a member of, and its place in it.
+    /// The union that the field belongs to, and its place in it.
     pub union: Option<(&'static Union, usize)>,
     /// Whether updates may not change the field.
     pub is_immutable: bool,
@@ -267,7 +267,7 @@ mod tests {
     use crate::shape::named;
 
     #[test]
-    fn every_rule_is_one_of_a_field() {
+    fn every_rule_names_a_field() {
         for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
             let parts: Vec<_> = line.splitn(3, ' ').collect();
             let found = named(parts[0]);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_go_as_deep_as_the_type() {
+    fn defaults_apply_at_every_depth() {
         let mut job = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "livenessProbe": {}}]}}}});
         set_defaults(&mut job, named("apps.v1.ReplicaSet"));
         assert_eq!(job.at(&["spec", "replicas"]), Some(&json!(1)));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_are_reported_where_they_are() {
+    fn violations_are_reported_at_their_position() {
         let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"name": ""}]}});
         let mut errors = vec![];
         let mut rules = RuleErrors { is_update: false, of_status: false, checks: |_| None, errors: &mut errors };

@@ -5,6 +5,20 @@ use machinery::time::{civil_from_days, days_from_civil};
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
+/// Quotes text as Go's package time does: whatever is not printable ASCII is escaped byte by byte.
+fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=0x7f => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
 struct TimeParser<'a> {
     layout: &'static str,
     whole: &'a str,
@@ -13,7 +27,6 @@ struct TimeParser<'a> {
 
 impl<'a> TimeParser<'a> {
     fn fail<T>(&self, at: &str, element: &str) -> Result<T, String> {
-        let quote = machinery::value::quote;
         Err(format!(
             "parsing time {} as {}: cannot parse {} as {}",
             quote(self.whole),
@@ -24,7 +37,7 @@ impl<'a> TimeParser<'a> {
     }
 
     fn range<T>(&self, what: &str) -> Result<T, String> {
-        Err(format!("parsing time {}: {what} out of range", machinery::value::quote(self.whole)))
+        Err(format!("parsing time {}: {what} out of range", quote(self.whole)))
     }
 
     fn digits(&mut self, count: usize, element: &str) -> Result<i64, String> {
@@ -142,7 +155,6 @@ fn parse(text: &str, layout: &'static str) -> Result<(Option<String>, i64), Stri
     }
     let offset = p.offset()?;
     if !p.rest.is_empty() {
-        let quote = machinery::value::quote;
         return Err(format!("parsing time {}: extra text: {}", quote(text), quote(p.rest)));
     }
     let Some(days) = days_from_civil(year, month, day) else { return p.range("day") };
@@ -159,6 +171,11 @@ fn parse(text: &str, layout: &'static str) -> Result<(Option<String>, i64), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_text_is_escaped_by_bytes() {
+        assert_eq!(quote("\u{e4}\"\n\u{2028}"), r#""\xc3\xa4\"\x0a\xe2\x80\xa8""#);
+    }
 
     #[test]
     fn micro_times_have_six_digits() {

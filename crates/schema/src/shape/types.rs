@@ -11,7 +11,7 @@ pub fn type_schema(shape: &Struct) -> Value {
     structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"), false)
 }
 
-/// The schema of a kind with all of its members and with formats, as expressions are checked against it.
+/// The schema of a kind with all of its fields and with formats, as expressions are checked against it.
 pub fn declared_schema(shape: &Struct) -> Value {
     structure(shape, |_| true, true)
 }

@@ -69,7 +69,7 @@ fn ranges_of_numbers_are_enforced_since_1_36() {
 }
 
 #[test]
-fn junctors_show_the_best_branch() {
+fn junctor_errors_report_best_branch() {
     let schema = r#"{"type":"object","properties":{"v":{"type":"string","anyOf":[{"pattern":"^a"},{"minLength":5}]}}}"#;
     check(
         schema,
@@ -87,7 +87,7 @@ fn nested(levels: usize) -> String {
 }
 
 #[test]
-fn deep_values_fit_a_stack() {
+fn deep_values_do_not_overflow_the_stack() {
     let run = || {
         let free = r#"{"type":"object","properties":{"free":{"type":"array","items":{"type":"array",
             "items":{"x-kubernetes-preserve-unknown-fields":true}}}}}"#;

@@ -102,7 +102,7 @@ fn leaves(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn ownership_obeys_its_laws() {
+fn managed_fields_obey_algebraic_laws() {
     let versions = types();
     for seed in 1..400u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);

@@ -432,7 +432,7 @@ fn applied(located: &Step<'_>, live: Option<&Value>, request: &Request<'_>) -> O
 }
 
 #[test]
-fn recorded_writes_have_the_recorded_owners() {
+fn recorded_writes_produce_recorded_managed_fields() {
     let mut world = World::default();
     for file in transcripts() {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -10,7 +10,7 @@ fn read(definition: &Value, version: ApiVersion) -> Value {
     decode(definition, version).unwrap().definition
 }
 
-/// The definition of `kites.example.com` with these members of its spec.
+/// The definition of `kites.example.com` with these fields of its spec.
 fn beta(members: Value) -> Value {
     let mut spec = json!({"group": "example.com", "names": {"plural": "kites", "kind": "Kite"}});
     for (key, value) in members.as_object().unwrap().iter() {
@@ -34,7 +34,7 @@ fn check(members: Value, want: &[&str]) {
 const DEFAULTS: &str = "must not be set (cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)";
 
 #[test]
-fn less_is_required() {
+fn v1beta1_requires_no_structural_schema() {
     // neither a schema nor a structural one, unless fields are pruned
     check(json!({"version": "v1"}), &[]);
     check(json!({"version": "v1", "validation": {"openAPIV3Schema": {"properties": {"a": {"minimum": 1}}}}}), &[]);
@@ -66,7 +66,7 @@ fn less_is_required() {
 }
 
 #[test]
-fn defaults_are_of_v1() {
+fn defaults_require_v1() {
     let schema =
         json!({"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}});
     let member = json!({"version": "v1", "preserveUnknownFields": false, "validation": (schema.clone())});
@@ -88,7 +88,7 @@ fn defaults_are_of_v1() {
 }
 
 #[test]
-fn the_top_and_the_versions_do_not_mix() {
+fn top_level_and_version_schemas_are_exclusive() {
     let version = |name: &str, more: Value| {
         let mut version = json!({"name": name, "served": true, "storage": (name == "v1")});
         more.as_object().unwrap().iter().for_each(|(key, value)| version.set_at(&[key.as_str()], value.clone()));
@@ -121,7 +121,7 @@ fn the_top_and_the_versions_do_not_mix() {
 }
 
 #[test]
-fn approval_is_of_v1() {
+fn approval_annotation_is_required_only_in_v1() {
     let mut definition = beta(json!({"group": "x.k8s.io", "version": "v1"}));
     definition.set_at(&["metadata", "name"], "kites.x.k8s.io".into());
     prepare_beta_for_create(&mut definition);
@@ -210,7 +210,7 @@ impl Random {
 }
 
 #[test]
-fn nothing_is_lost_between_the_versions() {
+fn conversion_between_versions_is_lossless() {
     for seed in 1..2_000_u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let v1 = to_stored(&read(&random.definition(), ApiVersion::V1));

@@ -129,7 +129,7 @@ impl Random {
         }
     }
 
-    /// The object as JSON, with its members in any order.
+    /// The object as JSON, with its fields in any order.
     fn shuffled(&mut self, value: &Value) -> String {
         match value {
             Value::Array(items) => {
@@ -208,7 +208,7 @@ fn defaulting_again_changes_nothing() {
 }
 
 #[test]
-fn the_order_of_keys_means_nothing() {
+fn key_order_is_irrelevant() {
     let mut refused = 0;
     for_each_case(|random, schema, text, object| {
         let read = |text: &str| {
@@ -231,7 +231,7 @@ fn unchanged_values_are_not_reported() {
         brought(schema, &mut object);
         schema.default(&mut object).expect("few defaults");
         if text.to_json().contains("preserve-unknown") {
-            // unknown members don't compare
+            // unknown fields don't compare
             return;
         }
         let found = errors(schema, &object, Some(&object));
@@ -272,7 +272,7 @@ fn random_definition(random: &mut Random) -> Value {
 }
 
 #[test]
-fn nothing_is_lost_between_v1_and_v1beta1() {
+fn conversion_between_v1_and_v1beta1_is_lossless() {
     for seed in 1..400u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let body = random_definition(&mut random);

@@ -62,6 +62,6 @@ fn schema_transcripts() {
 }
 
 #[test]
-fn definition_transcripts() {
+fn crd_transcripts() {
     replay("crd-");
 }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_that_of_the_status() {
+    fn transition_time_changes_with_the_status() {
         let good = Condition { reason: "Passed", message: "all checks passed".to_owned() };
         let bad = Condition { reason: "ServiceNotFound", message: String::new() };
         let before = [good.to_value(&[], "t0")];

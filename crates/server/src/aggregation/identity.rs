@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_we_say_who_asks() {
+    fn only_the_proxy_sets_identity_headers() {
         let mut request = Request::get("https://here:6443/apis/a.b/v1/things?x=1").body(()).unwrap();
         let before = [
             ("authorization", "Bearer secret"),

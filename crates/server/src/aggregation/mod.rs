@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_go_where_their_group_and_version_are() {
+    fn requests_route_to_their_group_and_version() {
         let aggregation = Aggregation::default();
         let service = |available: &str| {
             json!({

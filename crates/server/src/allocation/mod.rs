@@ -13,13 +13,14 @@ mod repair;
 mod tests;
 
 use machinery::{FieldError, Release, Status, Value};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use objects::Objects;
 use resource::builtin::services;
 
 pub use ranges::Ranges;
-pub use repair::Suspects;
+pub use repair::UnownedReservations;
 
 /// The allocator of cluster IPs and node ports.
 #[derive(Default)]
@@ -30,13 +31,13 @@ pub struct Allocation {
 /// The values that are reserved for a Service that is about to be written, and those that it releases once it is.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    taken: Held,
-    released: Held,
+    taken: Reserved,
+    released: Reserved,
 }
 
 /// Addresses and node ports.
 #[derive(Debug, Default)]
-struct Held {
+struct Reserved {
     addresses: Vec<std::net::IpAddr>,
     ports: Vec<u16>,
 }
@@ -54,6 +55,16 @@ fn invalid(service: &Value, errors: &[FieldError]) -> Status {
 impl Allocation {
     pub fn new(ranges: Ranges) -> Allocation {
         Allocation { ranges }
+    }
+
+    /// The address of the Service `default/kubernetes`.
+    pub fn own_address(&self) -> Option<IpAddr> {
+        self.ranges.own_address()
+    }
+
+    /// The networks of cluster IPs, such as `10.0.0.0/24`.
+    pub fn networks(&self) -> Vec<String> {
+        self.ranges.networks()
     }
 
     /// Fills in the dependent fields of a Service, and reserves the addresses and node ports that it needs or requests. `old`
@@ -107,13 +118,13 @@ impl Allocation {
     /// Releases the values of a deleted Service.
     pub async fn release_all(&self, objects: &Arc<Objects>, service: &Value) {
         if let Some(spec) = service.get("spec") {
-            let held = Held { addresses: addresses::of(spec), ports: ports::of(spec) };
+            let held = Reserved { addresses: addresses::of(spec), ports: ports::of(spec) };
             self.release(objects, held).await;
         }
     }
 
     /// Releases values; those that cannot be released now are released by the next repair.
-    async fn release(&self, objects: &Arc<Objects>, held: Held) {
+    async fn release(&self, objects: &Arc<Objects>, held: Reserved) {
         for address in held.addresses {
             addresses::release(objects, address).await;
         }

@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bitmaps_are_those_of_the_api_server() {
+    fn port_bitmaps_match_kube_apiserver() {
         let mut taken = vec![false; 20];
         for (port, want) in [(0, "AQ=="), (9, "AgE="), (16, "AQIB")] {
             taken[port] = true;
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_given_once() {
+    fn each_port_is_allocated_once() {
         let pool = || Pool { first: 30_000, taken: vec![false; 4], changed: false, own: vec![], dry_run: false };
         let mut one = pool();
         assert_eq!(one.take(30_001), Ok(()));

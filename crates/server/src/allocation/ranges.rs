@@ -66,7 +66,11 @@ impl Ranges {
         self.networks.iter().any(|network| network.holds(address))
     }
 
-    /// The address of the Service `default/kubernetes`, which is never allocated.
+    pub fn networks(&self) -> Vec<String> {
+        self.networks.iter().map(Network::to_string).collect()
+    }
+
+    /// The address of the Service `default/kubernetes`, which is never allocated to another one.
     pub fn own_address(&self) -> Option<IpAddr> {
         self.networks.first().map(|network| network.nth(1))
     }

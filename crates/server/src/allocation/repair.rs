@@ -8,12 +8,12 @@ use machinery::{Status, Value};
 use objects::Objects;
 
 use super::ports::Pool;
-use super::{Allocation, Held, addresses, ports};
+use super::{Allocation, Reserved, addresses, ports};
 
 /// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
 /// when it has no Service at the next repair either.
 #[derive(Debug, Default)]
-pub struct Suspects {
+pub struct UnownedReservations {
     addresses: BTreeSet<IpAddr>,
     ports: BTreeSet<u16>,
 }
@@ -21,7 +21,12 @@ pub struct Suspects {
 impl Allocation {
     /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. They are released
     /// at once if `alone` is true: no other server can be writing a Service that needs them.
-    pub async fn repair(&self, objects: &Arc<Objects>, suspects: &mut Suspects, alone: bool) -> Result<(), Status> {
+    pub async fn repair(
+        &self,
+        objects: &Arc<Objects>,
+        suspects: &mut UnownedReservations,
+        alone: bool,
+    ) -> Result<(), Status> {
         let services = super::services(objects);
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
         let owners: BTreeMap<IpAddr, &Value> =
@@ -32,7 +37,7 @@ impl Allocation {
         }
         let unowned: BTreeSet<IpAddr> = reserved.into_iter().filter(|address| !owners.contains_key(address)).collect();
         let leaked = unowned.iter().filter(|address| alone || suspects.addresses.contains(address));
-        let released = Held { addresses: leaked.copied().collect(), ports: vec![] };
+        let released = Reserved { addresses: leaked.copied().collect(), ports: vec![] };
         self.release(objects, released).await;
         let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| ports::of(spec)).collect();
         let before = std::mem::take(suspects);

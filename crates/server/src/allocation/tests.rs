@@ -13,9 +13,16 @@ use crate::verbs::{self, Context, Document, Outcome, Request, controller_request
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
     let derived = Arc::new(Derived::new(&Controllers::default(), false));
-    crate::prepare(Storage::own(store), Default::default(), Default::default(), derived, Default::default())
-        .await
-        .unwrap()
+    crate::prepare(
+        Storage::own(store),
+        Default::default(),
+        Default::default(),
+        derived,
+        Default::default(),
+        Default::default(),
+    )
+    .await
+    .unwrap()
 }
 
 fn request(context: &Context, method: &Method, name: &str) -> Request {
@@ -51,7 +58,7 @@ async fn taken(context: &Context) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn addresses_are_given_once_until_there_are_none() {
+async fn each_address_is_allocated_once() {
     let context = server(Arc::new(store::Embedded::in_memory())).await;
     let mut given = BTreeSet::new();
     // all but the network's own, its broadcast address and that of the server's own Service
@@ -69,7 +76,7 @@ async fn addresses_are_given_once_until_there_are_none() {
 }
 
 #[tokio::test]
-async fn a_refused_service_gives_everything_back() {
+async fn rejected_service_releases_its_allocations() {
     let context = server(Arc::new(store::Embedded::in_memory())).await;
     create(&context, "a", node_port(30_001)).await.unwrap();
     for wrong in [node_port(30_001), json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "x"}]})] {
@@ -84,7 +91,7 @@ async fn a_refused_service_gives_everything_back() {
 }
 
 #[tokio::test]
-async fn a_start_repairs_what_is_reserved() {
+async fn start_repairs_reservations() {
     let store: Arc<dyn store::Store> = Arc::new(store::Embedded::in_memory());
     let address = {
         let context = server(store.clone()).await;
@@ -107,7 +114,7 @@ async fn a_start_repairs_what_is_reserved() {
 }
 
 #[tokio::test]
-async fn what_another_server_may_be_writing_is_released_the_second_time() {
+async fn reservations_are_released_on_second_repair() {
     let context = server(Arc::new(store::Embedded::in_memory())).await;
     let mut service = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
     let _ = context
@@ -115,7 +122,7 @@ async fn what_another_server_may_be_writing_is_released_the_second_time() {
         .begin(&context.objects, &mut service, None, false, machinery::Release::NEWEST)
         .await
         .unwrap();
-    let mut suspects = Suspects::default();
+    let mut suspects = UnownedReservations::default();
     for left in [1, 0] {
         context.allocation.repair(&context.objects, &mut suspects, false).await.unwrap();
         assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), left);

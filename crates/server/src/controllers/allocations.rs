@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::allocation::Suspects;
+use crate::allocation::UnownedReservations;
 use crate::limits;
 use crate::verbs::Context;
 
 /// Repairs until the server stops. A store that no other server writes to has been repaired before requests were served.
 pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-    let mut suspects = Suspects::default();
+    let mut suspects = UnownedReservations::default();
     let mut tick = tokio::time::interval(limits::ALLOCATION_REPAIR);
     loop {
         tokio::select! {

@@ -13,7 +13,7 @@ use resource::defined_by;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::namespaces::Leaving;
+use super::namespaces::TerminatingNamespaces;
 use crate::limits;
 use crate::verbs::{self, Context};
 
@@ -44,7 +44,7 @@ impl Cleanup {
     /// Makes passes until `stop` becomes true: one at the start, one after each change that matters, one where a grace
     /// period ends, and one more after a failure.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        let (mut leaving, mut outlived) = (Leaving::default(), verbs::Outlived::default());
+        let (mut leaving, mut outlived) = (TerminatingNamespaces::default(), verbs::PendingCrdDeletions::default());
         let mut next = Some(clock::instant());
         loop {
             tokio::select! {

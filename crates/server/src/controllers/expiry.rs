@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_write_counts() {
+    fn last_write_wins() {
         let event = |times: &[&str]| {
             let entries: Value = times.iter().map(|time| json!({"time": (*time)})).collect();
             json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:10Z", "managedFields": entries}})
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_puts_the_end_off() {
+    fn write_postpones_idle_timeout() {
         let mut state = Expiring::default();
         state.set(&"n/a".into(), Some(10));
         state.set(&"n/b".into(), Some(12));

@@ -298,13 +298,13 @@ mod tests {
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
         let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
-        let resource = Arc::new(resource::from_row(built_in, &[], objects, machinery::Release::NEWEST));
+        let resource = Arc::new(resource::from_row(built_in, &[], objects, &base::request::FeatureGates::default()));
         let version = resource.storage_version().clone();
         Target { resource, version }
     }
 
     #[tokio::test]
-    async fn a_migration_goes_by_its_status() {
+    async fn migration_progress_follows_its_status() {
         let store = Arc::new(store::Embedded::in_memory());
         let objects = Objects::open(Storage::own(store), Box::new(|_, _, _| {})).await.unwrap();
         let (maps, reviews) = (of_kind(&objects, "ConfigMap"), of_kind(&objects, "SelfSubjectReview"));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_does_not_run() {
+    fn expired_deadline_runs_nothing() {
         let migration = json!({"status": {"resourceVersion": "7"}});
         let running = with_condition(&migration, "Running", "", "t0");
         let mut next = migration.clone();

@@ -6,6 +6,7 @@ mod aggregation;
 mod allocations;
 mod availability;
 mod cleanup;
+mod control_plane;
 mod establishing;
 mod expiry;
 mod flow;
@@ -34,6 +35,7 @@ use objects::{Event, Key};
 use crate::limits;
 use crate::verbs::Context;
 
+pub use control_plane::keep_control_plane;
 pub use switch::Controllers;
 
 /// What controllers keep from events, whether or not they run yet; nothing of those that are off.

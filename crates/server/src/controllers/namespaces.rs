@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use crate::limits;
 use crate::verbs::{self, CONTROLLERS, Context, Pass, Subresource};
 
-/// The namespaces that are being deleted, by uid, with the time from which they are emptied.
+/// Namespaces that are being deleted, by uid, with the earliest time of the deletion of their content.
 #[derive(Default)]
-pub struct Leaving {
+pub struct TerminatingNamespaces {
     from: BTreeMap<Text, Instant>,
     /// When the last pass began.
     passed: Option<Instant>,
 }
 
-impl Leaving {
+impl TerminatingNamespaces {
     /// When the next one that still waits is to be emptied.
     pub fn next(&self) -> Option<Instant> {
         self.from.values().copied().filter(|from| Some(*from) > self.passed).min()

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use access::admission::{counted_as, is_scoped};
+use access::admission::{Counting, counted_kind, counting, in_scopes};
 use base::clock;
 use base::metrics::Queue;
+use machinery::quantity::Quantity;
 use machinery::{Map, Status, Text, Value};
 use objects::{Event, EventKind, Key, Stored};
 use resource::Resource;
@@ -49,7 +50,7 @@ impl Quotas {
             if names.is_empty() {
                 limited.remove(namespace);
             }
-        } else if !gone || !limited.contains_key(namespace) {
+        } else if !limited.contains_key(namespace) || !(gone || changes_usage(key)) {
             return;
         }
         drop(limited);
@@ -94,6 +95,11 @@ impl Quotas {
             }
         }
     }
+}
+
+/// Whether updates of an object change what it uses: Pods end, Services and claims change.
+fn changes_usage(key: &Key) -> bool {
+    counting(&key.group, &key.plural).is_some_and(|counting| counting.updates)
 }
 
 /// Writes the status of every quota of a namespace that is not as it should be.
@@ -151,27 +157,39 @@ impl Counts<'_> {
     /// What the status of a quota should be: nothing is used of what no object here has.
     fn status(&self, quota: &Value) -> Value {
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or(Value::object());
-        let scoped = is_scoped(quota);
         let mut used = Map::new();
-        for key in hard.as_object().into_iter().flat_map(Map::keys) {
-            let count = if scoped { Some(0) } else { self.count(key) };
-            if let Some(count) = count {
-                used.insert(key.clone(), Value::from(count.to_string()));
+        for name in hard.as_object().into_iter().flat_map(Map::keys) {
+            if let Some(amount) = self.used(quota, name) {
+                used.insert(name.clone(), Value::from(amount.to_string()));
             }
         }
         [("hard", hard), ("used", Value::Object(used))].into()
     }
 
-    /// How many there are of what a name stands for; nothing where that is never counted in a namespace.
-    fn count(&self, key: &str) -> Option<usize> {
-        let counted = key.strip_prefix("count/").unwrap_or(key);
-        let (plural, group) = counted.split_once('.').unwrap_or((counted, ""));
+    /// How much is used of what a name stands for; nothing where that is never counted in a namespace.
+    fn used(&self, quota: &Value, name: &str) -> Option<Quantity> {
+        let none = Quantity::from_int(0);
+        let (group, plural) = counted_kind(name);
         let resource = self.context.registry.get(group, plural);
-        let names = counted_as(group, plural);
-        if key.starts_with("count/") && (names.is_empty() || resource.as_ref().is_some_and(|it| !it.namespaced)) {
-            return None;
+        let counting = counting(group, plural).filter(|_| resource.as_ref().is_none_or(|it| it.namespaced));
+        let Some(counting) = counting else { return (!name.starts_with("count/")).then_some(none) };
+        let Some(resource) = resource.filter(|_| counting.has(name)) else { return Some(none) };
+        let all = inside(&resource, self.namespace);
+        if name == counting.count && access::admission::scopes(quota).is_empty() {
+            return Some(Quantity::from_int(i64::try_from(all.len()).unwrap_or(i64::MAX)));
         }
-        let resource = resource.filter(|_| names.iter().any(|name| name == key));
-        Some(resource.map_or(0, |resource| inside(&resource, self.namespace).len()))
+        Some(all.iter().fold(none, |sum, stored| add(sum, &counting, quota, name, stored)))
+    }
+}
+
+/// A sum with what an object uses, if the quota is about it.
+fn add(sum: Quantity, counting: &Counting, quota: &Value, name: &str, stored: &Stored) -> Quantity {
+    let object = stored.body.to_value(stored.revision);
+    if !in_scopes(quota, counting, &object) {
+        return sum;
+    }
+    match counting.of(&object, clock::now_seconds()).get(name) {
+        Some(amount) => sum.plus(amount),
+        None => sum,
     }
 }

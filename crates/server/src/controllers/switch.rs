@@ -66,6 +66,11 @@ impl Controllers {
         Ok(Controllers { chosen, ..Controllers::default() })
     }
 
+    /// Whether a controller creates the ServiceAccount `default` in each namespace.
+    pub fn creates_accounts(&self) -> bool {
+        self.run(SERVICE_ACCOUNT)
+    }
+
     /// Whether a controller is to run. What is named first counts.
     pub fn run(&self, name: &str) -> bool {
         let named = self.chosen.iter().find(|given| given.trim_start_matches('-') == name);
@@ -84,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controllers_are_chosen_as_upstream_does() {
+    fn controllers_flag_matches_upstream() {
         let cases = [
             ("", true),
             ("*", true),

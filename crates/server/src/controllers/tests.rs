@@ -47,8 +47,14 @@ impl World {
     async fn new() -> World {
         let derived = Arc::new(Derived::new(&Controllers::default(), false));
         let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let prepared =
-            crate::prepare(store, Default::default(), Default::default(), derived.clone(), Default::default());
+        let prepared = crate::prepare(
+            store,
+            Default::default(),
+            Default::default(),
+            derived.clone(),
+            Default::default(),
+            Default::default(),
+        );
         let context = prepared.await.unwrap();
         let stop = watch::Sender::new(false);
         start(&context, &derived, Duration::from_secs(300), &stop.subscribe());
@@ -101,7 +107,7 @@ fn definition(number: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_dropped_create_leaves_an_established_definition_or_none() {
+async fn dropped_create_leaves_established_crd_or_none() {
     let world = World::new().await;
     let mut completed = 0;
     for polls in 0..POLLS {
@@ -122,7 +128,7 @@ async fn a_dropped_create_leaves_an_established_definition_or_none() {
 }
 
 #[tokio::test]
-async fn a_dropped_delete_is_carried_out_or_not_begun() {
+async fn dropped_delete_completes_or_has_no_effect() {
     let world = World::new().await;
     for number in 0..POLLS {
         assert!(world.create(DEFINITIONS, definition(number), usize::MAX).await);

@@ -39,8 +39,8 @@ pub trait Render {
     type Response;
     /// Whether the best acceptable form is the aggregated one.
     fn wants_aggregated(&self) -> bool;
-    /// Responds with an unaggregated document.
-    fn document(&self, value: &Value) -> Self::Response;
+    /// Responds with an unaggregated document. `cbor` is whether kube-apiserver serves it in CBOR, too.
+    fn document(&self, value: &Value, cbor: bool) -> Self::Response;
     /// Responds with an aggregated document, which is also passed as compact JSON.
     fn aggregated(&self, value: &Value, json: &bytes::Bytes, etag: &str) -> Self::Response;
     /// Responds with 304.
@@ -189,7 +189,9 @@ impl Discovery {
             }
             return Some(render.aggregated(&document.value, &document.json, &document.etag));
         }
-        self.document(path).map(|document| render.document(&document))
+        let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
+        let is_custom_version = group.is_some_and(|group| !builtin::is_built_in_group(group));
+        self.document(path).map(|document| render.document(&document, !is_custom_version))
     }
 
     fn aggregated(&self) -> Aggregated {
@@ -347,7 +349,8 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
         main.set_at(&["categories"], texts(&resource.categories));
     }
     let is_stored = !resource.is_review() && !resource.is_computed();
-    if let Some(hash) = resource.storage_version_hash().filter(|_| is_stored) {
+    let hashes = resource.gates.storage_version_hash();
+    if let Some(hash) = resource.storage_version_hash().filter(|_| is_stored && hashes) {
         main.set_at(&["storageVersionHash"], Value::from(hash));
     }
     out.push(main);

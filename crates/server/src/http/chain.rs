@@ -43,6 +43,10 @@ pub struct Edge {
     pub request_timeout: std::time::Duration,
     /// Media types of requests and responses.
     pub served: &'static [Media],
+    /// Whether large responses are compressed.
+    pub compresses: bool,
+    /// Whether connections of HTTP/2 end after a response to a client without credentials.
+    pub closes_anonymous: bool,
     pub inflight: InFlight,
     /// Open connections and WebSockets, which a shutdown waits for.
     pub open: Arc<OpenCount>,
@@ -61,12 +65,12 @@ impl Edge {
         stop: tokio::sync::watch::Receiver<bool>,
         request_timeout: std::time::Duration,
         inflight_max: InFlightMax,
-        gates: FeatureGates,
         flags: BTreeMap<String, String>,
         compatible_minor: u32,
         audit: Arc<Audit>,
     ) -> Edge {
         let registry = context.registry.clone();
+        let gates = registry.gates().clone();
         publish(&gates);
         let version = super::health::version(registry.release(), compatible_minor);
         Edge {
@@ -79,6 +83,8 @@ impl Edge {
             stop,
             request_timeout,
             served: Media::served(gates.cbor()),
+            compresses: gates.compression(),
+            closes_anonymous: gates.closing_anonymous(),
             inflight: InFlight::new(inflight_max),
             open,
             panics: AtomicU64::new(0),
@@ -116,6 +122,7 @@ impl Edge {
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
         let measured = Measured::begin(&self.context.registry, &info, &parts.headers);
         let mut reply = reply(self.served, &info, &parts.headers);
+        reply.gzip &= self.compresses;
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
         let mut response = match self.authorize_request(client, info, &parts, audit_id, received, &mut reply).await {
@@ -222,7 +229,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         named: negotiate::lists(&accept, &served.iter().map(|media| media.as_str()).collect::<Vec<_>>()),
         accepted,
         plain: negotiate::negotiate(served, &accept, false),
-        aggregated: negotiate::aggregated(&accept),
+        aggregated: negotiate::aggregated(served, &accept),
         pretty,
         warnings: vec![],
         audit_context: None,
@@ -242,7 +249,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_is_reported_and_counted() {
+    async fn panic_is_logged_and_counted() {
         let panics = AtomicU64::new(0);
         let completed = catch_panic(&panics, "a", async { respond::text(200, "ok") }).await;
         assert_eq!((completed.status(), panics.load(Ordering::Relaxed)), (StatusCode::OK, 0));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_refused_when_all_are_busy() {
+    fn connection_limit_refuses_when_all_are_active() {
         let connections = Arc::new(Connections::new(2));
         let open: Vec<Connection> = (0..2).map(|_| connections.enter(0).unwrap()).collect();
         let busy: Vec<Active> = open.iter().map(|connection| connection.usage.begin()).collect();

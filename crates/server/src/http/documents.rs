@@ -35,6 +35,9 @@ const INDEX: [&str; 14] = [
     "/version",
 ];
 
+/// Below the documents of the issuer is nothing.
+const ISSUER_PATHS: [&str; 2] = ["/.well-known/openid-configuration/", "/openid/v1/jwks/"];
+
 impl Edge {
     /// Waits for CRDs that another server has just committed before discovery and OpenAPI are served, if the store is
     /// shared and reachable.
@@ -48,6 +51,7 @@ impl Edge {
     /// Responds to a request for a non-resource path; unknown paths return 404.
     pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
         let path = info.path.trim_end_matches('/');
+        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         match info.path.as_str() {
             path @ ("/healthz" | "/livez" | "/readyz") => return self.health.respond(path, &info.query),
@@ -67,21 +71,20 @@ impl Edge {
             "/version" if !negotiate::takes(given, &[Media::Json]) => {
                 return reply.status(&negotiate::unsupported_body());
             }
+            "/version" if !negotiate::lists(accept, &[Media::Json.as_str()]) => {
+                return reply.status(&negotiate::not_available(Media::Json.as_str()));
+            }
             "/version" => {
                 let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
                 return reply.tree(StatusCode::OK, &self.version, &accepted);
             }
-            "/metrics" => {
-                let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
-                return self.metrics(accept);
-            }
+            "/metrics" => return self.metrics(accept),
             _ => {}
         }
         if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|p| path.strip_prefix(p)) {
             return self.health.check(check);
         }
         let etag = headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         if info.path.starts_with("/openapi/v2/") {
             return respond::text(404, "404 page not found\n");
         }
@@ -95,10 +98,14 @@ impl Edge {
         let in_own_group = in_own_group.is_some_and(|(group, _)| resource::builtin::is_built_in_group(group));
         // built-in routes check the method, those of custom resources do not
         let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
+        let names: Vec<&str> = self.served.iter().map(|media| media.as_str()).collect();
         if let Some(found) = self.discovery.respond(path, etag, reply) {
             return match built_in {
                 true if info.method != Method::GET => reply.status(&no_such_method()),
                 true if !negotiate::takes(given, self.served) => reply.status(&negotiate::unsupported_body()),
+                true if !negotiate::lists(accept, &names) => {
+                    reply.status(&negotiate::not_available(&negotiate::media_list(self.served)))
+                }
                 _ => found,
             };
         }
@@ -144,6 +151,9 @@ impl Edge {
         let (content_type, document) = match info.path.trim_end_matches('/') {
             "/.well-known/openid-configuration" => ("application/json", accounts.configuration().await?),
             "/openid/v1/jwks" => ("application/jwk-set+json", accounts.key_set().await),
+            path if ISSUER_PATHS.iter().any(|parent| path.starts_with(parent)) => {
+                return Some(reply.status(&Status::no_such_resource()));
+            }
             _ => return None,
         };
         if info.method != Method::GET {
@@ -211,11 +221,11 @@ impl crate::discovery::Render for Reply {
         self.aggregated.is_some()
     }
 
-    /// Never CBOR: client-go does not decode it in discovery, even if it prefers it.
-    fn document(&self, value: &Value) -> HttpResponse {
-        match self.plain.iter().find(|a| a.media != Media::Cbor) {
+    fn document(&self, value: &Value, cbor: bool) -> HttpResponse {
+        let served = if cbor { self.served } else { &Media::USUAL };
+        match self.plain.iter().find(|accepted| served.contains(&accepted.media)) {
             Some(accepted) => self.built_in(value, accepted),
-            None => self.status_in(&negotiate::not_acceptable(&Media::USUAL, false), None),
+            None => self.status_in(&negotiate::not_acceptable(served, false), None),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use access::audit::{self, AuditContext, Layer};
-use access::authentication::{self, Credentials, Remarks};
+use access::authentication::{self, CredentialWarnings, Credentials};
 use access::authorization::{Authorized, Refusal, authorize, escape};
 use access::flow::Seat;
 use base::metrics::{AttemptResult, METRICS};
@@ -36,6 +36,12 @@ enum RequestSlot<'a> {
 }
 
 impl Edge {
+    /// Whether the connection ends after the response, since its client has no credentials that are known.
+    fn closes_after<E>(&self, version: http::Version, identified: &Result<User, E>) -> bool {
+        let is_anonymous = identified.as_ref().map_or(true, User::is_anonymous);
+        self.closes_anonymous && version == http::Version::HTTP_2 && is_anonymous
+    }
+
     /// Authenticates the request, applies impersonation, waits for a seat and authorizes. An error is the response to
     /// send.
     pub(super) async fn authorize_request<'a>(
@@ -56,7 +62,7 @@ impl Edge {
         // authentication may call webhooks, so it counts towards the request timeout
         let began = clock::instant();
         let until = began + timeout;
-        let mut remarks = Remarks::default();
+        let mut remarks = CredentialWarnings::default();
         let identified =
             tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info, &mut remarks)).await;
         let identified = identified.map_err(|_| out_of_time(reply))?;
@@ -69,7 +75,7 @@ impl Edge {
             remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
             audit_context.took(Layer::Authentication, authenticated);
         }
-        reply.closes = parts.version == http::Version::HTTP_2 && identified.as_ref().map_or(true, User::is_anonymous);
+        reply.closes = self.closes_after(parts.version, &identified);
         let user = match identified {
             Ok(user) => user,
             Err(status) => {
@@ -180,7 +186,7 @@ impl Edge {
         client: &Client,
         headers: &HeaderMap,
         info: &RequestInfo,
-        remarks: &mut Remarks,
+        remarks: &mut CredentialWarnings,
     ) -> Result<User, Status> {
         let certificate = &client.certificate;
         let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));

@@ -46,7 +46,7 @@ impl Edge {
         let manager = default_manager(headers);
         let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
         let request = Arc::new(request.posted_to(route.posted_to).audited(reply.audit_context.clone()));
-        if let Some(text) = deprecation {
+        if let Some(text) = deprecation.filter(|_| reply.named || !request.resource.serving.routes) {
             measure::deprecated(&request);
             if let Some(audit_context) = &reply.audit_context {
                 audit_context.annotate("k8s.io/deprecated", "true");

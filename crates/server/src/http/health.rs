@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_store_is_live_and_not_ready() {
+    fn read_only_store_is_live_but_not_ready() {
         let ask = |health: &Health, endpoint| health.respond(endpoint, &Query::parse("")).status().as_u16();
         let healthy = Health::new(Arc::new(Embedded::in_memory()));
         assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&healthy, endpoint)), [200, 500]);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_unlimited() {
+    fn zero_limit_is_unlimited() {
         let inflight = InFlight::new(InFlightMax { read_only: 0, mutating: 0 });
         let permits: Vec<_> =
             (0..100).map(|_| inflight.admit(&info(Method::PUT, "/api/v1/namespaces/a"), &User::default())).collect();

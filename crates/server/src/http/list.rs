@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_protobuf_list_envelope_has_the_length_of_its_items() {
+    fn protobuf_list_envelope_has_length_of_its_items() {
         let map = |name: &str| json!({"metadata": {"name": (name.to_owned())}, "data": {"a": ("x".repeat(300))}});
         let (items, metadata) = ([map("a"), map("b")], json!({"resourceVersion": "7"}));
         let bytes: usize = items

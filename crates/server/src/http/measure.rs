@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbs_are_those_of_kube_apiserver() {
+    fn verbs_match_kube_apiserver() {
         let verb_of = |method: http::Method, path: &str, query: &str, kind: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(kind));

@@ -214,10 +214,10 @@ pub fn lists(accept: &str, names: &[&str]) -> bool {
     accept.is_empty() || asked.any(|name| name == "*/*" || names.contains(&name))
 }
 
-/// The form of aggregated discovery if the best acceptable form is one; `None` otherwise. It is never CBOR.
-pub fn aggregated(accept: &str) -> Option<Accepted> {
+/// The form of aggregated discovery if the best acceptable form is one; `None` otherwise.
+pub fn aggregated(served: &[Media], accept: &str) -> Option<Accepted> {
     for clause in clauses(accept) {
-        let Some(media) = Media::USUAL.into_iter().find(|media| clause.matches(media.as_str())) else { continue };
+        let Some(media) = served.iter().copied().find(|media| clause.matches(media.as_str())) else { continue };
         let name = clause.param("as").filter(|name| !name.is_empty())?;
         let group_version = (clause.param("g"), clause.param("v"));
         if name == "APIGroupDiscoveryList" && group_version == (Some("apidiscovery.k8s.io"), Some("v2")) {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn clauses_are_tried_in_order() {
+    fn accept_clauses_are_tried_in_order() {
         let served = Media::served(false);
         let first = |accept: &str| negotiate(served, accept, true).first().map(|a| (a.media, a.shape, a.beta));
         let json = Some((Media::Json, Shape::Whole, false));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn content_types_are_parsed_as_in_go() {
+    fn content_types_parse_like_go() {
         let media = |text: &str| Media::of_content_type(&Media::USUAL, text);
         for good in [
             "",
@@ -350,12 +350,14 @@ mod tests {
             (format!("application/json;{},application/json", all.replace("v2", "v2beta1")), None),
             (String::new(), None),
         ] {
-            assert_eq!(aggregated(&accept).map(|accepted| accepted.media), media, "{accept}");
+            assert_eq!(aggregated(&Media::USUAL, &accept).map(|accepted| accepted.media), media, "{accept}");
         }
+        let with_cbor = aggregated(Media::served(true), &format!("application/cbor;{all}"));
+        assert_eq!(with_cbor.map(|accepted| accepted.media), Some(Media::Cbor));
     }
 
     #[test]
-    fn cbor_is_behind_its_gate() {
+    fn cbor_requires_feature_gate() {
         let first = |cbor, accept| {
             let served = Media::served(cbor);
             negotiate(served, accept, true).first().map(|accepted| accepted.media)

@@ -93,6 +93,9 @@ impl Edge {
 
     async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<HttpResponse, Status> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served, false))?;
+        let running = RunningWatch::begin(&request);
+        let audit_context = request.audit_context.clone();
+        let watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
         if accepted.media == Media::Yaml {
             return Err(negotiate::not_acceptable(self.served, true));
         }
@@ -111,9 +114,6 @@ impl Edge {
             .find(encodable)
             .copied()
             .ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
-        let running = RunningWatch::begin(&request);
-        let audit_context = request.audit_context.clone();
-        let watch = verbs::watch(self.context.clone(), request, self.stop.clone()).await?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }

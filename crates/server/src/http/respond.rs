@@ -135,6 +135,10 @@ impl Reply {
                 if let Some(audit_context) = &self.audit_context {
                     audit_context.status(&value);
                 }
+                let in_protobuf = self.protobuf(request).filter(|accepted| accepted.shape == Shape::Whole);
+                if let Some(response) = in_protobuf.and_then(|_| self.envelope(StatusCode::OK, &value)) {
+                    return Ok(response);
+                }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);
                 Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
             }

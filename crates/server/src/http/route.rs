@@ -106,6 +106,10 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     let (resource, subresource) = (&request.resource, request.subresource);
     let routes = resource.serving.routes;
     let refused = || resource.verb_not_supported(verb.as_str());
+    if routes && verb == Verb::Watch && info.method != Method::GET {
+        // the routes of paths with /watch/ have one method
+        return Err(no_such_method());
+    }
     if resource.is_review() {
         if named && subresource == Subresource::None {
             return Err(Status::no_such_resource());

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handshake_is_checked() {
+    async fn websocket_handshake_is_validated() {
         assert_eq!(handshake(&[]), (101, None));
         let protocol = http::HeaderValue::from_static("one");
         for offered in ["one, two", "base64url.bearer.authorization.k8s.io.YQ, one"] {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_is_one_event() {
+    fn each_websocket_message_is_one_event() {
         let all = |form, pieces: &[&[u8]]| {
             let (mut unsent, mut found) = (BytesMut::new(), vec![]);
             for piece in pieces {

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_full_window_has_no_room() {
+    async fn full_window_blocks_the_body() {
         let window = Window::new();
         let room = || std::future::poll_fn(|context| Poll::Ready(window.poll_room(context).is_ready()));
         let piece = Bytes::from(vec![0; limits::UNSENT_BYTES_FAST]);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_reads_nothing_is_detected() {
+    async fn detects_client_that_reads_nothing() {
         let limit = Duration::from_millis(1);
         let window = Window::new();
         let unread = window.hand_over(Bytes::from_static(b"unread"));

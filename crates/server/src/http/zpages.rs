@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::clock;
 use base::request::FeatureGates;
 use http::header::{ACCEPT, CONTENT_TYPE, WARNING};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use machinery::status::Reason;
 use machinery::{Release, Status, Text, Value, json, time};
 
-use super::chain::HttpResponse;
+use super::body::Body;
 use super::health::KUBERNETES_VERSION;
 use super::negotiate::{self, Accepted, Clause, Media};
 use super::respond::{self, Reply, set};
@@ -28,35 +28,35 @@ const TEXT: &str = "text/plain";
 
 /// One of the two pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Page {
+pub enum ZPage {
     Statusz,
     Flagz,
 }
 
-impl Page {
+impl ZPage {
     /// The page of a path, if there is one.
-    fn of(path: &str) -> Option<Page> {
-        [Page::Statusz, Page::Flagz].into_iter().find(|page| page.path() == path)
+    fn of(path: &str) -> Option<ZPage> {
+        [ZPage::Statusz, ZPage::Flagz].into_iter().find(|page| page.path() == path)
     }
 
     fn path(self) -> &'static str {
         match self {
-            Page::Statusz => "/statusz",
-            Page::Flagz => "/flagz",
+            ZPage::Statusz => "/statusz",
+            ZPage::Flagz => "/flagz",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
-            Page::Statusz => "Statusz",
-            Page::Flagz => "Flagz",
+            ZPage::Statusz => "Statusz",
+            ZPage::Flagz => "Flagz",
         }
     }
 }
 
 /// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum PageForm {
     Text,
     Document { accepted: Accepted, version: &'static str },
 }
@@ -78,13 +78,13 @@ impl ZPages {
 
     /// The paths of the pages that are on.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
-        [Page::Flagz, Page::Statusz].into_iter().filter(|page| self.serves(*page)).map(Page::path)
+        [ZPage::Flagz, ZPage::Statusz].into_iter().filter(|page| self.serves(*page)).map(ZPage::path)
     }
 
-    fn serves(&self, page: Page) -> bool {
+    fn serves(&self, page: ZPage) -> bool {
         match page {
-            Page::Statusz => self.statusz,
-            Page::Flagz => self.flagz,
+            ZPage::Statusz => self.statusz,
+            ZPage::Flagz => self.flagz,
         }
     }
 
@@ -95,13 +95,13 @@ impl ZPages {
         headers: &HeaderMap,
         reply: &Reply,
         index: impl FnOnce() -> BTreeSet<String>,
-    ) -> Option<HttpResponse> {
-        let page = Page::of(path).filter(|page| self.serves(*page))?;
+    ) -> Option<Response<Body>> {
+        let page = ZPage::of(path).filter(|page| self.serves(*page))?;
         let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         Some(match form(page, accept, reply.served) {
             None => not_acceptable(accept, reply),
-            Some(Form::Text) => plain(&self.text(page, index)),
-            Some(Form::Document { accepted, version }) => {
+            Some(PageForm::Text) => plain(&self.text(page, index)),
+            Some(PageForm::Document { accepted, version }) => {
                 let document = self.document(page, version, index);
                 let mut response = reply.tree(StatusCode::OK, &document, &accepted);
                 let form = format!("{};g={GROUP};v={version};as={}", accepted.media.as_str(), page.kind());
@@ -114,13 +114,13 @@ impl ZPages {
         })
     }
 
-    fn text(&self, page: Page, index: impl FnOnce() -> BTreeSet<String>) -> String {
+    fn text(&self, page: ZPage, index: impl FnOnce() -> BTreeSet<String>) -> String {
         let delimiter = DELIMITERS[clock::random_below(DELIMITERS.len() as u64) as usize];
         let head = format!(
             "\napiserver {}\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n",
             page.path().trim_start_matches('/')
         );
-        if page == Page::Flagz {
+        if page == ZPage::Flagz {
             let lines = self.flags.iter().map(|(name, value)| format!("{name}{delimiter}{value}\n"));
             return head + &lines.collect::<String>();
         }
@@ -139,14 +139,14 @@ impl ZPages {
         format!("{head}\n{}", lines.collect::<String>())
     }
 
-    fn document(&self, page: Page, version: &str, index: impl FnOnce() -> BTreeSet<String>) -> Value {
+    fn document(&self, page: ZPage, version: &str, index: impl FnOnce() -> BTreeSet<String>) -> Value {
         let text = |text: &str| Value::from(text);
         let mut document = json!({
             "kind": (page.kind()),
             "apiVersion": (format!("{GROUP}/{version}")),
             "metadata": {"name": "apiserver"},
         });
-        if page == Page::Flagz {
+        if page == ZPage::Flagz {
             let flags = self.flags.iter().map(|(name, value)| (Text::from(name.as_str()), text(value)));
             document.set_at(&["flags"], Value::Object(flags.collect()));
             return document;
@@ -182,29 +182,29 @@ fn debugging_paths(index: &BTreeSet<String>) -> Vec<String> {
 }
 
 /// The best form that the client accepts. Documents have to be asked for by group, version and kind.
-fn form(page: Page, accept: &str, served: &[Media]) -> Option<Form> {
+fn form(page: ZPage, accept: &str, served: &[Media]) -> Option<PageForm> {
     if accept.trim().is_empty() {
-        return Some(Form::Text);
+        return Some(PageForm::Text);
     }
     negotiate::clauses(accept).iter().find_map(|clause| {
         let wanted = clause.param("as").filter(|kind| !kind.is_empty());
         match wanted {
-            None => clause.matches(TEXT).then_some(Form::Text),
+            None => clause.matches(TEXT).then_some(PageForm::Text),
             Some(kind) if kind == page.kind() && clause.param("g") == Some(GROUP) => document_form(clause, served),
             Some(_) => None,
         }
     })
 }
 
-fn document_form(clause: &Clause<'_>, served: &[Media]) -> Option<Form> {
+fn document_form(clause: &Clause<'_>, served: &[Media]) -> Option<PageForm> {
     let version = VERSIONS.into_iter().find(|version| clause.param("v") == Some(version))?;
     let media = served.iter().copied().find(|media| *media != Media::Protobuf && clause.matches(media.as_str()))?;
     let pretty = clause.param("pretty").map(|pretty| pretty == "1");
-    Some(Form::Document { accepted: Accepted { media, pretty, ..Accepted::JSON }, version })
+    Some(PageForm::Document { accepted: Accepted { media, pretty, ..Accepted::JSON }, version })
 }
 
 /// The 406 of these pages, in a text form that the client accepts, or in JSON.
-fn not_acceptable(accept: &str, reply: &Reply) -> HttpResponse {
+fn not_acceptable(accept: &str, reply: &Reply) -> Response<Body> {
     let mut available = vec!["application/json", "application/yaml", TEXT];
     available.extend(reply.served.contains(&Media::Cbor).then_some(Media::Cbor.as_str()));
     let message = format!("only the following media types are accepted: {}", available.join(", "));
@@ -213,12 +213,12 @@ fn not_acceptable(accept: &str, reply: &Reply) -> HttpResponse {
     reply.status_in(&Status::new(Reason::NotAcceptable, message), plain.first().copied())
 }
 
-fn deprecation(page: Page) -> String {
+fn deprecation(page: ZPage) -> String {
     let name = page.path().trim_start_matches('/');
     format!("299 - \"This version of the {name} endpoint is deprecated. Please use a newer version.\"")
 }
 
-fn plain(text: &str) -> HttpResponse {
+fn plain(text: &str) -> Response<Body> {
     let mut response = respond::text(200, text);
     response.headers_mut().remove("x-content-type-options");
     response
@@ -229,11 +229,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_asked_for_by_kind() {
-        let form = |accept: &str| match form(Page::Statusz, accept, &Media::USUAL) {
+    fn documents_are_requested_by_kind() {
+        let form = |accept: &str| match form(ZPage::Statusz, accept, &Media::USUAL) {
             None => "none".to_owned(),
-            Some(Form::Text) => "text".to_owned(),
-            Some(Form::Document { accepted, version }) => format!("{} {version}", accepted.media.as_str()),
+            Some(PageForm::Text) => "text".to_owned(),
+            Some(PageForm::Document { accepted, version }) => format!("{} {version}", accepted.media.as_str()),
         };
         for (accept, expected) in [
             ("", "text"),

@@ -192,7 +192,7 @@ fn http_date(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use machinery::{Release, Value, json};
+    use machinery::{Value, json};
 
     use super::*;
     use objects::Objects;
@@ -229,10 +229,10 @@ mod tests {
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
             let resource =
-                from_definition(&crd(schema).to_json().into(), &objects, &Default::default(), Release::NEWEST);
+                from_definition(&crd(schema).to_json().into(), &objects, &Default::default(), &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let built_in = resource::from_row(&builtin::KINDS[0], &[], &objects, Release::NEWEST);
+        let built_in = resource::from_row(&builtin::KINDS[0], &[], &objects, &Default::default());
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone());

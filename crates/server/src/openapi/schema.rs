@@ -169,7 +169,7 @@ fn keyword(key: &str, value: &Value, dialect: Dialect, position: Position) -> Op
     }
 }
 
-/// The non-empty members of `externalDocs`.
+/// The non-empty fields of `externalDocs`.
 fn documentation(value: &Value) -> Value {
     let member = |key| Some((key, value.get(key).filter(|text| text.as_str() != Some(""))?.clone()));
     Value::Object(["description", "url"].into_iter().filter_map(member).map(|(key, text)| (key.into(), text)).collect())
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn v3_is_nearly_verbatim() {
+    fn v3_schema_is_nearly_verbatim() {
         let cases = [
             (
                 r#"{"type":"string","example":"x","externalDocs":{"url":"u","description":""},"default":"d"}"#,

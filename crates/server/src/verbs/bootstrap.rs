@@ -5,7 +5,6 @@ use std::sync::{Arc, LazyLock};
 use access::authorization::{GROUP, defaults};
 use access::flow;
 use base::clock;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 use resource::Resource;
@@ -13,13 +12,11 @@ use resource::builtin::{
     self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
 };
 
-use super::as_server::{SERVER, path_of, server_request};
-use super::reconcile::{self, Repair};
+use super::as_server::{path_of, server_request};
+use super::control_plane::{self, ControlPlane};
+use super::upkeep::{FLOW, PLAIN, ROLES, create_missing, create_of, in_turn};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
-use crate::limits;
 
-/// The field manager of flow control's first objects.
-const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 /// The namespace and name of the ConfigMap that says since when uses of tokens are tracked.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
 /// Namespaces that are there from the start.
@@ -27,14 +24,20 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 
 /// Creates what a server has from the start, and adds what its roles and bindings have lost: all at once, so that one
 /// commit may carry many.
-pub async fn bootstrap(context: &Context) -> Result<(), Status> {
+/// `own` is what the server says of itself, if it does.
+pub async fn bootstrap(context: &Context, own: Option<&ControlPlane>) -> Result<(), Status> {
     let release = context.registry.release();
-    let named = |name| machinery::json!({"metadata": {"name": name}});
-    let namespaces = NAMESPACES.into_iter().map(named);
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
-        create_of(context, PLAIN, "", "namespaces", namespaces).await?;
+        create_namespaces(context).await?;
+        let control_plane = async {
+            match own {
+                Some(own) => control_plane::create(context, own).await,
+                None => Ok(()),
+            }
+        };
         tokio::try_join!(
+            control_plane,
             create_of(context, ROLES, GROUP, "roles", defaults::roles(release, true)),
             create_of(context, ROLES, GROUP, "rolebindings", defaults::bindings(release, true)),
             create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
@@ -44,11 +47,18 @@ pub async fn bootstrap(context: &Context) -> Result<(), Status> {
         create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
         create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         register(context),
+        control_plane::create_classes(context),
         create_of(context, ROLES, GROUP, "clusterroles", defaults::roles(release, false)),
         create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::bindings(release, false)),
         inside_namespaces,
     )?;
     Ok(())
+}
+
+/// Creates the namespaces that every server has.
+pub async fn create_namespaces(context: &Context) -> Result<(), Status> {
+    let namespaces = NAMESPACES.map(|name| machinery::json!({"metadata": {"name": name}}));
+    create_of(context, PLAIN, "", "namespaces", namespaces).await
 }
 
 /// The ConfigMap from which aggregated API servers read the CA bundles to trust.
@@ -170,90 +180,4 @@ pub async fn restore_registration(
         Err(status) if status.reason == Reason::NotFound => Ok(()),
         result => result.map(drop),
     }
-}
-
-/// How objects are kept that a server has from the start.
-#[derive(Clone, Copy)]
-struct Upkeep {
-    /// The field manager.
-    manager: &'static str,
-    /// Objects that exist get back the rules and subjects that they have lost.
-    reconciled: bool,
-}
-
-const PLAIN: Upkeep = Upkeep { manager: SERVER, reconciled: false };
-const FLOW: Upkeep = Upkeep { manager: FLOW_PRODUCER, reconciled: false };
-const ROLES: Upkeep = Upkeep { manager: SERVER, reconciled: true };
-
-async fn create_of(
-    context: &Context,
-    kept: Upkeep,
-    group: &str,
-    plural: &str,
-    objects: impl IntoIterator<Item = Value>,
-) -> Result<(), Status> {
-    let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
-    keep_all(context, kept, &resource, objects).await
-}
-
-/// Creates those of some objects that do not exist.
-pub async fn create_missing(
-    context: &Context,
-    resource: &Arc<Resource>,
-    objects: impl IntoIterator<Item = Value>,
-) -> Result<(), Status> {
-    keep_all(context, PLAIN, resource, objects).await
-}
-
-/// Creates or repairs objects, some at once.
-async fn keep_all(
-    context: &Context,
-    kept: Upkeep,
-    resource: &Arc<Resource>,
-    objects: impl IntoIterator<Item = Value>,
-) -> Result<(), Status> {
-    let keep = |wanted| async move { in_turn(context, || keep(context, kept, resource, &wanted)).await };
-    stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
-}
-
-/// Does something until no other server has done the same, or something else, at the same time.
-async fn in_turn<F: Future<Output = Result<(), Status>>>(
-    context: &Context,
-    attempt: impl Fn() -> F,
-) -> Result<(), Status> {
-    let mut result = Ok(());
-    for _ in 0..limits::WRITE_RETRIES {
-        result = attempt().await;
-        match &result {
-            Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::Conflict | Reason::NotFound) => {
-                super::catch_up(context).await?;
-            }
-            _ => break,
-        }
-    }
-    result
-}
-
-/// Creates an object, or adds what the existing one has lost.
-async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
-    let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
-    let request = |method: http::Method, name: &str| {
-        let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));
-        server_request(resource, &method, &path, Subresource::None)
-    };
-    let name = wanted.str_at(&["metadata", "name"]);
-    if let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) {
-        if !kept.reconciled {
-            return Ok(());
-        }
-        match reconcile::change(&existing.body.to_value(0), wanted) {
-            Repair::Nothing => return Ok(()),
-            Repair::Patch(change) => {
-                let request = request(http::Method::PATCH, name);
-                return patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop);
-            }
-            Repair::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
-        }
-    }
-    create(context, &request(http::Method::POST, ""), &Document::json(wanted)).await.map(drop)
 }

@@ -16,16 +16,16 @@ use super::naming::{definitions, group_of, settle_peers};
 use super::{Context, Subresource, third_party};
 use crate::limits;
 
-/// Definitions that have waited for instances with finalizers, by uid, with the time from which they may go. They stay a
-/// moment, as upstream: a client that sees the last instance go gets 404 for the object, not for its kind.
+/// CRDs whose last instance with a finalizer is gone, by uid, with the earliest time of their removal. Like upstream, the
+/// removal is delayed a little, so that a client that waits for the last instance gets 404 for the object, not for its kind.
 #[derive(Default)]
-pub struct Outlived {
+pub struct PendingCrdDeletions {
     from: BTreeMap<Text, Instant>,
     /// When the last pass began.
     passed: Option<Instant>,
 }
 
-impl Outlived {
+impl PendingCrdDeletions {
     /// When the next one may go.
     pub fn next(&self) -> Option<Instant> {
         self.from.values().copied().filter(|from| Some(*from) > self.passed).min()
@@ -39,7 +39,7 @@ impl Outlived {
 
 /// One pass over all definitions that are being deleted: instances are deleted, and when none are left the definition
 /// is released.
-pub async fn finalize(context: &Context, outlived: &mut Outlived) -> Pass {
+pub async fn finalize(context: &Context, outlived: &mut PendingCrdDeletions) -> Pass {
     let mut pass = third_party::finalize(context).await;
     let Some(resource) = definitions(context) else { return pass };
     let (root, _) = resource.collection.latest();
@@ -64,7 +64,7 @@ async fn finalize_one(
     resource: &Arc<Resource>,
     name: &Text,
     object: &Value,
-    outlived: &mut Outlived,
+    outlived: &mut PendingCrdDeletions,
 ) -> Result<(), Status> {
     if !definition::is_condition_true(object, "Established") {
         let message = "resource was never established";

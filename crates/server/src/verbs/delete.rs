@@ -12,25 +12,25 @@ use resource::{Document, Resource, type_text, unknown_kind};
 use super::change::{Change, Write};
 use super::list::Page;
 use super::selection::Selection;
-use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server};
+use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, unreadable};
 use crate::limits;
 
 /// Reads the options of a delete: from the body if there is one, else from the query.
 fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptions, Status> {
     let Some(document) = document.filter(|d| !d.bytes.is_empty()) else {
-        return DeleteOptions::from_query(request.query());
+        return DeleteOptions::from_query(request.query(), &request.resource.gates);
     };
     let decoded = document.decode();
     if let Some(why) = document.type_error(&decoded) {
         return Err(Status::bad_request(why));
     }
     let body = decoded.unwrap_or_default().value;
-    check_type(&body)?;
+    check_type(&body, if request.resource.is_custom() { "meta.k8s.io/v1" } else { "v1" })?;
     let given = DeleteOptions::read(&body)?;
     if let Some(audit_context) = &request.audit_context {
         audit_context.request(|| Some(recorded(&given)));
     }
-    DeleteOptions::of(&given)
+    DeleteOptions::of(&given, &request.resource.gates)
 }
 
 /// Options as they are recorded: in the version that the reference server has decoded them to.
@@ -66,13 +66,13 @@ const OTHER_TYPES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// A body says that it is `DeleteOptions`, or nothing.
-fn check_type(body: &Value) -> Result<(), Status> {
+/// A body says that it is `DeleteOptions`, or nothing; `own` is the version of one that has none.
+fn check_type(body: &Value, own: &str) -> Result<(), Status> {
     let (kind, version) = (type_text(body, "kind"), type_text(body, "apiVersion"));
     if kind.is_empty() || kind == "DeleteOptions" {
         return Ok(());
     }
-    let version = if version.is_empty() { "v1" } else { version };
+    let version = if version.is_empty() { own } else { version };
     let readable = OTHER_TYPES.iter().any(|(known, kinds)| *known == version && kinds.contains(&kind));
     Err(Status::bad_request(if readable {
         format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
@@ -84,13 +84,24 @@ fn check_type(body: &Value) -> Result<(), Status> {
 /// Deletes one object, or marks it if finalizers hold it.
 pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
     let options = options(request, document)?;
+    if options.ignore_read_errors {
+        return unreadable::delete(context, request, &options).await;
+    }
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Write::new(context, request, Change::Delete(options), &write_options).run().await
 }
 
+/// The options that select the objects of a deletecollection; a watch cannot be asked for, but its options are checked.
+fn list_options(request: &Request) -> Result<ListOptions, Status> {
+    match request.query().flag("watch") {
+        true => ListOptions::of_watch(request.query(), &request.resource.gates),
+        false => ListOptions::of_list(request.query()),
+    }
+}
+
 /// Refuses a selection that can't be made, before anything else of the request is looked at.
 pub fn check_selection(request: &Request) -> Result<(), Status> {
-    Selection::new(request, &ListOptions::parse(request.query(), false)?).map(drop)
+    Selection::new(request, &list_options(request)?).map(drop)
 }
 
 /// Deletes every selected object, and returns the objects that were there.
@@ -99,7 +110,7 @@ pub async fn delete_collection(
     request: &Request,
     document: Option<&Document>,
 ) -> Result<Outcome, Status> {
-    let mut list_options = ListOptions::parse(request.query(), false)?;
+    let mut list_options = list_options(request)?;
     let selection = Selection::new(request, &list_options)?;
     if list_options.limit == 0 {
         // collections are deleted by pages: they are read at a version, not at one that is as new
@@ -107,6 +118,7 @@ pub async fn delete_collection(
     }
     // without a body `resourceVersion` speaks of the list, and is a precondition of each deletion as well
     let options = options(request, document)?;
+    options.check_collection()?;
     super::list::reach(context, &list_options).await?;
     let page = selection.page(context, request, &list_options).await?;
     if page.items.len() > 0 {

@@ -310,7 +310,10 @@ pub struct Page {
 
 /// Refuses options that no list or watch can have.
 pub fn check_options(request: &Request) -> Result<(), Status> {
-    ListOptions::parse(request.query(), request.authorized.info.verb == Verb::Watch).map(drop)
+    match request.authorized.info.verb {
+        Verb::Watch => ListOptions::of_watch(request.query(), &request.resource.gates).map(drop),
+        _ => ListOptions::of_list(request.query()).map(drop),
+    }
 }
 
 /// Waits until what the options of a list ask for can be seen here.
@@ -330,7 +333,7 @@ pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Statu
 
 /// Returns a list.
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
-    let options = ListOptions::parse(request.query(), false)?;
+    let options = ListOptions::of_list(request.query())?;
     let selection = Selection::new(request, &options)?;
     if let Some(all) = request.computed() {
         let items = Items::shown(all.into_iter().map(Shown::Tree).collect());

@@ -10,6 +10,7 @@ mod change;
 mod commit;
 mod connect;
 mod continuation;
+pub mod control_plane;
 mod definitions;
 mod delete;
 mod deletion;
@@ -29,6 +30,8 @@ mod selection;
 mod tests;
 mod third_party;
 mod tracking;
+mod unreadable;
+mod upkeep;
 mod warnings;
 mod watch;
 mod write;
@@ -51,16 +54,17 @@ use access::flow::Flow;
 
 pub use as_server::{CONTROLLERS, SERVER, change_as, controller_request, path_in, path_of, server_request};
 pub use bootstrap::{
-    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_missing, publish_trust, restore_registration,
+    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_namespaces, publish_trust, restore_registration,
     token_tracking,
 };
 pub use connect::connect;
-pub use definitions::{Outlived, finalize};
+pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
 pub use naming::{settle, settle_all, settle_peers};
 pub use patch::PatchKind;
+pub use upkeep::create_missing;
 pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
 pub use write::{create, patch, update};
@@ -113,7 +117,7 @@ impl Context {
 
     /// What is posted to a subresource, as a resource.
     pub fn posted(&self, row: &'static builtin::BuiltIn) -> Arc<Resource> {
-        Arc::new(resource::from_row(row, &[], &self.objects, self.registry.release()))
+        Arc::new(resource::from_row(row, &[], &self.objects, self.registry.gates()))
     }
 
     /// What admission looks at.

@@ -241,7 +241,7 @@ impl Patch {
         let merged = || self.merged(request, old).unwrap_or_default();
         match (self, request.strategy.codec().printed_as()) {
             (Patch::Strategic(patch), _) => gotext::plain(&strategic_merge::applied(&patch.value, old)),
-            (Patch::Merge(patch), RawKind::BuiltIn) => machinery::protobuf::merged_text(&merged(), &patch.value),
+            (Patch::Merge(patch), RawKind::BuiltIn) => machinery::types::merged_text(&merged(), old, &patch.value),
             (_, kind) => match self.raw(old) {
                 Some(raw) => raw.text(kind),
                 None => merged().to_json(),

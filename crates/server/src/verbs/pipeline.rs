@@ -106,7 +106,9 @@ impl Write<'_> {
         }
         let read = request.resource.read_converted(&stored, &request.version).await;
         let object = read.map_err(|why| match self.change {
+            // a dry run reads it as a get does
             Change::Delete(_) => request.resource.unreadable(&stored, why),
+            _ if self.options.dry_run => request.resource.unreadable(&stored, why),
             _ => request.resource.undecodable(&stored, why),
         })?;
         let view = if request.strategy.is_view() { Some(request.strategy.editable(&object)?) } else { None };
@@ -128,7 +130,7 @@ impl Write<'_> {
     }
 
     /// Admission and system fields of a new object. Returns whether its name was generated.
-    async fn admitted_new(&self, admit: &Admit<'_>, mut object: Value) -> Result<(Value, bool), Status> {
+    async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, bool), Status> {
         let resource = &self.request.resource;
         let generate_name = object.str_at(&["metadata", "generateName"]);
         let shown = if admit.name.is_empty() { generate_name } else { admit.name.as_str() };
@@ -137,7 +139,6 @@ impl Write<'_> {
             return Err(Status::forbidden(&resource.group, &resource.plural, shown, why));
         }
         admit.check_namespace(&object, if shown.is_empty() { "Unknown" } else { shown })?;
-        self.request.strategy.admit(&mut object, None);
         let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();
         meta::fill_system_fields(&mut object);
         let generated = meta::generate_name(&mut object);
@@ -146,9 +147,8 @@ impl Write<'_> {
     }
 
     /// Admission and system fields of an object that is to replace another.
-    async fn admitted(&self, admit: &Admit<'_>, mut object: Value, live: &Live) -> Result<Value, Status> {
+    async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
-        strategy.admit(&mut object, Some(live.editable()));
         let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
         meta::dedup_owners(self.request, &mut object, true);
         hooks::authorize(self, &object, Some(&live.object)).await?;
@@ -201,11 +201,9 @@ impl Write<'_> {
             Some(_) => {}
         }
         self.validating_admission(admit, object, old).await?;
+        quota::charge(admit, object, old).await?;
         let warnings = match old {
-            None => {
-                quota::charge(admit, object).await?;
-                strategy.warnings_on_create(object)
-            }
+            None => strategy.warnings_on_create(object),
             Some(old) => strategy.warnings_on_update(object, old),
         };
         warnings.into_iter().for_each(|warning| request.warn(warning));

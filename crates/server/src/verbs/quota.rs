@@ -1,4 +1,4 @@
-//! Counts objects against the quotas of their namespace before they are created.
+//! Counts objects against the quotas of their namespace before they are written.
 //!
 //! What is counted and then not created stays counted until the usage of the quota is determined anew.
 
@@ -14,13 +14,13 @@ use super::change::Change;
 use crate::limits;
 
 /// Refuses what exceeds a quota, and counts what doesn't.
-pub async fn charge(admit: &Admit<'_>, object: &Value) -> Result<(), Status> {
-    if admit.charges(object)?.is_empty() || admit.dry_run {
+pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    if admit.charges(object, old)?.is_empty() || admit.dry_run {
         return Ok(());
     }
     let _turn = admit.context.quota_turn.lock().await;
     for _ in 0..limits::WRITE_RETRIES {
-        if count_all(admit, admit.charges(object)?).await? {
+        if count_all(admit, admit.charges(object, old)?).await? {
             return Ok(());
         }
     }

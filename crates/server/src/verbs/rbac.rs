@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_fail_as_lookups_do() {
+    fn missing_role_references_report_lookup_errors() {
         let refused = |kind: &str, namespace: &str, name: &str| {
             let status = check_reference(kind, namespace, name).unwrap_err();
             (status.code, status.message.clone())
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn collectable_changes_are_nobodys_business() {
+    fn finalizer_and_owner_changes_skip_escalation_check() {
         let old = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "rules": []});
         let cases = [
             (json!({"metadata": {"name": "a", "finalizers": ["x/y"], "resourceVersion": "2"}, "rules": []}), true),

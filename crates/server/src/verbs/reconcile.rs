@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_added() {
+    fn missing_rules_are_added() {
         let rule = |verb: &str| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]});
         let role = |rules: Value| json!({"metadata": {"name": "r", "labels": {"a": "b"}}, "rules": rules});
         let binding = |role: &str, subjects: Value| json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": role}, "subjects": subjects});

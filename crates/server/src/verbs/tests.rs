@@ -54,8 +54,16 @@ impl World {
     async fn new(seed: u64) -> World {
         let derived = Arc::new(Derived::new(&Controllers::default(), false));
         let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let context =
-            crate::prepare(store, Default::default(), Default::default(), derived, Default::default()).await.unwrap();
+        let context = crate::prepare(
+            store,
+            Default::default(),
+            Default::default(),
+            derived,
+            Default::default(),
+            Default::default(),
+        )
+        .await
+        .unwrap();
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let world = World { context, stop: tokio::sync::watch::Sender::new(false), random };
         for name in ["n", "m"] {
@@ -142,7 +150,7 @@ impl World {
     }
 }
 
-/// The members that are not null.
+/// The fields that are not null.
 fn set(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());
@@ -200,7 +208,7 @@ impl Watcher {
 }
 
 #[tokio::test]
-async fn a_list_and_the_events_after_it_make_every_later_list() {
+async fn list_plus_later_events_equals_every_later_list() {
     for seed in 1..=SEEDS {
         let mut world = World::new(seed).await;
         let mut watchers = vec![];
@@ -236,7 +244,7 @@ async fn a_list_and_the_events_after_it_make_every_later_list() {
 }
 
 #[tokio::test]
-async fn a_list_in_pages_is_one_moment() {
+async fn paginated_list_is_a_consistent_snapshot() {
     for seed in 1..=SEEDS {
         let mut world = World::new(seed).await;
         for _ in 0..STEPS / 2 {
@@ -262,7 +270,7 @@ async fn a_list_in_pages_is_one_moment() {
 
 /// A deletecollection ends with the first deletion that is refused, and what stands behind it stays.
 #[tokio::test]
-async fn a_collection_is_deleted_up_to_the_first_refusal() {
+async fn deletecollection_stops_at_first_refusal() {
     let world = World::new(1).await;
     let place = format!("{BOATS}/namespaces/n/boats");
     let mut versions = vec![];
@@ -290,7 +298,7 @@ async fn a_collection_is_deleted_up_to_the_first_refusal() {
 
 /// As for the loser of every race: the next look at the object decides (store.go, GuaranteedUpdate).
 #[tokio::test]
-async fn an_update_that_loses_to_a_deletion_finds_nothing() {
+async fn update_after_concurrent_deletion_is_not_found() {
     let world = World::new(1).await;
     let place = format!("{BOATS}/namespaces/n/boats");
     let item = world.request(&Method::PUT, &format!("{place}/b"));
@@ -314,7 +322,7 @@ async fn an_update_that_loses_to_a_deletion_finds_nothing() {
 /// What needs a webhook in the middle of its work is done again when the webhook has responded; no thread waits for it, and this
 /// runtime has but one.
 #[tokio::test]
-async fn the_field_manager_blocks_no_thread() {
+async fn field_manager_does_not_block_threads() {
     let world = World::new(1).await;
     let version = |name: &str| {
         json!({"name": name, "served": true, "storage": (name == "v1"),

@@ -52,7 +52,7 @@ pub async fn watch(
     request: Arc<Request>,
     stop: tokio::sync::watch::Receiver<bool>,
 ) -> Result<Watch, Status> {
-    let options = ListOptions::parse(request.query(), true)?;
+    let options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
     let mut selection = Selection::new(&request, &options)?;
     let one = request.name();
     if !one.is_empty() {
@@ -135,8 +135,8 @@ async fn initial_state(
     Ok((page.revision, page.items))
 }
 
-/// Why a watch goes on.
-enum Wake {
+/// The reason for which a waiting watch wakes up.
+enum WakeReason {
     Events(Result<Vec<Arc<Event>>, Expired>),
     /// The resource or the server is no more.
     End,
@@ -161,16 +161,16 @@ impl Watch {
             let wake = tokio::select! {
                 biased;
                 // before the events, of which there may always be more
-                _ = self.retired.wait_for(|retired| *retired) => Wake::End,
-                _ = self.stop.wait_for(|stop| *stop) => Wake::End,
-                () = tokio::time::sleep_until(bookmark) => Wake::Time,
-                events = self.cursor.next() => Wake::Events(events),
+                _ = self.retired.wait_for(|retired| *retired) => WakeReason::End,
+                _ = self.stop.wait_for(|stop| *stop) => WakeReason::End,
+                () = tokio::time::sleep_until(bookmark) => WakeReason::Time,
+                events = self.cursor.next() => WakeReason::Events(events),
             };
             let events = match wake {
-                Wake::Events(events) => events,
-                Wake::End => return self.drain().await,
-                Wake::Time if clock::instant() >= self.deadline => return None,
-                Wake::Time => return Some(self.bookmark().await),
+                WakeReason::Events(events) => events,
+                WakeReason::End => return self.drain().await,
+                WakeReason::Time if clock::instant() >= self.deadline => return None,
+                WakeReason::Time => return Some(self.bookmark().await),
             };
             match events {
                 Ok(events) => {
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_bookmark_comes_shortly_before_the_end() {
+    fn last_bookmark_precedes_watch_timeout() {
         let now = clock::instant();
         let after = |seconds: u64| now + Duration::from_secs(seconds);
         let cases = [(30, 0, Some(28)), (30, 20, Some(28)), (30, 28, None), (30, 29, None), (2, 0, None), (1, 0, None)];

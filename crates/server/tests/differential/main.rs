@@ -395,7 +395,7 @@ fn compare_number(number: &str, schemas: &[Value], response: &Value) -> Differen
 }
 
 #[test]
-fn all_is_as_in_go() {
+fn json_path_output_matches_go() {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let objects: Vec<Value> = OBJECTS.iter().map(|object| decode(object.as_bytes()).expect("JSON")).collect();
     let patterns: Vec<String> = (0..20_000).map(|_| random.join(PATTERN_PARTS, 7)).collect();

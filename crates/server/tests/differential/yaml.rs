@@ -279,7 +279,7 @@ fn compare(text: &[u8], response: &Value) -> Difference {
 }
 
 #[test]
-fn documents_are_decoded_as_in_go() {
+fn documents_decode_like_go() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let more = std::env::var_os("DIFFERENTIAL_YAML").map(PathBuf::from);
     let paths = ["examples", "tests", "docs"].iter().map(|folder| root.join(folder)).chain(more);

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_bounded_by_bytes() {
+    fn commit_groups_are_bounded_by_bytes() {
         let write = |bytes: usize| {
             let value = Some(bytes::Bytes::from(vec![0; bytes]));
             (Write { key: "k".into(), expected: crate::contract::Expected::Absent, value }, oneshot::channel().0)

@@ -86,8 +86,8 @@ impl Files {
     }
 
     /// The right to write a checkpoint, until it is dropped; none while another is written.
-    pub fn begin_checkpoint(self: &Arc<Self>) -> Option<Turn> {
-        (!self.checkpointing.swap(true, Ordering::AcqRel)).then(|| Turn(self.clone()))
+    pub fn begin_checkpoint(self: &Arc<Self>) -> Option<CheckpointGuard> {
+        (!self.checkpointing.swap(true, Ordering::AcqRel)).then(|| CheckpointGuard(self.clone()))
     }
 
     /// Changes after `after`, oldest first, from the frame that holds the first one up to about `count` of them.
@@ -193,9 +193,9 @@ pub fn checksum_mismatch(name: &str, offset: u64) -> StoreError {
 }
 
 /// See [`Files::begin_checkpoint`].
-pub struct Turn(pub Arc<Files>);
+pub struct CheckpointGuard(pub Arc<Files>);
 
-impl Drop for Turn {
+impl Drop for CheckpointGuard {
     fn drop(&mut self) {
         self.0.checkpointing.store(false, Ordering::Release);
     }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_being_made_is_made() {
+    fn interrupted_directory_creation_is_completed() {
         for left_by_a_crash in [&["FORMAT gone"][..], &["log log.tmp"], &["FORMAT gone", "log log.tmp"]] {
             let directory = places(left_by_a_crash);
             prepare(directory.path()).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_user_can_open_what_is_made() {
+    fn created_files_are_private() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("a/b");
         create_directory(&directory).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_write_to_is_refused() {
+    fn rejects_data_directory_writable_by_others() {
         let directory = tempfile::tempdir().unwrap();
         for (mode, is_refused) in [(0o777, true), (0o1777, true), (0o775, false), (0o755, false), (0o700, false)] {
             std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(mode)).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+    fn unreadable_log_is_not_treated_as_empty() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(log_directory(directory.path()), "no directory").unwrap();
         assert!(matches!(prepare(directory.path()), Err(OpenError::Io(..))));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_its_format_is_damage_when_it_holds_something() {
+    fn non_empty_log_without_format_is_corrupt() {
         let directory = places(&["FORMAT gone"]);
         std::fs::write(log_directory(directory.path()).join("00000000000000000009.log"), [0; 100]).unwrap();
         let error = prepare(directory.path()).unwrap_err().to_string();

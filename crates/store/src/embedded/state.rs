@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tail_is_bounded_where_a_log_has_the_rest() {
+    fn command_output_tail_is_bounded() {
         let value = Bytes::from(vec![0; 1 << 20]);
         for (logged, kept) in [(true, 32), (false, 100)] {
             let mut state = State { logged, ..State::default() };
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_share_live_values() {
+    fn unchanged_values_share_memory() {
         let put = |revision, value: &str| Change {
             revision,
             key: "a".into(),

@@ -33,7 +33,7 @@ async fn content(data: &Path) -> String {
 }
 
 #[tokio::test]
-async fn what_earlier_versions_have_written_is_read() {
+async fn reads_formats_of_earlier_versions() {
     let mut read = 0;
     for format in std::fs::read_dir(golden()).unwrap() {
         let format = format.unwrap().path();
@@ -54,7 +54,7 @@ async fn what_earlier_versions_have_written_is_read() {
 
 /// The end of the log was being written when the process was stopped.
 #[tokio::test]
-async fn a_torn_end_is_cut_off() {
+async fn torn_tail_is_truncated() {
     let format = golden().join("2");
     let place = tempfile::tempdir().unwrap();
     copy(&format.join("data"), place.path());

@@ -19,7 +19,7 @@ fn delete(key: &str, revision: u64) -> Write {
 }
 
 #[tokio::test]
-async fn every_engine_holds_the_contract() {
+async fn every_engine_passes_store_suite() {
     for (name, check) in CHECKS {
         check(&Embedded::in_memory(), "/").await;
         let interval = Durability::Interval(std::time::Duration::from_millis(1));
@@ -40,7 +40,7 @@ async fn every_engine_holds_the_contract() {
 const SMALL: Options = Options { durability: Durability::Sync, segment_bytes: 2000, checkpoint_bytes: 0 };
 
 #[tokio::test]
-async fn a_directory_opens_with_everything_in_it() {
+async fn reopened_directory_has_all_content() {
     let directory = tempfile::tempdir().unwrap();
     {
         let store = Embedded::open(directory.path(), "pid 1", SMALL).unwrap();
@@ -93,7 +93,7 @@ fn bytes_in(directory: &std::path::Path) -> u64 {
 }
 
 #[tokio::test]
-async fn the_disk_stays_flat() {
+async fn disk_usage_stays_bounded() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 40_000 };
     let store = Embedded::open(directory.path(), "a test", options).unwrap();
@@ -109,7 +109,7 @@ async fn the_disk_stays_flat() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::disallowed_methods, reason = "a thread of its own")]
-async fn a_backup_is_of_one_moment_while_others_write() {
+async fn backup_during_writes_is_a_consistent_snapshot() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 0 };
     let store = std::sync::Arc::new(Embedded::open(&directory.path().join("data"), "a test", options).unwrap());
@@ -139,7 +139,7 @@ async fn a_backup_is_of_one_moment_while_others_write() {
 
 /// A follower that was ahead of the backup gets the error that history is compacted; no revision is given out twice.
 #[tokio::test]
-async fn a_restored_store_gives_out_no_revision_again() {
+async fn restored_store_reuses_no_revision() {
     let directory = tempfile::tempdir().unwrap();
     let (data, file, copy) =
         (directory.path().join("data"), directory.path().join("backup"), directory.path().join("copy"));
@@ -172,7 +172,7 @@ async fn a_restored_store_gives_out_no_revision_again() {
 }
 
 #[test]
-fn a_revision_cannot_be_raised_beyond_what_clients_understand() {
+fn revision_cannot_exceed_int64() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("backup");
     drop(Embedded::open(&directory.path().join("data"), "a test", SMALL).unwrap());
@@ -185,7 +185,7 @@ fn a_revision_cannot_be_raised_beyond_what_clients_understand() {
 }
 
 #[test]
-fn a_newer_format_is_refused() {
+fn rejects_newer_format() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("FORMAT"), "pintle 99\n").unwrap();
     let error = Embedded::open(directory.path(), "", SMALL).err().unwrap().to_string();

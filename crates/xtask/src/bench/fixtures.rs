@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_have_the_size_that_is_wanted() {
+    fn generated_objects_have_requested_size() {
         let kind = Kind { group: "b1.bench.example.com".to_owned(), plural: "widgets".to_owned() };
         assert_eq!(object(&kind, 7, 1500).len(), 1500);
         assert!(object(&kind, 7, 0).len() < 1000);

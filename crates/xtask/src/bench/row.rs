@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goals_are_held_against_what_they_speak_of() {
+    fn goals_are_compared_with_their_measures() {
         let samples = Samples::new(vec![Duration::from_millis(2); 10], Duration::from_millis(20));
         let row = |goal| Row::new("x", samples.clone(), goal);
         assert!(row(Goal::Rate(500.0)).reached() && !row(Goal::Rate(501.0)).reached());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_the_unit_that_fits() {
+    fn times_print_with_fitting_unit() {
         let texts = [40, 1_500, 47_000, 2_340_000].map(|micros| time_text(Duration::from_micros(micros)));
         assert_eq!(texts, ["40 µs", "1.50 ms", "47 ms", "2.34 s"]);
         assert_eq!((memory_text(20 << 20), memory_text(2048)), ("20 MiB".to_owned(), "2 KiB".to_owned()));

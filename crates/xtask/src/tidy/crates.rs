@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_and_the_manifests_are_the_same() {
+    fn crate_table_matches_manifests() {
         let crates: Crates =
             [("cel".to_owned(), vec![]), ("schema".to_owned(), vec!["cel".to_owned(), "machinery".to_owned()])].into();
         let table = |rows: &str| format!("| crate | depends on | holds |\n| - | - | - |\n{rows}");

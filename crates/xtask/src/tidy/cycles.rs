@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_a_folder_import_in_one_direction() {
+    fn folder_modules_import_in_one_direction() {
         let a = "crates/x/src/a.rs:1: modules import each other: a.rs imports";
         type Files = &'static [(&'static str, &'static str)];
         let cases: [(Files, Option<String>); 8] = [

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_glossary_is_a_problem() {
+    fn missing_glossary_is_reported() {
         assert!(read("# Architecture\n").is_err());
     }
 }

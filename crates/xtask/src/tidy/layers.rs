@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_and_the_tree_are_the_same() {
+    fn room_table_matches_tree() {
         let new = problems(&[("audit/mod.rs", "//! Audit.")]);
         assert_eq!(new, [format!("{SERVER}audit/mod.rs:1: room audit is not in the layer table of {ARCHITECTURE}")]);
         let silent = problems(&[("flow.rs", "use x;")]);

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_comments_are_no_code() {
+    fn strings_and_comments_are_not_code() {
         let cases = [
             ("a // todo!(\nb", "a\nb"),
             ("a /* x /* y */ { */ b", "a b"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_no_production() {
+    fn test_code_is_not_checked_as_production() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() { c() }\n}\n#[cfg(test)]\nuse x;\nfn d() {}\n";
         let source = Source::new("crates/x/src/a.rs", text.to_owned());
         assert!(!source.production.contains('b') && !source.production.contains("use x"), "{}", source.production);

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_found_by_its_header() {
+    fn table_is_found_by_its_header() {
         let document = "# T\n\n| a | b |\n| - | - |\n| x | y |\n\n| room | holds |\n| :--- | --- |\n| `http/` | all |\n| `task` | it |\nend\n";
         let rows = find(document, &["room", "holds"]).unwrap();
         let shown: Vec<_> = rows.iter().map(|row| (row.line, row.cells[0].as_str())).collect();

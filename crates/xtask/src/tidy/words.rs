@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_their_places() {
+    fn macro_calls_keep_their_positions() {
         let code = "fn a() { let _ = SystemTime::now(); }\n";
         assert!(shown(CLOCK, code).is_empty());
         assert!(shown("crates/xtask/src/a.rs", code).is_empty());

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_webhook() {
+    fn webhook_refusals_name_the_webhook() {
         let cases = [
             (json!({"allowed": false}), 400, "", "admission webhook \"w\" denied the request without explanation"),
             (

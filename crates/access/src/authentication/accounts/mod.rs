@@ -15,7 +15,7 @@ use machinery::{Text, Value, json};
 use tokio::sync::watch;
 
 use super::jose::{self, Algorithm, PublicKey, SigningKey};
-use super::{Identity, Remarks};
+use super::{CredentialWarnings, Identity};
 use crate::limits;
 use base::clock;
 use base::metrics::METRICS;
@@ -204,7 +204,7 @@ impl Accounts {
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
         let identity = |claims: Arc<Value>| {
             let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
-            let mut remarks = Remarks::default();
+            let mut remarks = CredentialWarnings::default();
             if claims.get("aud").is_none() {
                 METRICS.tokens.legacy.inc();
                 remarks.annotations.push(("authentication.k8s.io/legacy-token", claims.str_at(&["sub"]).into()));

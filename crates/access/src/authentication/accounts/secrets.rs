@@ -12,7 +12,7 @@ use machinery::{Text, Value, time};
 use objects::{Objects, Stored};
 use tokio::sync::Notify;
 
-use super::{Remarks, SECRET_CLAIM, user};
+use super::{CredentialWarnings, SECRET_CLAIM, user};
 
 /// The label of a Secret that says on what day its token was used last.
 pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -58,7 +58,7 @@ pub fn account(
     token: &str,
     uses: &Uses,
     now: i64,
-    remarks: &mut Remarks,
+    remarks: &mut CredentialWarnings,
 ) -> Result<User, String> {
     let own = |claim: &str| claims.str_at(&[&format!("{SECRET_CLAIM}{claim}")]);
     let (namespace, name, secret) = (own("namespace"), own("service-account.name"), own("secret.name"));
@@ -97,7 +97,7 @@ pub fn account(
 }
 
 /// Whether a valid token's Secret was created manually; Secrets that the account lists were created by older releases.
-fn remark(account: &Stored, secret: &str, remarks: &mut Remarks) {
+fn remark(account: &Stored, secret: &str, remarks: &mut CredentialWarnings) {
     let value = account.body.to_value(0);
     let mut listed = value.get("secrets").and_then(Value::as_array).unwrap_or_default().iter();
     let key = if listed.any(|listed| listed.str_at(&["name"]) == secret) {
@@ -119,7 +119,7 @@ mod tests {
     use objects::{Body, Meta};
 
     #[test]
-    fn a_day_is_recorded_once() {
+    fn last_use_of_a_secret_token_is_recorded_once_a_day() {
         let noon = 1_800_000_000 - 1_800_000_000 % 86_400 + 43_200;
         let cases = [
             ("", true),

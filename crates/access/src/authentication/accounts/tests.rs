@@ -63,7 +63,7 @@ fn why(accounts: &Accounts, objects: &Objects, token: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_token_is_its_account() {
+async fn token_authenticates_its_service_account() {
     let objects = objects().await;
     let account = put(&objects, "serviceaccounts", "a", "u1").await;
     for pem in [rsa_pem(), ec_pem()] {
@@ -129,7 +129,7 @@ async fn tokens_end_with_their_account_and_secret() {
 }
 
 #[tokio::test]
-async fn uses_of_tokens_in_secrets_are_noted() {
+async fn last_use_of_secret_tokens_is_recorded() {
     let objects = objects().await;
     let account = put(&objects, "serviceaccounts", "a", "u1").await;
     let accounts = accounts(AccountOptions::default(), &ec_pem());
@@ -151,7 +151,7 @@ async fn uses_of_tokens_in_secrets_are_noted() {
 }
 
 #[tokio::test]
-async fn what_was_not_signed_here_is_refused() {
+async fn rejects_foreign_signatures() {
     let objects = objects().await;
     let account = put(&objects, "serviceaccounts", "a", "u1").await;
     let accounts = accounts(AccountOptions::default(), &rsa_pem());
@@ -196,7 +196,7 @@ async fn what_was_not_signed_here_is_refused() {
 }
 
 #[tokio::test]
-async fn keys_are_shown_as_a_set() {
+async fn managed_fields_print_as_sets() {
     let (rsa, ec) = (rsa_pem(), ec_pem());
     let options = AccountOptions { keys: vec![("ec".into(), ec.into_bytes())], ..Default::default() };
     let accounts = accounts(options, &rsa);
@@ -214,7 +214,7 @@ async fn keys_are_shown_as_a_set() {
 }
 
 #[tokio::test]
-async fn tokens_wait_for_the_key() {
+async fn tokens_wait_for_the_signing_key() {
     let objects = objects().await;
     let account = put(&objects, "serviceaccounts", "a", "u1").await;
     for (key, want) in [(Ok(ec_pem()), Ok(())), (Err("no room".to_owned()), Err("no room".to_owned()))] {
@@ -231,7 +231,7 @@ async fn tokens_wait_for_the_key() {
 }
 
 #[test]
-fn files_that_hold_no_keys_are_refused() {
+fn rejects_files_without_keys() {
     let with = |pem: &str| {
         let keys = vec![("file".to_owned(), pem.as_bytes().to_vec())];
         Accounts::new(AccountOptions { keys, ..Default::default() }).err().unwrap_or_default()

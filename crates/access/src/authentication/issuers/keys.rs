@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::clock;
-use base::webhook::{Outside, Remote};
+use base::webhook::{Remote, RemoteEndpoint};
 use machinery::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -54,7 +54,11 @@ impl KeySource {
 impl Discovered {
     /// `document` is the URL of the discovery document; `roots` are those who may have signed for it and for the keys.
     pub fn new(issuer: &str, document: &str, roots: &[u8]) -> Result<Discovered, String> {
-        let remote = Remote::new(&Outside { url: document.to_owned(), roots: roots.to_vec(), ..Outside::default() })?;
+        let remote = Remote::new(&RemoteEndpoint {
+            url: document.to_owned(),
+            roots: roots.to_vec(),
+            ..RemoteEndpoint::default()
+        })?;
         let known = Mutex::default();
         Ok(Discovered { issuer: issuer.to_owned(), document: remote, roots: roots.to_vec(), known })
     }
@@ -91,7 +95,7 @@ impl Discovered {
             ));
         }
         let url = document.str_at(&["jwks_uri"]).to_owned();
-        let set = Remote::new(&Outside { url, roots: self.roots.clone(), ..Outside::default() })?;
+        let set = Remote::new(&RemoteEndpoint { url, roots: self.roots.clone(), ..RemoteEndpoint::default() })?;
         Ok(of_set(&set.get().await?))
     }
 }

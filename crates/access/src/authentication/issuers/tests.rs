@@ -18,7 +18,7 @@ fn entry(change: impl FnOnce(&mut Value)) -> Value {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_invalid_value() {
     type Case = (&'static [&'static str], Value, &'static str);
     let cases: [Case; 14] = [
         (&["issuer", "url"], json!(""), "jwt[0].issuer.url: Required value: URL is required"),
@@ -86,7 +86,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn claims_are_a_user() {
+fn claims_map_to_user() {
     let by_claim = |name: &str, prefix: &str| Mapping::Claim { name: name.into(), prefix: prefix.into() };
     let of = |username: Mapping, groups: Mapping, claims: Value| {
         let none = (vec![], vec![], vec![]);

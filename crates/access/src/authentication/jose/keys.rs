@@ -40,7 +40,7 @@ impl PublicKey {
         Ok(PublicKey { family, id, der: info.raw.to_vec() })
     }
 
-    /// From a member of a JSON Web Key Set; `None` for what is no key for signatures that we know.
+    /// From a field of a JSON Web Key Set; `None` for what is no key for signatures that we know.
     pub fn of_jwk(jwk: &Value) -> Option<PublicKey> {
         if !matches!(jwk.str_at(&["use"]), "" | "sig") {
             return None;
@@ -71,7 +71,7 @@ impl PublicKey {
         &self.der
     }
 
-    /// The key as a member of a JSON Web Key Set.
+    /// The key as a field of a JSON Web Key Set.
     pub fn to_jwk(&self) -> Value {
         let (algorithm, id) = (self.family.algorithm().as_str(), self.id.as_str());
         let parsed = SubjectPublicKeyInfo::from_der(&self.der).ok().and_then(|(_, info)| match info.parsed().ok()? {

@@ -20,9 +20,9 @@ pub struct Impersonation {
     modes: Option<Modes>,
 }
 
-/// Who a request acts as.
+/// The impersonated user of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Acting {
+pub struct Impersonated {
     pub user: User,
     /// The verb of the mode that allowed it; none for `impersonate`.
     pub constraint: &'static str,
@@ -41,7 +41,7 @@ impl Impersonation {
         user: &User,
         info: &RequestInfo,
         headers: &HeaderMap,
-    ) -> Result<Option<Acting>, Status> {
+    ) -> Result<Option<Impersonated>, Status> {
         let Some(wanted) = wanted(headers) else { return Ok(None) };
         if wanted.user.is_empty() {
             if wanted.is_name_alone() {
@@ -57,15 +57,15 @@ impl Impersonation {
             Some(modes) => Box::pin(modes.act(authorizer, user, info, &wanted)).await.map(Some),
             None => {
                 Box::pin(wanted.check(authorizer, user)).await?;
-                Ok(Some(Acting { user: wanted.into_user(), constraint: "" }))
+                Ok(Some(Impersonated { user: wanted.into_user(), constraint: "" }))
             }
         }
     }
 }
 
-/// Who is to be acted as.
+/// The user that the request asks to impersonate.
 #[derive(Clone, Debug, Default)]
-struct Wanted {
+struct ImpersonationTarget {
     user: Text,
     uid: Text,
     groups: Vec<Text>,
@@ -73,7 +73,7 @@ struct Wanted {
 }
 
 /// What the headers ask for; `None` where none of them is there.
-fn wanted(headers: &HeaderMap) -> Option<Wanted> {
+fn wanted(headers: &HeaderMap) -> Option<ImpersonationTarget> {
     let text = |value: &http::HeaderValue| Text::from(String::from_utf8_lossy(value.as_bytes()).as_ref());
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
     if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
@@ -88,7 +88,7 @@ fn wanted(headers: &HeaderMap) -> Option<Wanted> {
             None => extra.push((key, vec![text(value)])),
         }
     }
-    Some(Wanted {
+    Some(ImpersonationTarget {
         user: first("impersonate-user"),
         uid: first("impersonate-uid"),
         groups: headers.get_all("impersonate-group").iter().map(text).collect(),
@@ -103,7 +103,7 @@ fn account(user: &str) -> Option<(&str, &str)> {
     valid.then_some((namespace, name))
 }
 
-impl Wanted {
+impl ImpersonationTarget {
     /// Whether nothing but the user is asked for.
     fn is_name_alone(&self) -> bool {
         self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_needed() {
+    fn impersonation_requires_user() {
         let message = act(&[("impersonate-uid", "1"), ("impersonate-extra-k", "v")]).unwrap_err();
         let parts = "{UserExtra  v  authentication.k8s.io/v1  k} {UID  1  authentication.k8s.io/v1  }";
         assert_eq!(message, format!("requested [{parts}] without impersonating a user"));
     }
 
     #[test]
-    fn with_modes_it_is_reported_as_a_user() {
+    fn impersonation_modes_are_audited_as_user() {
         type Case = (&'static [(&'static str, &'static str)], &'static str);
         let cases: [Case; 3] = [
             (&[("impersonate-uid", "1")], r#"UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)"#),

@@ -17,7 +17,7 @@ use machinery::value::quote;
 use machinery::{Status, Text, Value, names};
 
 use super::super::{AccessAttributes, Authorizer, judged_by, refusal};
-use super::{AUTHENTICATION, Acting, Wanted, account};
+use super::{AUTHENTICATION, Impersonated, ImpersonationTarget, account};
 use crate::limits;
 
 const NODE: &str = "system:node:";
@@ -73,7 +73,7 @@ impl ImpersonationMode {
     }
 
     /// Whether it is meant for such a user. What nodes and ServiceAccounts are is known, so that they are named alone.
-    fn suits(self, wanted: &Wanted, user: &User) -> bool {
+    fn suits(self, wanted: &ImpersonationTarget, user: &User) -> bool {
         let (node, is_account) = (node(&wanted.user), account(&wanted.user).is_some());
         match self {
             ImpersonationMode::AssociatedNode => wanted.is_name_alone() && node.is_some() && node == node_of(user),
@@ -95,7 +95,7 @@ impl ImpersonationMode {
         Cow::Owned(User { extra: vec![(ACCOUNT_KEYS.into(), keys)], ..user.clone() })
     }
 
-    fn user_part<'a>(self, wanted: &'a Wanted, base: AccessAttributes<'a>) -> AccessAttributes<'a> {
+    fn user_part<'a>(self, wanted: &'a ImpersonationTarget, base: AccessAttributes<'a>) -> AccessAttributes<'a> {
         match self {
             ImpersonationMode::AssociatedNode => AccessAttributes { resource: "nodes", name: "*", ..base },
             ImpersonationMode::ArbitraryNode => {
@@ -105,7 +105,7 @@ impl ImpersonationMode {
         }
     }
 
-    fn into_user(self, mut wanted: Wanted) -> User {
+    fn into_user(self, mut wanted: ImpersonationTarget) -> User {
         if matches!(self, ImpersonationMode::AssociatedNode | ImpersonationMode::ArbitraryNode) {
             wanted.groups.push(NODES.into());
         }
@@ -140,14 +140,14 @@ impl Modes {
         authorizer: &Authorizer,
         user: &User,
         info: &RequestInfo,
-        wanted: &Wanted,
-    ) -> Result<Acting, Status> {
+        wanted: &ImpersonationTarget,
+    ) -> Result<Impersonated, Status> {
         let begun = clock::instant();
         let found = self.find(authorizer, user, info, wanted).await;
         let mode = found.as_ref().map_or("", |mode| mode.as_str());
         let attempt = ImpersonationAttempt { mode, decision: decision(found.is_ok()) };
         METRICS.impersonation.attempted(&attempt, begun.elapsed());
-        found.map(|mode| Acting {
+        found.map(|mode| Impersonated {
             user: mode.into_user(wanted.clone()),
             constraint: if mode.is_constrained() { mode.verb() } else { "" },
         })
@@ -158,7 +158,7 @@ impl Modes {
         authorizer: &Authorizer,
         user: &User,
         info: &RequestInfo,
-        wanted: &Wanted,
+        wanted: &ImpersonationTarget,
     ) -> Result<ImpersonationMode, Status> {
         let (verb, name) = judged_by(info);
         let target = AccessAttributes::of_request(info, &verb, &name);
@@ -198,7 +198,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn check(&self, wanted: &Wanted, target: &AccessAttributes<'_>) -> Result<(), Status> {
+    async fn check(&self, wanted: &ImpersonationTarget, target: &AccessAttributes<'_>) -> Result<(), Status> {
         if self.mode.is_constrained() {
             let verb = format!("impersonate-on:{}:{}", self.mode.as_str(), target.verb);
             self.ask(AccessAttributes { verb: &verb, ..*target }).await?;
@@ -214,7 +214,7 @@ impl Attempt<'_> {
         self.check_extra(wanted, base).await
     }
 
-    async fn check_groups(&self, wanted: &Wanted, base: AccessAttributes<'_>) -> Result<(), Status> {
+    async fn check_groups(&self, wanted: &ImpersonationTarget, base: AccessAttributes<'_>) -> Result<(), Status> {
         let all = AccessAttributes { resource: "groups", ..base };
         if self.mode.is_constrained() {
             if wanted.groups.iter().any(|group| group.is_empty()) {
@@ -236,7 +236,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn check_extra(&self, wanted: &Wanted, base: AccessAttributes<'_>) -> Result<(), Status> {
+    async fn check_extra(&self, wanted: &ImpersonationTarget, base: AccessAttributes<'_>) -> Result<(), Status> {
         if self.mode.is_constrained() && !wanted.extra.is_empty() {
             let all = AccessAttributes { resource: "userextras", ..base };
             if let Some(why) = wanted.extra.iter().find_map(|(key, values)| wrong_extra(key, values)) {

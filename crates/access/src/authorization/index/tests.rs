@@ -44,7 +44,7 @@ fn ask(verb: &'static str) -> AccessAttributes<'static> {
 }
 
 #[test]
-fn bindings_come_and_go() {
+fn authorizer_follows_binding_changes() {
     let rbac = Rbac::default();
     let (ann, bob) = (json!({"kind": "User", "name": "ann"}), json!({"kind": "Group", "name": "bobs"}));
     observe(&rbac, "roles", "n", EventKind::Added, &role("r", "get", ""), None);
@@ -66,7 +66,7 @@ fn bindings_come_and_go() {
 }
 
 #[test]
-fn the_first_subject_that_applies_is_the_reason() {
+fn first_matching_subject_is_the_reason() {
     let rbac = Rbac::default();
     observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
     let mut bound = binding("b", "ClusterRole", "r", json!({"kind": "Group", "name": "others"}));
@@ -83,7 +83,7 @@ fn the_first_subject_that_applies_is_the_reason() {
 }
 
 #[test]
-fn accounts_are_users() {
+fn service_accounts_are_users() {
     let rbac = Rbac::default();
     observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
     let account = json!({"kind": "ServiceAccount", "name": "bot"});
@@ -93,7 +93,7 @@ fn accounts_are_users() {
 }
 
 #[test]
-fn roles_gather_rules_of_others_even_in_circles() {
+fn aggregated_roles_handle_cycles() {
     let rbac = Rbac::default();
     let gathering = |name: &str, label: &str, of: &str| {
         let mut role = role(name, "never", label);
@@ -128,7 +128,7 @@ fn roles_are_as_stored_without_aggregation() {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test measures")]
-fn many_bindings_cost_nothing() {
+fn authorization_time_is_independent_of_bindings() {
     let rbac = Rbac::default();
     observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
     for i in 0..10_000 {

@@ -3,12 +3,16 @@
 //! All of its names are known; those that this server can do without are accepted and have no effect.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use machinery::Release;
 
 /// A line for each gate: its name, and what it is in 1.35, 1.36 and 1.37. `+` is on by default, `!` is locked to the
 /// default, `-` is unknown.
 const KNOWN: &str = include_str!("known.txt");
+
+/// The gates that change what this server does.
+const EFFECTIVE: [&str; 3] = ["CBORServingAndStorage", "ConstrainedImpersonation", "MutatingAdmissionPolicy"];
 
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
@@ -69,10 +73,11 @@ fn known(release: Release) -> impl Iterator<Item = (&'static str, Option<Gate>, 
     })
 }
 
-/// The features of a server.
+/// The features of a server, shared by what they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
-    states: BTreeMap<&'static str, (Stage, bool)>,
+    release: Release,
+    states: Arc<BTreeMap<&'static str, (Stage, bool)>>,
 }
 
 impl Default for FeatureGates {
@@ -83,12 +88,17 @@ impl Default for FeatureGates {
 
 impl FeatureGates {
     /// The defaults of a release.
-    fn of(release: Release) -> FeatureGates {
+    pub fn of(release: Release) -> FeatureGates {
         let gates = known(release).filter_map(|(name, gate, _)| Some((name, gate?)));
         let mut states: BTreeMap<_, _> = gates.map(|(name, gate)| (name, (gate.stage, gate.on))).collect();
         states.insert(ALL_ALPHA, (Stage::Alpha, false));
         states.insert(ALL_BETA, (Stage::Beta, false));
-        FeatureGates { states }
+        FeatureGates { release, states: Arc::new(states) }
+    }
+
+    /// The release that is served.
+    pub fn release(&self) -> Release {
+        self.release
     }
 
     /// Reads `Name=true` and `Name=false`; single names take precedence over `AllAlpha` and `AllBeta`. The error is
@@ -110,8 +120,9 @@ impl FeatureGates {
             ALL_BETA => Some(Stage::Beta),
             _ => None,
         };
+        let states = Arc::make_mut(&mut self.states);
         if let Some(stage) = all_of(name) {
-            for (own_stage, own) in self.states.values_mut().filter(|(own_stage, _)| *own_stage == stage) {
+            for (own_stage, own) in states.values_mut().filter(|(own_stage, _)| *own_stage == stage) {
                 (*own_stage, *own) = (stage, on);
             }
             return Ok(());
@@ -128,10 +139,17 @@ impl FeatureGates {
                 Err(format!("cannot set feature gate {name} to {on}, feature is locked to {}", gate.on))
             }
             Some(gate) => {
-                self.states.insert(name, (gate.stage, on));
+                states.insert(name, (gate.stage, on));
                 Ok(())
             }
         }
+    }
+
+    /// The names among those given that are not set to their default, and whose value changes nothing here.
+    pub fn without_effect<'a>(&self, given: &'a [String], release: Release) -> Vec<&'a str> {
+        let defaults = FeatureGates::of(release);
+        let names = given.iter().filter_map(|text| read(text.trim()).ok()).map(|(name, _)| name);
+        names.filter(|name| !EFFECTIVE.contains(name) && self.is_on(name) != defaults.is_on(name)).collect()
     }
 
     fn is_on(&self, name: &str) -> bool {
@@ -161,6 +179,41 @@ impl FeatureGates {
     /// The page `/flagz` (KEP-4828).
     pub fn flagz(&self) -> bool {
         self.is_on("ComponentFlagz")
+    }
+
+    /// Deletion of objects that cannot be read, and errors that name them (KEP-3926).
+    pub fn unsafe_deletion(&self) -> bool {
+        self.is_on("AllowUnsafeMalformedObjectDeletion")
+    }
+
+    /// Watches that begin with the current state (KEP-3157).
+    pub fn watch_list(&self) -> bool {
+        self.is_on("WatchList")
+    }
+
+    /// StorageVersionMigrations (KEP-4192).
+    pub fn storage_migrations(&self) -> bool {
+        self.is_on("StorageVersionMigrator")
+    }
+
+    /// Webhooks do not see reviews of authentication and authorization.
+    pub fn webhooks_without_reviews(&self) -> bool {
+        self.is_on("ExcludeAdmissionWebhookVirtualResources")
+    }
+
+    /// `storageVersionHash` in discovery.
+    pub fn storage_version_hash(&self) -> bool {
+        self.is_on("StorageVersionHash")
+    }
+
+    /// Compression of large responses.
+    pub fn compression(&self) -> bool {
+        self.is_on("APIResponseCompression")
+    }
+
+    /// Connections of HTTP/2 end after a response to a client without credentials.
+    pub fn closing_anonymous(&self) -> bool {
+        self.is_on("UnauthenticatedHTTP2DOSMitigation")
     }
 
     /// Every gate with its stage, and whether it is on.
@@ -194,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_has_a_gate_for_each_release() {
+    fn feature_gate_lines_are_complete() {
         for line in KNOWN.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             assert_eq!(words.len(), 1 + Release::ALL.len(), "{line}");
@@ -224,7 +277,18 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_those_of_kube_apiserver() {
+    fn gates_without_effect_are_named() {
+        let given = ["AllBeta=false", "AllAlpha=true", "CBORServingAndStorage=true", "GenericWorkload=false"];
+        let given = given.map(str::to_owned);
+        let gates = FeatureGates::parse(&given, Release::NEWEST).unwrap();
+        assert_eq!(gates.without_effect(&given, Release::NEWEST), ["AllAlpha"]);
+        let other = ["kube:TaintTolerationComparisonOperators=true".to_owned()];
+        let gates = FeatureGates::parse(&other, Release::NEWEST).unwrap();
+        assert_eq!(gates.without_effect(&other, Release::NEWEST), ["TaintTolerationComparisonOperators"]);
+    }
+
+    #[test]
+    fn refusals_match_kube_apiserver() {
         let cases = [
             ("Boats=true", Release::NEWEST, "unrecognized feature gate: Boats"),
             ("Boats", Release::NEWEST, "missing bool value for Boats"),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
-/// `live` with `applied` merged in: scalars and atomic values are replaced, the rest is merged member by member.
+/// `live` with `applied` merged in: scalars and atomic values are replaced, the rest is merged field by field.
 pub(crate) fn merge(types: &TypeSchema, live: &Value, applied: &Value) -> Result<Value, Vec<Mismatch>> {
     let mut walk = MergeWalk { types, errors: vec![] };
     let merged = walk.node(types.root(), Some(live), Some(applied));

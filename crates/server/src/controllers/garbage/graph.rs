@@ -15,9 +15,9 @@ use tokio::time::Instant;
 /// What waits to be looked at.
 pub const QUEUE: Queue = Queue("garbage_collector_attempt_to_delete");
 
-/// What is to be looked at.
+/// An object that the garbage collector is to examine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum WorkItem {
     /// An object with owners: are they there?
     Dependent,
     /// An object whose deletion waits for what becomes of its dependents.
@@ -27,7 +27,7 @@ pub enum What {
 /// Something to do with one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
-    pub what: What,
+    pub what: WorkItem,
     pub key: Key,
     pub uid: Text,
     /// The time of grace is over, or there is none.
@@ -63,7 +63,7 @@ impl GraphState {
         }
     }
 
-    fn look_at(&mut self, what: What, key: &Key, uid: &Text, due: bool) {
+    fn look_at(&mut self, what: WorkItem, key: &Key, uid: &Text, due: bool) {
         self.enqueue(Task { what, key: key.clone(), uid: uid.clone(), due, failures: 0 });
     }
 
@@ -74,7 +74,7 @@ impl GraphState {
             let held = dependents
                 .is_some_and(|dependents| dependents.values().any(|(uid, blocks)| *blocks && *uid != owner.uid));
             if !held && let Some(key) = self.waiting.get(&owner.uid).cloned() {
-                self.look_at(What::Owner, &key, &owner.uid, true);
+                self.look_at(WorkItem::Owner, &key, &owner.uid, true);
             }
         }
     }
@@ -126,7 +126,7 @@ impl Graph {
             }
             if let Some(dependents) = state.dependents.get(uid).cloned() {
                 state.gone.insert(uid.clone());
-                dependents.iter().for_each(|(key, (uid, _))| state.look_at(What::Dependent, key, uid, true));
+                dependents.iter().for_each(|(key, (uid, _))| state.look_at(WorkItem::Dependent, key, uid, true));
             }
         } else {
             if !plain && !same_owners {
@@ -140,13 +140,13 @@ impl Graph {
                 if let Some(previous) = previous {
                     state.wake_owners(previous);
                 }
-                state.look_at(What::Dependent, key, uid, false);
+                state.look_at(WorkItem::Dependent, key, uid, false);
             }
             if object.meta.deleting && object.meta.finalizers {
                 state.waiting.insert(uid.clone(), key.clone());
                 // nothing waits for an object without dependents
                 let due = state.dependents.contains_key(uid);
-                state.look_at(What::Owner, key, uid, due);
+                state.look_at(WorkItem::Owner, key, uid, due);
             }
         }
         if state.ready.len() > before {
@@ -183,7 +183,7 @@ impl Graph {
         false
     }
 
-    pub fn look_at(&self, what: What, key: &Key, uid: &Text) {
+    pub fn look_at(&self, what: WorkItem, key: &Key, uid: &Text) {
         self.lock().look_at(what, key, uid, true);
         self.changed.notify_one();
     }

@@ -16,7 +16,7 @@ use machinery::{Status, Text, Value, json};
 use tokio::sync::watch;
 
 pub use graph::Graph;
-use graph::{QUEUE, Task, What};
+use graph::{QUEUE, Task, WorkItem};
 
 use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
@@ -55,8 +55,8 @@ enum Verdict {
 async fn attend(context: &Context, graph: &Graph, task: Task) {
     let began = clock::instant();
     let verdict = match task.what {
-        What::Dependent => look_at_dependent(context, graph, &task).await,
-        What::Owner => look_at_owner(context, graph, &task).await,
+        WorkItem::Dependent => look_at_dependent(context, graph, &task).await,
+        WorkItem::Owner => look_at_owner(context, graph, &task).await,
     };
     QUEUE.worked(began.elapsed());
     match verdict {
@@ -125,9 +125,9 @@ fn finalizers(stored: &Stored) -> Vec<Value> {
     object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec()
 }
 
-/// What has become of an owner.
+/// The state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum OwnerState {
     Solid,
     /// It is not there, or there is another one of that name.
     Gone,
@@ -154,18 +154,18 @@ fn lies_elsewhere(context: &Context, owner: &Owner, namespace: &str) -> bool {
     root.keys().filter(|other| *other != namespace).any(|n| is_there(n).is_some_and(|it| it.meta.uid == owner.uid))
 }
 
-fn fate(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> Fate {
+fn fate(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> OwnerState {
     let Some(resource) = kind_of(context, owner) else {
-        return if graph.has_gone(&owner.uid) { Fate::Gone } else { Fate::Unknown };
+        return if graph.has_gone(&owner.uid) { OwnerState::Gone } else { OwnerState::Unknown };
     };
     if resource.namespaced && namespace.is_empty() {
-        return Fate::Impossible;
+        return OwnerState::Impossible;
     }
     match resource.collection.get(&resource.key(namespace, &owner.name).path) {
-        Some(found) if found.meta.uid != owner.uid => Fate::Gone,
-        Some(found) if found.meta.deleting && has_finalizer(&found, FOREGROUND) => Fate::Waiting,
-        Some(_) => Fate::Solid,
-        None => Fate::Gone,
+        Some(found) if found.meta.uid != owner.uid => OwnerState::Gone,
+        Some(found) if found.meta.deleting && has_finalizer(&found, FOREGROUND) => OwnerState::Waiting,
+        Some(_) => OwnerState::Solid,
+        None => OwnerState::Gone,
     }
 }
 
@@ -174,27 +174,27 @@ async fn look_at_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
     if stored.meta.deleting || stored.meta.owners.is_empty() {
         return Ok(Verdict::Done);
     }
-    let fates: Vec<Fate> =
+    let fates: Vec<OwnerState> =
         stored.meta.owners.iter().map(|owner| fate(context, graph, owner, &stored.meta.namespace)).collect();
-    if let Some(owner) = fates.iter().position(|fate| *fate == Fate::Impossible) {
+    if let Some(owner) = fates.iter().position(|fate| *fate == OwnerState::Impossible) {
         return report(context, &resource, &stored, owner).await;
     }
-    if fates.contains(&Fate::Unknown) {
+    if fates.contains(&OwnerState::Unknown) {
         return Ok(Verdict::Unknown);
     }
-    if fates.contains(&Fate::Gone) && !task.due {
+    if fates.contains(&OwnerState::Gone) && !task.due {
         let mut owners = stored.meta.owners.iter();
         if let Some(owner) = owners.position(|owner| lies_elsewhere(context, owner, &stored.meta.namespace)) {
             report(context, &resource, &stored, owner).await?;
         }
         return Ok(Verdict::Grace(limits::ABSENT_OWNER_GRACE));
     }
-    if fates.contains(&Fate::Solid) {
+    if fates.contains(&OwnerState::Solid) {
         let mut fates = fates.iter();
-        return drop_owners(context, &resource, &stored, |_| fates.next() == Some(&Fate::Solid)).await;
+        return drop_owners(context, &resource, &stored, |_| fates.next() == Some(&OwnerState::Solid)).await;
     }
     let dependents = graph.dependents(&stored.meta.uid);
-    if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
+    if fates.contains(&OwnerState::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(key, uid, _)| is_waiting(context, key, uid)) {
             // a cycle: objects that wait for this one must not wait any longer
             unblock(context, &resource, &stored).await?;
@@ -240,7 +240,7 @@ async fn look_at_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
         return release(context, &resource, &stored, FOREGROUND).await;
     }
     for (key, uid, _) in blocking.iter().filter(|(key, uid, _)| !is_deleting(context, key, uid)) {
-        graph.look_at(What::Dependent, key, uid);
+        graph.look_at(WorkItem::Dependent, key, uid);
     }
     Ok(Verdict::Done)
 }

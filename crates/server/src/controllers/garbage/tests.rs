@@ -22,10 +22,16 @@ impl World {
     async fn new() -> World {
         let derived = Arc::new(Derived::new(&Controllers::default(), false));
         let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let context =
-            crate::prepare(store, Default::default(), Default::default(), derived.clone(), Default::default())
-                .await
-                .unwrap();
+        let context = crate::prepare(
+            store,
+            Default::default(),
+            Default::default(),
+            derived.clone(),
+            Default::default(),
+            Default::default(),
+        )
+        .await
+        .unwrap();
         let world = World { context, graph: derived.owners.clone().unwrap() };
         for name in ["n", "m"] {
             world.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;
@@ -123,7 +129,7 @@ async fn dependents_follow_their_owner() {
 }
 
 #[tokio::test]
-async fn the_foreground_waits_for_those_that_block() {
+async fn foreground_deletion_waits_for_blocking_dependents() {
     let world = World::new().await;
     let owner = world.create("owner", &[]).await;
     world.create("child", &[("ConfigMap", "owner", &owner, true)]).await;
@@ -140,7 +146,7 @@ async fn the_foreground_waits_for_those_that_block() {
 }
 
 #[tokio::test]
-async fn owners_that_are_not_there() {
+async fn absent_owners_are_verified() {
     let world = World::new().await;
     let owner = world.create("owner", &[]).await;
     world.post("", "configmaps", "m", json!({"metadata": {"name": "far"}})).await;
@@ -168,7 +174,7 @@ async fn owners_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn kinds_come_and_go() {
+async fn registry_follows_crd_changes() {
     let world = World::new().await;
     world.create("early", &[("Boat", "nina", "u", false)]).await;
     world.settle(AFTER_GRACE).await;
@@ -194,7 +200,7 @@ async fn kinds_come_and_go() {
     let stored = resource.collection.get("boats.harbor.example.com").unwrap();
     let key = resource.key("", "boats.harbor.example.com");
     super::delete(&world.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
-    verbs::finalize(&world.context, &mut verbs::Outlived::default()).await;
+    verbs::finalize(&world.context, &mut verbs::PendingCrdDeletions::default()).await;
     assert!(live(&world.context, &key, &boat.meta.uid).is_none());
     world.settle(SOON).await;
     // the boat can no longer be read, but its deletion was observed
@@ -202,7 +208,7 @@ async fn kinds_come_and_go() {
 }
 
 #[tokio::test]
-async fn circles_are_broken() {
+async fn cycles_of_owners_are_collected() {
     for policy in ["Background", "Foreground"] {
         for delete_both in [false, true] {
             let world = World::new().await;
@@ -227,7 +233,7 @@ async fn circles_are_broken() {
 }
 
 #[tokio::test]
-async fn an_object_without_dependents_is_released_after_a_grace_period() {
+async fn object_without_dependents_is_released_after_grace_period() {
     for policy in ["Foreground", "Orphan"] {
         let world = World::new().await;
         world.create("alone", &[]).await;

@@ -31,7 +31,7 @@ fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
 }
 
 #[test]
-fn a_crash_in_any_change_loses_nothing() {
+fn crash_during_any_change_loses_no_acknowledged_write() {
     for seed in 0..12 {
         let crashes = (0..).take_while(|left| crash(Run::create(), *left, seed).1).count();
         assert!(crashes > STEPS, "only {crashes} changes");
@@ -39,7 +39,7 @@ fn a_crash_in_any_change_loses_nothing() {
 }
 
 #[test]
-fn a_log_lives_through_crash_after_crash() {
+fn log_survives_repeated_crashes() {
     for seed in 0..40 {
         let mut chance = Chance(seed);
         let mut run = Run::create();
@@ -58,7 +58,7 @@ fn a_log_lives_through_crash_after_crash() {
 }
 
 #[test]
-fn a_crash_while_a_log_is_opened_loses_nothing() {
+fn crash_while_opening_a_log_loses_nothing() {
     for seed in 0..60 {
         let mut chance = Chance(seed);
         let (run, _) = crash(Run::create(), 30 + chance.below(60), seed);
@@ -75,7 +75,7 @@ fn a_crash_while_a_log_is_opened_loses_nothing() {
 }
 
 #[test]
-fn what_an_opened_log_shows_stays() {
+fn content_of_opened_log_is_durable() {
     for seed in 0..100 {
         let mut chance = Chance(seed);
         let mut run = Run::create();
@@ -89,7 +89,7 @@ fn what_an_opened_log_shows_stays() {
 }
 
 #[test]
-fn without_syncs_a_crash_leaves_a_prefix() {
+fn crash_without_syncs_leaves_a_prefix() {
     let options = Options { durability: Durability::None, ..OPTIONS };
     for seed in 0..200 {
         let mut chance = Chance(seed);

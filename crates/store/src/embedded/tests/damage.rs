@@ -33,7 +33,7 @@ fn is_reported(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
 }
 
 #[test]
-fn a_flipped_bit_is_reported_or_harmless() {
+fn bit_flip_is_reported_or_harmless() {
     for seed in 0..3 {
         let run = log(seed);
         let whole = run.disk.contents();
@@ -67,7 +67,7 @@ fn unknown(salt: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_frame_with_the_right_checksum_is_no_torn_write() {
+fn valid_checksum_with_invalid_content_is_corruption() {
     let run = log(5);
     let last = run.writer.files.lock().segments.last().cloned().unwrap();
     let mut contents = run.disk.contents();
@@ -77,7 +77,7 @@ fn a_frame_with_the_right_checksum_is_no_torn_write() {
 }
 
 #[test]
-fn a_missing_file_is_reported() {
+fn missing_file_is_reported() {
     let run = log(7);
     let whole = run.disk.contents();
     for file in 0..whole.len() {
@@ -89,7 +89,7 @@ fn a_missing_file_is_reported() {
 }
 
 #[test]
-fn a_truncated_log_is_reported() {
+fn truncated_log_is_reported() {
     let run = log(11);
     let whole = run.disk.contents();
     for (file, (name, bytes)) in whole.iter().enumerate() {

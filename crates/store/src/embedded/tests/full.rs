@@ -9,7 +9,7 @@ use crate::embedded::writer::Failure;
 use crate::embedded::{Durability, Embedded, Options};
 
 #[test]
-fn writes_go_on_when_there_is_room_again() {
+fn writes_resume_when_space_returns() {
     for seed in 0..50 {
         let mut chance = Chance(seed);
         let mut run = Run::create();
@@ -34,7 +34,7 @@ fn writes_go_on_when_there_is_room_again() {
 }
 
 #[test]
-fn a_log_goes_on_in_its_segment_while_no_file_can_be_opened() {
+fn log_keeps_its_segment_while_no_file_can_be_opened() {
     for seed in 0..50 {
         let mut chance = Chance(seed);
         let mut run = Run::create();
@@ -51,7 +51,7 @@ fn a_log_goes_on_in_its_segment_while_no_file_can_be_opened() {
 }
 
 #[tokio::test]
-async fn a_store_that_may_have_lost_writes_is_not_compacted() {
+async fn poisoned_store_is_not_compacted() {
     let run = Run::create();
     let store = store_on(&run).await;
     run.disk.fail_sync(true);
@@ -80,7 +80,7 @@ async fn store_with(run: &Run, durability: Durability) -> Embedded {
 }
 
 #[tokio::test]
-async fn a_full_store_reports_it_until_there_is_room() {
+async fn full_store_reports_no_space_until_there_is_room() {
     let run = Run::create();
     let store = store_on(&run).await;
     assert_eq!(store.health(), Ok(()));
@@ -110,7 +110,7 @@ async fn nothing_is_acknowledged_after_a_failed_sync() {
 }
 
 #[tokio::test]
-async fn a_sync_that_fails_in_the_background_ends_acknowledging() {
+async fn failed_background_sync_stops_acknowledgements() {
     let run = Run::create();
     let store = store_with(&run, Durability::Interval(std::time::Duration::from_millis(1))).await;
     run.disk.fail_sync(true);
@@ -123,7 +123,7 @@ async fn a_sync_that_fails_in_the_background_ends_acknowledging() {
 }
 
 #[test]
-fn what_a_failed_sync_left_behind_is_written_by_the_next_start() {
+fn start_rewrites_data_of_failed_sync() {
     for seed in 0..200 {
         let mut chance = Chance(seed);
         let mut run = Run::create();

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_name_their_object() {
+    fn export_lines_name_their_object() {
         let line = br#"{"type":"ADDED","object":{"metadata":{"labels":{"name":"x"},"name":"w-000042"}}}"#;
         assert_eq!(object_of(line), Some(42));
         assert_eq!(object_of(b"{\"type\":\"BOOKMARK\"}"), None);

@@ -44,8 +44,8 @@ fn on(mode: &str) -> Value {
     json!({"verbs": [(format!("impersonate-on:{mode}:list"))], "apiGroups": [""], "resources": ["configmaps"]})
 }
 
-fn user(name: &str) -> Wanted {
-    Wanted { user: name.into(), ..Wanted::default() }
+fn user(name: &str) -> ImpersonationTarget {
+    ImpersonationTarget { user: name.into(), ..ImpersonationTarget::default() }
 }
 
 fn extra(pairs: &[(&str, &str)]) -> Vec<(Text, Vec<Text>)> {
@@ -61,7 +61,7 @@ fn agent() -> User {
 }
 
 /// The user that is impersonated for a list of ConfigMaps, or the message.
-fn act(modes: &Modes, asker: &User, rules: &[Value], wanted: &Wanted) -> Result<Acting, String> {
+fn act(modes: &Modes, asker: &User, rules: &[Value], wanted: &ImpersonationTarget) -> Result<Impersonated, String> {
     let info = RequestInfo::parse(&http::Method::GET, "/api/v1/namespaces/n/configmaps", "");
     let found = modes.act(&authorizer(rules), asker, &info, wanted).now_or_never().unwrap();
     found.map_err(|status| status.message.clone())
@@ -81,8 +81,8 @@ fn refused_on(mode: &str) -> String {
 }
 
 #[test]
-fn each_mode_is_meant_for_some() {
-    let suitable = |wanted: &Wanted, user: &User| -> Vec<&str> {
+fn constrained_impersonation_modes_match_requests() {
+    let suitable = |wanted: &ImpersonationTarget, user: &User| -> Vec<&str> {
         MODES.into_iter().filter(|mode| mode.suits(wanted, user)).map(ImpersonationMode::as_str).collect()
     };
     let two = User { extra: vec![(ACCOUNT_NODE.into(), vec!["n1".into(), "n2".into()])], ..agent() };
@@ -103,9 +103,9 @@ fn each_mode_is_meant_for_some() {
     }
     for name in ["system:node:n1", "system:serviceaccount:n:a"] {
         let more = [
-            Wanted { uid: "1".into(), ..user(name) },
-            Wanted { groups: vec!["g".into()], ..user(name) },
-            Wanted { extra: extra(&[("a.io/k", "v")]), ..user(name) },
+            ImpersonationTarget { uid: "1".into(), ..user(name) },
+            ImpersonationTarget { groups: vec!["g".into()], ..user(name) },
+            ImpersonationTarget { extra: extra(&[("a.io/k", "v")]), ..user(name) },
         ];
         for wanted in more {
             assert_eq!(suitable(&wanted, &agent()), ["legacy"], "{wanted:?}");
@@ -114,9 +114,9 @@ fn each_mode_is_meant_for_some() {
 }
 
 #[test]
-fn every_part_needs_the_verb_of_the_mode() {
+fn each_impersonated_part_requires_its_verb() {
     let extra = extra(&[("acme.io/k", "v")]);
-    let bob = Wanted { uid: "7".into(), groups: vec!["g".into()], extra, ..user("bob") };
+    let bob = ImpersonationTarget { uid: "7".into(), groups: vec!["g".into()], extra, ..user("bob") };
     let steps = [
         (on("user-info"), refused_on("user-info")),
         (info("users", "bob"), refused(" \"bob\"", "impersonate:user-info", "users", "")),
@@ -132,39 +132,39 @@ fn every_part_needs_the_verb_of_the_mode() {
     let acting = act(&Modes::default(), &ann(), &rules, &bob).unwrap();
     let groups = vec!["g".into(), "system:authenticated".into()];
     let user = User { name: "bob".into(), uid: "7".into(), groups, extra: bob.extra.clone() };
-    assert_eq!(acting, Acting { user, constraint: "impersonate:user-info" });
+    assert_eq!(acting, Impersonated { user, constraint: "impersonate:user-info" });
     // one mode is not another
     rules[0] = on("serviceaccount");
     assert_eq!(act(&Modes::default(), &ann(), &rules, &bob), Err(refused_on("user-info")));
 }
 
 #[test]
-fn what_only_impersonate_allows() {
+fn system_masters_requires_unconstrained_impersonation() {
     let rules = [on("user-info"), info("users", ""), info("groups", ""), info("userextras/k", "")];
     let no = |resource: &str, name: &str, why: &str| refused(name, "impersonate:user-info", resource, why);
     let cases = [
         (
-            Wanted { groups: vec!["g".into(), "system:masters".into()], ..user("bob") },
+            ImpersonationTarget { groups: vec!["g".into(), "system:masters".into()], ..user("bob") },
             no("groups", " \"system:masters\"", ": impersonating the system:masters group is not allowed"),
         ),
         (
-            Wanted { groups: vec!["system:masters".into(), "".into()], ..user("bob") },
+            ImpersonationTarget { groups: vec!["system:masters".into(), "".into()], ..user("bob") },
             no("groups", "", ": impersonating the empty string group is not allowed"),
         ),
         (
-            Wanted { extra: extra(&[("", "v")]), ..user("bob") },
+            ImpersonationTarget { extra: extra(&[("", "v")]), ..user("bob") },
             no("userextras", "", ": impersonating the empty string key in extra is not allowed"),
         ),
         (
-            Wanted { extra: extra(&[("a.io/k", "v"), ("a.io/l", "")]), ..user("bob") },
+            ImpersonationTarget { extra: extra(&[("a.io/k", "v"), ("a.io/l", "")]), ..user("bob") },
             no("userextras", "", ": impersonating the empty string value in extra is not allowed"),
         ),
         (
-            Wanted { extra: extra(&[("a.io/K", "v")]), ..user("bob") },
+            ImpersonationTarget { extra: extra(&[("a.io/K", "v")]), ..user("bob") },
             no("userextras", "", ": impersonating a non-lowercase key in extra is not allowed: \"a.io/K\""),
         ),
         (
-            Wanted { extra: extra(&[("k", "v")]), ..user("bob") },
+            ImpersonationTarget { extra: extra(&[("k", "v")]), ..user("bob") },
             no(
                 "userextras",
                 "",
@@ -181,12 +181,12 @@ fn what_only_impersonate_allows() {
 }
 
 #[test]
-fn many_may_be_allowed_at_once() {
+fn impersonation_may_allow_several_at_once() {
     let texts = |n: usize| -> Vec<Text> { (0..n).map(|i| Text::from(format!("g{i}"))).collect() };
-    let groups = |n: usize| Wanted { groups: texts(n), ..user("bob") };
-    let values = |n: usize| Wanted { extra: vec![("a.io/k".into(), texts(n))], ..user("bob") };
+    let groups = |n: usize| ImpersonationTarget { groups: texts(n), ..user("bob") };
+    let values = |n: usize| ImpersonationTarget { extra: vec![("a.io/k".into(), texts(n))], ..user("bob") };
     for (of, resource, star) in [
-        (&groups as &dyn Fn(usize) -> Wanted, "groups", info("groups", "*")),
+        (&groups as &dyn Fn(usize) -> ImpersonationTarget, "groups", info("groups", "*")),
         (&values, "userextras/a.io/k", info("userextras/*", "*")),
     ] {
         let rules = [on("user-info"), info("users", "bob"), star];
@@ -226,7 +226,7 @@ fn nodes_and_accounts_have_groups_of_their_own() {
 }
 
 #[test]
-fn webhooks_see_the_same_agent_on_each_node() {
+fn user_agent_is_equal_on_all_servers() {
     let shown = ImpersonationMode::AssociatedNode.asker(&agent()).into_owned();
     assert_eq!(shown.extra, [(ACCOUNT_KEYS.into(), vec![ACCOUNT_NODE.into(), "x".into()])]);
     assert_eq!(User { extra: agent().extra, ..shown }, agent());
@@ -234,7 +234,7 @@ fn webhooks_see_the_same_agent_on_each_node() {
 }
 
 #[test]
-fn the_mode_that_was_used_last_is_tried_first() {
+fn last_used_impersonation_mode_is_tried_first() {
     let modes = Modes::default();
     let legacy = [rule("impersonate", "users", "bob")];
     assert_eq!(act(&modes, &ann(), &[], &user("bob")), Err(refused_on("user-info")));

@@ -1,0 +1,57 @@
+//! DefaultStorageClass and DefaultIngressClass: objects without a class get the default one.
+
+use machinery::Value;
+
+use super::{Call, Decision, annotation};
+
+const BETA_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// The class of a claim: the annotation of older clients, or the field.
+pub fn storage_class(claim: &Value) -> &str {
+    annotation(claim, BETA_STORAGE_CLASS).unwrap_or_else(|| claim.str_at(&["spec", "storageClassName"]))
+}
+
+pub fn default_storage_class(call: &Call<'_>, claim: &mut Value) -> Decision {
+    const DEFAULT: [&str; 2] =
+        ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+    if annotation(claim, BETA_STORAGE_CLASS).is_some() || claim.at(&["spec", "storageClassName"]).is_some() {
+        return Ok(());
+    }
+    if let Some(class) = newest(call, "storage.k8s.io", "storageclasses", &DEFAULT) {
+        claim.set_at(&["spec", "storageClassName"], class);
+    }
+    Ok(())
+}
+
+pub fn default_ingress_class(call: &Call<'_>, ingress: &mut Value) -> Decision {
+    const DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+    let has_class = annotation(ingress, "kubernetes.io/ingress.class").is_some();
+    if has_class || ingress.at(&["spec", "ingressClassName"]).is_some() {
+        return Ok(());
+    }
+    if let Some(class) = newest(call, "networking.k8s.io", "ingressclasses", &DEFAULT) {
+        ingress.set_at(&["spec", "ingressClassName"], class);
+    }
+    Ok(())
+}
+
+/// The name of the newest class with one of the annotations; the first by name among those of one second.
+fn newest(call: &Call<'_>, group: &'static str, plural: &'static str, keys: &[&str]) -> Option<Value> {
+    let mut found: Option<(String, String)> = None;
+    for stored in call.all(group, plural) {
+        let class = stored.body.to_value(stored.revision);
+        if !keys.iter().any(|key| annotation(&class, key) == Some("true")) {
+            continue;
+        }
+        let text = |key: &str| class.str_at(&["metadata", key]).to_owned();
+        let (created, name) = (text("creationTimestamp"), text("name"));
+        let is_better = match &found {
+            Some((since, best)) => created > *since || (created == *since && name < *best),
+            None => true,
+        };
+        if is_better {
+            found = Some((created, name));
+        }
+    }
+    found.map(|(_, name)| Value::from(name))
+}

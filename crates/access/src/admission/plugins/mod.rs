@@ -1,0 +1,422 @@
+//! The admission plugins of kube-apiserver that are part of the server: a table with a row for each, in kube-apiserver's order.
+//!
+//! A plugin sees writes of built-in kinds. In the first phase it may change the object (`admit`), in the second it may only
+//! refuse it (`validate`).
+
+mod certificates;
+pub mod classes;
+mod external_ips;
+mod limit_ranger;
+mod nodes;
+pub mod pod_resources;
+mod pod_security;
+mod priority;
+mod runtime_class;
+mod selection;
+mod service_account;
+mod tolerations;
+mod volumes;
+
+use std::sync::Arc;
+
+use machinery::{Release, Status, Value};
+use objects::Stored;
+
+use super::measure::Step;
+use super::{Attributes, Operation, World};
+use crate::authorization::AccessAttributes;
+
+pub use pod_security::PodSecurity;
+pub use selection::{EnabledPlugins, PluginFlags};
+
+/// What the plugins are configured with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub release: Release,
+    /// The time that Pods tolerate nodes that are not ready, and those that are unreachable.
+    pub not_ready_seconds: i64,
+    pub unreachable_seconds: i64,
+    pub pod_security: PodSecurity,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            release: Release::default(),
+            not_ready_seconds: tolerations::DEFAULT_SECONDS,
+            unreachable_seconds: tolerations::DEFAULT_SECONDS,
+            pod_security: PodSecurity::default(),
+        }
+    }
+}
+
+/// Why a plugin refuses a write.
+pub enum PluginRefusal {
+    /// With 403.
+    Forbidden(String),
+    Status(Box<Status>),
+}
+
+impl From<String> for PluginRefusal {
+    fn from(why: String) -> PluginRefusal {
+        PluginRefusal::Forbidden(why)
+    }
+}
+
+impl From<Status> for PluginRefusal {
+    fn from(status: Status) -> PluginRefusal {
+        PluginRefusal::Status(Box::new(status))
+    }
+}
+
+pub type Decision = Result<(), PluginRefusal>;
+
+/// A write, as plugins see it.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    pub world: &'a World<'a>,
+    pub attributes: &'a Attributes<'a>,
+    pub settings: &'a Settings,
+}
+
+impl Call<'_> {
+    /// The objects of a built-in kind, in order of their keys.
+    fn all(&self, group: &'static str, plural: &'static str) -> Vec<Arc<Stored>> {
+        let (root, _) = self.world.objects.collection(&group.into(), &plural.into()).latest();
+        root.values().cloned().collect()
+    }
+
+    /// The objects of a built-in kind in the namespace of the write.
+    fn all_here(&self, group: &'static str, plural: &'static str) -> Vec<Value> {
+        let here = self.all(group, plural).into_iter().filter(|it| it.meta.namespace == *self.attributes.namespace);
+        here.map(|stored| stored.body.to_value(stored.revision)).collect()
+    }
+
+    fn get(&self, group: &'static str, plural: &'static str, path: &str) -> Option<Value> {
+        let stored = self.world.objects.collection(&group.into(), &plural.into()).get(path)?;
+        Some(stored.body.to_value(stored.revision))
+    }
+
+    fn is_create(&self) -> bool {
+        self.attributes.operation == Operation::Create
+    }
+
+    /// The object that is validated.
+    fn object(&self) -> &Value {
+        self.attributes.object.unwrap_or(&Value::Null)
+    }
+
+    /// The object that is replaced.
+    fn old(&self) -> &Value {
+        self.attributes.old.unwrap_or(&Value::Null)
+    }
+}
+
+/// How far a plugin is implemented here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// By the functions of its row.
+    Row,
+    /// In another part of admission.
+    Elsewhere,
+    /// It has no effect.
+    None,
+}
+
+/// A resource whose writes a plugin sees: group, plural, subresource.
+type Of = (&'static str, &'static str, &'static str);
+
+/// A permission that the user of a write needs: a verb for a signer, and the refusal without it.
+pub struct Needed {
+    pub verb: &'static str,
+    pub signer: String,
+    pub refusal: String,
+}
+
+/// An admission plugin.
+struct Plugin {
+    name: &'static str,
+    /// Whether kube-apiserver enables it by default.
+    on: bool,
+    work: Work,
+    of: &'static [Of],
+    operations: &'static [Operation],
+    /// Changes the object of a write, or refuses it.
+    admit: Option<fn(&Call<'_>, &mut Value) -> Decision>,
+    /// Refuses an object that is valid otherwise.
+    validate: Option<fn(&Call<'_>) -> Decision>,
+    /// What the user must be allowed to do besides.
+    needs: Option<fn(&Call<'_>) -> Option<Needed>>,
+}
+
+const ROW: Plugin = Plugin {
+    name: "",
+    on: true,
+    work: Work::Row,
+    of: &[],
+    operations: &[Operation::Create],
+    admit: None,
+    validate: None,
+    needs: None,
+};
+
+/// A plugin of kube-apiserver that is off by default and has no effect here.
+const fn none(name: &'static str) -> Plugin {
+    Plugin { name, on: false, work: Work::None, ..ROW }
+}
+
+const fn elsewhere(name: &'static str) -> Plugin {
+    Plugin { name, work: Work::Elsewhere, ..ROW }
+}
+
+const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
+const UPDATES: &[Operation] = &[Operation::Update];
+const PODS: Of = ("", "pods", "");
+const CLAIMS: Of = ("", "persistentvolumeclaims", "");
+
+static PLUGINS: [Plugin; 39] = [
+    none("AlwaysAdmit"),
+    none("NamespaceAutoProvision"),
+    elsewhere("NamespaceLifecycle"),
+    none("NamespaceExists"),
+    none("LimitPodHardAntiAffinityTopology"),
+    Plugin {
+        name: "LimitRanger",
+        of: &[PODS, CLAIMS, ("", "pods", "resize")],
+        operations: WRITES,
+        admit: Some(limit_ranger::admit),
+        validate: Some(limit_ranger::validate),
+        ..ROW
+    },
+    Plugin {
+        name: "ServiceAccount",
+        of: &[PODS, ("", "pods", "ephemeralcontainers")],
+        operations: WRITES,
+        admit: Some(service_account::admit),
+        validate: Some(service_account::validate),
+        ..ROW
+    },
+    none("NodeRestriction"),
+    Plugin { name: "TaintNodesByCondition", of: &[("", "nodes", "")], admit: Some(nodes::taint), ..ROW },
+    Plugin {
+        name: "AlwaysPullImages",
+        on: false,
+        of: &[PODS, ("", "pods", "ephemeralcontainers")],
+        operations: WRITES,
+        admit: Some(pod_resources::always_pull),
+        ..ROW
+    },
+    none("ImagePolicyWebhook"),
+    Plugin {
+        name: "PodSecurity",
+        of: pod_security::OF,
+        operations: WRITES,
+        validate: Some(pod_security::validate),
+        ..ROW
+    },
+    none("PodNodeSelector"),
+    Plugin {
+        name: "Priority",
+        of: &[PODS, ("scheduling.k8s.io", "priorityclasses", "")],
+        operations: WRITES,
+        admit: Some(priority::admit),
+        validate: Some(priority::validate),
+        ..ROW
+    },
+    Plugin {
+        name: "DefaultTolerationSeconds",
+        of: &[PODS],
+        operations: WRITES,
+        admit: Some(tolerations::admit),
+        ..ROW
+    },
+    none("PodTolerationRestriction"),
+    none("EventRateLimit"),
+    none("ExtendedResourceToleration"),
+    Plugin { name: "DefaultStorageClass", of: &[CLAIMS], admit: Some(classes::default_storage_class), ..ROW },
+    Plugin {
+        name: "StorageObjectInUseProtection",
+        of: &[CLAIMS, ("", "persistentvolumes", ""), ("storage.k8s.io", "volumeattributesclasses", "")],
+        admit: Some(volumes::protect),
+        ..ROW
+    },
+    // its kind is not served by default
+    Plugin { work: Work::None, ..elsewhere("PodGroupProtection") },
+    none("OwnerReferencesPermissionEnforcement"),
+    Plugin {
+        name: "PersistentVolumeClaimResize",
+        of: &[CLAIMS],
+        operations: UPDATES,
+        validate: Some(volumes::resize),
+        ..ROW
+    },
+    Plugin {
+        name: "RuntimeClass",
+        of: &[PODS],
+        admit: Some(runtime_class::admit),
+        validate: Some(runtime_class::validate),
+        ..ROW
+    },
+    Plugin {
+        name: "CertificateApproval",
+        of: &[("certificates.k8s.io", "certificatesigningrequests", "approval")],
+        operations: UPDATES,
+        needs: Some(certificates::approval),
+        ..ROW
+    },
+    Plugin {
+        name: "CertificateSigning",
+        of: &[("certificates.k8s.io", "certificatesigningrequests", "status")],
+        operations: UPDATES,
+        needs: Some(certificates::signing),
+        ..ROW
+    },
+    Plugin {
+        name: "ClusterTrustBundleAttest",
+        of: &[("certificates.k8s.io", "clustertrustbundles", "")],
+        operations: WRITES,
+        needs: Some(certificates::attesting),
+        ..ROW
+    },
+    Plugin {
+        name: "CertificateSubjectRestriction",
+        of: &[("certificates.k8s.io", "certificatesigningrequests", "")],
+        validate: Some(certificates::subject),
+        ..ROW
+    },
+    Plugin {
+        name: "DefaultIngressClass",
+        of: &[("networking.k8s.io", "ingresses", "")],
+        admit: Some(classes::default_ingress_class),
+        ..ROW
+    },
+    Plugin {
+        name: "DenyServiceExternalIPs",
+        on: false,
+        of: &[("", "services", "")],
+        operations: WRITES,
+        validate: Some(external_ips::validate),
+        ..ROW
+    },
+    Plugin {
+        name: "PodTopologyLabels",
+        of: &[PODS, ("", "pods", "binding")],
+        admit: Some(nodes::copy_topology),
+        ..ROW
+    },
+    Plugin { work: Work::None, ..elsewhere("NodeDeclaredFeatureValidator") },
+    Plugin {
+        name: "PodResizeValidator",
+        of: &[("", "pods", "resize")],
+        operations: UPDATES,
+        validate: Some(nodes::resize),
+        ..ROW
+    },
+    elsewhere("MutatingAdmissionPolicy"),
+    elsewhere("MutatingAdmissionWebhook"),
+    elsewhere("ValidatingAdmissionPolicy"),
+    elsewhere("ValidatingAdmissionWebhook"),
+    elsewhere("ResourceQuota"),
+    none("AlwaysDeny"),
+];
+
+impl Plugin {
+    fn sees(&self, attributes: &Attributes<'_>) -> bool {
+        let of = (attributes.group().as_str(), attributes.plural().as_str(), attributes.subresource);
+        self.operations.contains(&attributes.operation) && self.of.contains(&of)
+    }
+}
+
+/// The enabled plugins and their settings.
+#[derive(Default)]
+pub struct Plugins {
+    pub selection: EnabledPlugins,
+    pub settings: Settings,
+}
+
+impl Plugins {
+    /// The enabled plugins that see a write. No plugin of a row sees custom resources.
+    fn of<'a>(&'a self, attributes: &'a Attributes<'_>) -> impl Iterator<Item = &'static Plugin> + 'a {
+        let all: &'static [Plugin] = if attributes.resource.is_custom() { &[] } else { &PLUGINS };
+        all.iter().filter(|plugin| plugin.sees(attributes) && self.selection.runs(plugin.name))
+    }
+
+    /// The first phase: changes an object, or refuses it.
+    pub async fn admit(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        for plugin in self.of(attributes) {
+            let Some(admit) = plugin.admit else { continue };
+            let step = Step::begin(plugin.name, "admit", attributes.operation);
+            let call = Call { world, attributes, settings: &self.settings };
+            if plugin.name == "ServiceAccount" {
+                service_account::wait(&call, object).await;
+            }
+            let decided = admit(&call, object);
+            step.end(decided.map_err(|why| refused(why, &Attributes { object: Some(&*object), ..*attributes })))?;
+        }
+        Ok(())
+    }
+
+    /// The second phase: refuses an object that is valid otherwise.
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        for plugin in self.of(attributes) {
+            let step = Step::begin(plugin.name, "validate", attributes.operation);
+            let call = Call { world, attributes, settings: &self.settings };
+            if let Some(validate) = plugin.validate {
+                step.end(validate(&call).map_err(|why| refused(why, attributes)))?;
+            } else if let Some(needed) = plugin.needs.and_then(|needs| needs(&call)) {
+                let allowed = is_allowed(&call, &needed).await;
+                step.end(if allowed { Ok(()) } else { Err(attributes.forbidden(&needed.refusal)) })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(why: PluginRefusal, attributes: &Attributes<'_>) -> Status {
+    match why {
+        PluginRefusal::Forbidden(why) => attributes.forbidden(&why),
+        PluginRefusal::Status(status) => *status,
+    }
+}
+
+/// Whether the user may use a signer: by its name, or by all names of its domain.
+async fn is_allowed(call: &Call<'_>, needed: &Needed) -> bool {
+    let domain = needed.signer.split_once('/').map_or(needed.signer.as_str(), |(domain, _)| domain);
+    for name in [needed.signer.clone(), format!("{domain}/*")] {
+        let asked = AccessAttributes {
+            verb: needed.verb,
+            is_resource: true,
+            group: "certificates.k8s.io",
+            version: "*",
+            resource: "signers",
+            name: &name,
+            ..AccessAttributes::default()
+        };
+        if call.world.authorizer.decide(call.attributes.user, &asked).await.allowed() {
+            return true;
+        }
+    }
+    false
+}
+
+/// A list in an object; empty if there is none.
+fn items<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
+    value.at(path).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// An annotation of an object.
+fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.at(&["metadata", "annotations", key]).and_then(Value::as_str)
+}
+
+/// Adds an item to a list in an object.
+fn push(object: &mut Value, path: &[&str], item: Value) {
+    let mut list = items(object, path).to_vec();
+    list.push(item);
+    object.set_at(path, Value::Array(list));
+}

@@ -1,0 +1,115 @@
+//! The resources that a Pod asks for, and AlwaysPullImages.
+
+use std::collections::BTreeMap;
+
+use machinery::Value;
+use machinery::quantity::Quantity;
+
+use super::{Call, Decision, items};
+
+/// The lists of containers in the spec of a Pod.
+pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// Amounts of resources by their names.
+pub type Amounts = BTreeMap<String, Quantity>;
+
+/// What a container states of resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    Requests,
+    Limits,
+}
+
+impl Field {
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Requests => "requests",
+            Field::Limits => "limits",
+        }
+    }
+}
+
+/// A list of resources, such as `limits`.
+pub fn amounts(list: Option<&Value>) -> Amounts {
+    let list = list.and_then(Value::as_object).into_iter().flat_map(|list| list.iter());
+    list.filter_map(|(name, amount)| Some((name.to_string(), Quantity::of(amount).ok()?))).collect()
+}
+
+fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let total = sum.get(name).map_or_else(|| amount.clone(), |held| held.plus(amount));
+        sum.insert(name.clone(), total);
+    }
+}
+
+fn raise(most: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        if most.get(name).is_none_or(|held| amount.compare(held).is_gt()) {
+            most.insert(name.clone(), amount.clone());
+        }
+    }
+}
+
+/// What a Pod needs in all: the sum of its containers, or more while one of its init containers runs; sidecars keep
+/// running. Amounts of the Pod itself replace those of its containers.
+pub fn total(pod: &Value, field: Field) -> Amounts {
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let of = |container: &Value| amounts(container.at(&["resources", field.name()]));
+    let (mut sum, mut sidecars, mut most) = (Amounts::new(), Amounts::new(), Amounts::new());
+    items(spec, &["containers"]).iter().for_each(|container| add(&mut sum, &of(container)));
+    for container in items(spec, &["initContainers"]) {
+        let mut own = of(container);
+        if container.str_at(&["restartPolicy"]) == "Always" {
+            add(&mut sum, &own);
+            add(&mut sidecars, &own);
+            own = sidecars.clone();
+        } else {
+            add(&mut own, &sidecars);
+        }
+        raise(&mut most, &own);
+    }
+    raise(&mut sum, &most);
+    let of_pod = amounts(spec.at(&["resources", field.name()]));
+    sum.extend(of_pod.into_iter().filter(|(name, _)| ["cpu", "memory"].contains(&name.as_str())));
+    sum
+}
+
+/// AlwaysPullImages: images are pulled with the credentials of each Pod.
+pub fn always_pull(_call: &Call<'_>, pod: &mut Value) -> Decision {
+    let Some(spec) = pod.get_mut("spec") else { return Ok(()) };
+    for list in CONTAINERS {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            container.set_at(&["imagePullPolicy"], Value::from("Always"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn init_containers_and_sidecars_are_counted() {
+        let container = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
+        let mut sidecar = container("1");
+        sidecar.set_at(&["restartPolicy"], Value::from("Always"));
+        let pod = |init: Vec<Value>, own: Value| {
+            let containers = [container("500m"), container("1")];
+            json!({"spec": {"initContainers": (Value::Array(init)), "containers": (containers.into_iter().collect::<Value>()),
+                "resources": {"requests": own}}})
+        };
+        let cases = [
+            (pod(vec![], json!({})), "1500m"),
+            (pod(vec![container("2")], json!({})), "2"),
+            (pod(vec![sidecar.clone(), container("2")], json!({})), "3"),
+            (pod(vec![sidecar], json!({})), "2500m"),
+            (pod(vec![], json!({"cpu": "5"})), "5"),
+        ];
+        for (pod, want) in cases {
+            assert_eq!(total(&pod, Field::Requests)["cpu"].to_string(), want, "{}", pod.to_json());
+            assert!(total(&pod, Field::Limits).is_empty());
+        }
+    }
+}

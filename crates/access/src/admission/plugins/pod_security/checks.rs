@@ -1,0 +1,534 @@
+//! The checks of the Pod Security Standards: a table, by level and version.
+
+use std::collections::BTreeSet;
+
+use machinery::{Release, Value};
+
+use super::containers::{all, name, named, security};
+use super::policy::{LevelVersion, SecurityLevel};
+use super::{Pod, items};
+
+/// What violates a check: the reason, and which fields of which containers it is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Violation {
+    reason: String,
+    detail: String,
+}
+
+type Rule = fn(Pod<'_>) -> Option<Violation>;
+
+/// A check. Its rules are in force from a minor version on; a later one replaces an earlier one.
+struct Check {
+    id: &'static str,
+    level: SecurityLevel,
+    rules: &'static [(u32, Rule)],
+    /// The checks of the baseline that it replaces.
+    replaces: &'static str,
+}
+
+const fn baseline(id: &'static str, rules: &'static [(u32, Rule)]) -> Check {
+    Check { id, level: SecurityLevel::Baseline, rules, replaces: "" }
+}
+
+const fn restricted(id: &'static str, rules: &'static [(u32, Rule)], replaces: &'static str) -> Check {
+    Check { id, level: SecurityLevel::Restricted, rules, replaces }
+}
+
+/// The checks, in the order in which errors name them.
+static CHECKS: [Check; 19] = [
+    baseline("appArmorProfile", &[(0, app_armor)]),
+    baseline("capabilities_baseline", &[(0, added_capabilities)]),
+    baseline("hostNamespaces", &[(0, host_namespaces)]),
+    baseline("hostPathVolumes", &[(0, host_paths)]),
+    baseline("hostPorts", &[(0, host_ports)]),
+    baseline("hostProbesAndHostLifecycle", &[(34, probe_hosts)]),
+    baseline("privileged", &[(0, privileged)]),
+    baseline("procMount", &[(0, proc_mounts), (35, |pod| unless_user_namespace(pod, proc_mounts))]),
+    baseline("seLinuxOptions", &[(0, |pod| se_linux(pod, 3)), (31, |pod| se_linux(pod, 4))]),
+    baseline("seccompProfile_baseline", &[(0, seccomp_annotations), (19, |pod| seccomp(pod, false))]),
+    baseline(
+        "sysctls",
+        &[
+            (0, |pod| sysctls(pod, 5)),
+            (27, |pod| sysctls(pod, 6)),
+            (29, |pod| sysctls(pod, 10)),
+            (32, |pod| sysctls(pod, 12)),
+            (37, |pod| sysctls(pod, 14)),
+        ],
+    ),
+    baseline("windowsHostProcess", &[(0, host_processes)]),
+    restricted("allowPrivilegeEscalation", &[(8, escalation), (25, |pod| unless_windows(pod, escalation))], ""),
+    restricted(
+        "capabilities_restricted",
+        &[(22, capabilities), (25, |pod| unless_windows(pod, capabilities))],
+        "capabilities_baseline",
+    ),
+    restricted("procMount_restricted", &[(35, proc_mounts)], "procMount"),
+    restricted("restrictedVolumes", &[(0, volumes)], "hostPathVolumes"),
+    restricted("runAsNonRoot", &[(0, non_root), (35, |pod| unless_user_namespace(pod, non_root))], ""),
+    restricted("runAsUser", &[(23, run_as_user), (35, |pod| unless_user_namespace(pod, run_as_user))], ""),
+    restricted(
+        "seccompProfile_restricted",
+        &[(19, |pod| seccomp(pod, true)), (25, |pod| unless_windows(pod, |pod| seccomp(pod, true)))],
+        "seccompProfile_baseline",
+    ),
+];
+
+impl Check {
+    /// The rule in force in a version.
+    fn rule(&self, minor: u32) -> Option<Rule> {
+        self.rules.iter().rev().find(|(since, _)| *since <= minor).map(|(_, rule)| *rule)
+    }
+}
+
+/// What of a Pod violates a level.
+pub fn evaluate(level: LevelVersion, pod: Pod<'_>, release: Release) -> Vec<Violation> {
+    if level.level == SecurityLevel::Privileged {
+        return vec![];
+    }
+    let newest = release.minor();
+    let minor = level.version.unwrap_or(newest).min(newest);
+    let in_force = || CHECKS.iter().filter(|check| check.level <= level.level && check.rule(minor).is_some());
+    let checks = in_force().filter(|check| in_force().all(|other| other.replaces != check.id));
+    checks.filter_map(|check| check.rule(minor)).filter_map(|rule| rule(pod)).collect()
+}
+
+/// The reasons and details of violations, as errors have them.
+pub fn details(violations: &[Violation]) -> String {
+    let shown = |violation: &Violation| match violation.detail.as_str() {
+        "" => violation.reason.clone(),
+        detail => format!("{} ({detail})", violation.reason),
+    };
+    violations.iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+pub fn reasons(violations: &[Violation]) -> String {
+    violations.iter().map(|violation| violation.reason.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn violation(reason: impl Into<String>, detail: String) -> Option<Violation> {
+    Some(Violation { reason: reason.into(), detail })
+}
+
+fn unless_windows(pod: Pod<'_>, rule: Rule) -> Option<Violation> {
+    if pod.spec.str_at(&["os", "name"]) == "windows" { None } else { rule(pod) }
+}
+
+/// Users of a namespace of its own are none of the node's.
+fn unless_user_namespace(pod: Pod<'_>, rule: Rule) -> Option<Violation> {
+    let own = pod.spec.get("hostUsers").and_then(Value::as_bool) == Some(false);
+    if own { None } else { rule(pod) }
+}
+
+fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+    names.into_iter().map(|name| format!("\"{}\"", name.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+/// One word for one, another for several.
+fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
+    if count == 1 { one } else { several }
+}
+
+fn containers(names: &[&str]) -> String {
+    format!("{} {}", plural(names.len(), "container", "containers"), quoted(names))
+}
+
+/// Who sets something: the Pod, containers, or both.
+fn setters(of_pod: bool, names: &[&str]) -> Option<String> {
+    let of_containers = (!names.is_empty()).then(|| containers(names));
+    let setters: Vec<String> = of_pod.then(|| "pod".to_owned()).into_iter().chain(of_containers).collect();
+    (!setters.is_empty()).then(|| setters.join(" and "))
+}
+
+fn is_true(owner: &Value, field: &str) -> bool {
+    security(owner, field).and_then(Value::as_bool) == Some(true)
+}
+
+fn text(owner: &Value, field: &str) -> Option<String> {
+    Some(owner.at(&["securityContext", field])?.str_at(&["type"]).to_owned())
+}
+
+/// The annotations of a Pod with their texts.
+fn annotations(pod: Pod<'_>) -> impl Iterator<Item = (&str, &str)> {
+    let all = pod.annotations.as_object().into_iter().flat_map(|all| all.iter());
+    all.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+fn app_armor(pod: Pod<'_>) -> Option<Violation> {
+    const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+    let wrong = |owner: &Value| {
+        text(owner, "appArmorProfile").filter(|kind| !["RuntimeDefault", "Localhost"].contains(&kind.as_str()))
+    };
+    let of_pod = wrong(pod.spec);
+    let bad = named(pod.spec, |container| wrong(container).is_some());
+    let values: BTreeSet<String> = of_pod.clone().into_iter().chain(all(pod.spec).filter_map(wrong)).collect();
+    let allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
+    let mut annotated: Vec<String> = annotations(pod)
+        .filter(|(key, value)| key.starts_with(PREFIX) && !allowed(value))
+        .map(|(key, value)| format!("{key}={}", machinery::value::quote(value)))
+        .collect();
+    annotated.sort();
+    let mut who: Vec<String> = setters(of_pod.is_some(), &bad).into_iter().collect();
+    if !annotated.is_empty() {
+        who.push(plural(annotated.len(), "annotation", "annotations").to_owned());
+    }
+    if who.is_empty() {
+        return None;
+    }
+    let values: Vec<String> = values.into_iter().chain(annotated).collect();
+    let reason = plural(values.len(), "forbidden AppArmor profile", "forbidden AppArmor profiles");
+    violation(reason, format!("{} must not set AppArmor profile type to {}", who.join(" and "), quoted(values)))
+}
+
+/// The capabilities that a container adds or drops.
+fn listed<'a>(container: &'a Value, list: &str) -> impl Iterator<Item = &'a str> {
+    items(container, &["securityContext", "capabilities", list]).iter().filter_map(Value::as_str)
+}
+
+/// The containers that add capabilities other than those allowed, and which.
+fn adding<'a>(pod: Pod<'a>, allowed: &[&str]) -> Option<(Vec<&'a str>, String)> {
+    let forbidden = |name: &&str| !allowed.contains(name);
+    let bad = named(pod.spec, |container| listed(container, "add").any(|name| forbidden(&name)));
+    let added: BTreeSet<&str> =
+        all(pod.spec).flat_map(|container| listed(container, "add")).filter(forbidden).collect();
+    (!bad.is_empty()).then(|| {
+        let detail =
+            format!("{} must not include {} in securityContext.capabilities.add", containers(&bad), quoted(added));
+        (bad, detail)
+    })
+}
+
+fn added_capabilities(pod: Pod<'_>) -> Option<Violation> {
+    const ALLOWED: [&str; 13] = [
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    ];
+    let (_, detail) = adding(pod, &ALLOWED)?;
+    violation("non-default capabilities", detail)
+}
+
+fn capabilities(pod: Pod<'_>) -> Option<Violation> {
+    let keeping = named(pod.spec, |container| !listed(container, "drop").any(|name| name == "ALL"));
+    let kept = (!keeping.is_empty())
+        .then(|| format!("{} must set securityContext.capabilities.drop=[\"ALL\"]", containers(&keeping)));
+    let added = adding(pod, &["NET_BIND_SERVICE"]).map(|(_, detail)| detail);
+    let details: Vec<String> = kept.into_iter().chain(added).collect();
+    if details.is_empty() { None } else { violation("unrestricted capabilities", details.join("; ")) }
+}
+
+fn host_namespaces(pod: Pod<'_>) -> Option<Violation> {
+    let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
+    let shared = shared.filter(|field| pod.spec.get(field).and_then(Value::as_bool) == Some(true));
+    let shared: Vec<String> = shared.map(|field| format!("{field}=true")).collect();
+    if shared.is_empty() { None } else { violation("host namespaces", shared.join(", ")) }
+}
+
+fn host_paths(pod: Pod<'_>) -> Option<Violation> {
+    let volumes = items(pod.spec, &["volumes"]).iter().filter(|volume| volume.get("hostPath").is_some());
+    let names: Vec<&str> = volumes.map(name).collect();
+    if names.is_empty() {
+        return None;
+    }
+    violation("hostPath volumes", format!("{} {}", plural(names.len(), "volume", "volumes"), quoted(names)))
+}
+
+fn host_ports(pod: Pod<'_>) -> Option<Violation> {
+    let ports = |container: &Value| -> Vec<i64> {
+        let ports = items(container, &["ports"]).iter().filter_map(|port| port.get("hostPort").and_then(Value::as_int));
+        ports.filter(|port| *port != 0).collect()
+    };
+    let bad = named(pod.spec, |container| !ports(container).is_empty());
+    let used: BTreeSet<String> = all(pod.spec).flat_map(ports).map(|port| port.to_string()).collect();
+    if bad.is_empty() {
+        return None;
+    }
+    let (verb, what) = (plural(bad.len(), "uses", "use"), plural(used.len(), "hostPort", "hostPorts"));
+    let used = used.into_iter().collect::<Vec<_>>().join(", ");
+    violation("hostPort", format!("{} {verb} {what} {used}", containers(&bad)))
+}
+
+/// The hosts that the probes and hooks of a container name.
+fn hosts(container: &Value) -> Vec<&str> {
+    let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|probe| container.get(probe));
+    let hooks = ["postStart", "preStop"].map(|hook| container.at(&["lifecycle", hook]));
+    let handlers = probes.into_iter().chain(hooks).flatten();
+    let hosts = handlers.flat_map(|handler| ["httpGet", "tcpSocket"].map(|action| handler.str_at(&[action, "host"])));
+    hosts.filter(|host| !host.is_empty()).collect()
+}
+
+fn probe_hosts(pod: Pod<'_>) -> Option<Violation> {
+    let bad: BTreeSet<&str> = named(pod.spec, |container| !hosts(container).is_empty()).into_iter().collect();
+    let used: BTreeSet<&str> = all(pod.spec).flat_map(hosts).collect();
+    if bad.is_empty() {
+        return None;
+    }
+    let bad: Vec<&str> = bad.into_iter().collect();
+    let what = plural(used.len(), "probe or lifecycle host", "probe or lifecycle hosts");
+    let detail = format!("{} {} {what} {}", containers(&bad), plural(bad.len(), "uses", "use"), quoted(used));
+    violation("probe or lifecycle host", detail)
+}
+
+fn privileged(pod: Pod<'_>) -> Option<Violation> {
+    let bad = named(pod.spec, |container| is_true(container, "privileged"));
+    if bad.is_empty() {
+        return None;
+    }
+    violation("privileged", format!("{} must not set securityContext.privileged=true", containers(&bad)))
+}
+
+fn proc_mounts(pod: Pod<'_>) -> Option<Violation> {
+    let mount = |container: &Value| -> Option<String> {
+        let mount = security(container, "procMount").and_then(Value::as_str)?;
+        (mount != "Default").then(|| mount.to_owned())
+    };
+    let bad = named(pod.spec, |container| mount(container).is_some());
+    let mounts: BTreeSet<String> = all(pod.spec).filter_map(mount).collect();
+    if bad.is_empty() {
+        return None;
+    }
+    violation("procMount", format!("{} must not set securityContext.procMount to {}", containers(&bad), quoted(mounts)))
+}
+
+fn se_linux(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
+    const TYPES: [&str; 4] = ["container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
+    let field = |owner: &Value, field: &str| owner.str_at(&["securityContext", "seLinuxOptions", field]).to_owned();
+    let kind = |owner: &Value| -> Option<String> {
+        let kind = field(owner, "type");
+        (!kind.is_empty() && !TYPES[..allowed].contains(&kind.as_str())).then_some(kind)
+    };
+    let sets = |owner: &Value, name: &str| !field(owner, name).is_empty();
+    let is_bad = |owner: &Value| kind(owner).is_some() || sets(owner, "user") || sets(owner, "role");
+    let who = setters(is_bad(pod.spec), &named(pod.spec, is_bad))?;
+    let owners = || std::iter::once(pod.spec).chain(all(pod.spec));
+    let kinds: BTreeSet<String> = owners().filter_map(kind).collect();
+    let mut data = vec![];
+    if !kinds.is_empty() {
+        data.push(format!("{} {}", plural(kinds.len(), "type", "types"), quoted(kinds)));
+    }
+    for name in ["user", "role"] {
+        if owners().any(|owner| sets(owner, name)) {
+            data.push(format!("{name} may not be set"));
+        }
+    }
+    let detail = format!("{who} set forbidden securityContext.seLinuxOptions: {}", data.join("; "));
+    violation("seLinuxOptions", detail)
+}
+
+fn seccomp_annotations(pod: Pod<'_>) -> Option<Violation> {
+    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+    let allowed =
+        |value: &str| ["runtime/default", "docker/default"].contains(&value) || value.starts_with("localhost/");
+    let concerned = |key: &str| {
+        key == OF_POD || key.strip_prefix(OF_CONTAINER).is_some_and(|of| all(pod.spec).any(|it| name(it) == of))
+    };
+    let forbidden: BTreeSet<String> = annotations(pod)
+        .filter(|(key, value)| concerned(key) && !allowed(value))
+        .map(|(key, value)| format!("{key}={}", machinery::value::quote(value)))
+        .collect();
+    if forbidden.is_empty() {
+        return None;
+    }
+    let what = plural(forbidden.len(), "annotation", "annotations");
+    let forbidden = forbidden.into_iter().collect::<Vec<_>>().join(", ");
+    violation("seccompProfile", format!("forbidden {what} {forbidden}"))
+}
+
+/// Profiles that are named are allowed ones; in the restricted level, every container has one.
+fn seccomp(pod: Pod<'_>, required: bool) -> Option<Violation> {
+    const REASON: &str = "seccompProfile";
+    let profile = |owner: &Value| text(owner, "seccompProfile");
+    let wrong = |owner: &Value| profile(owner).filter(|kind| !["Localhost", "RuntimeDefault"].contains(&kind.as_str()));
+    let of_pod = wrong(pod.spec);
+    let bad = named(pod.spec, |container| wrong(container).is_some());
+    if let Some(who) = setters(of_pod.is_some(), &bad) {
+        let values: BTreeSet<String> = of_pod.into_iter().chain(all(pod.spec).filter_map(wrong)).collect();
+        let detail = format!("{who} must not set securityContext.seccompProfile.type to {}", quoted(values));
+        return violation(REASON, detail);
+    }
+    let missing = named(pod.spec, |container| profile(container).is_none());
+    if !required || profile(pod.spec).is_some() || missing.is_empty() {
+        return None;
+    }
+    let must = "must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\"";
+    violation(REASON, format!("pod or {} {must}", containers(&missing)))
+}
+
+fn sysctls(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
+    const SAFE: [&str; 14] = [
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+        "net.ipv4.tcp_slow_start_after_idle",
+        "net.ipv4.tcp_notsent_lowat",
+    ];
+    let set = items(pod.spec, &["securityContext", "sysctls"]).iter().map(name);
+    let forbidden: Vec<&str> = set.filter(|name| !SAFE[..allowed].contains(name)).collect();
+    if forbidden.is_empty() { None } else { violation("forbidden sysctls", forbidden.join(", ")) }
+}
+
+fn host_processes(pod: Pod<'_>) -> Option<Violation> {
+    let is_host = |owner: &Value| {
+        owner.at(&["securityContext", "windowsOptions", "hostProcess"]).and_then(Value::as_bool) == Some(true)
+    };
+    let who = setters(is_host(pod.spec), &named(pod.spec, is_host))?;
+    violation("hostProcess", format!("{who} must not set securityContext.windowsOptions.hostProcess=true"))
+}
+
+fn escalation(pod: Pod<'_>) -> Option<Violation> {
+    let may =
+        |container: &Value| security(container, "allowPrivilegeEscalation").and_then(Value::as_bool) != Some(false);
+    let bad = named(pod.spec, may);
+    if bad.is_empty() {
+        return None;
+    }
+    let detail = format!("{} must set securityContext.allowPrivilegeEscalation=false", containers(&bad));
+    violation("allowPrivilegeEscalation != false", detail)
+}
+
+fn volumes(pod: Pod<'_>) -> Option<Violation> {
+    const ALLOWED: [&str; 9] = [
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    ];
+    let kind = |volume: &Value| -> String {
+        let fields = volume.as_object().into_iter().flat_map(|fields| fields.keys());
+        fields.map(|key| key.as_str()).find(|key| *key != "name").unwrap_or("unknown").to_owned()
+    };
+    let bad = items(pod.spec, &["volumes"]).iter();
+    let bad: Vec<&Value> = bad.filter(|volume| ALLOWED.iter().all(|field| volume.get(field).is_none())).collect();
+    if bad.is_empty() {
+        return None;
+    }
+    let kinds: BTreeSet<String> = bad.iter().map(|volume| kind(volume)).collect();
+    let detail = format!(
+        "{} {} {} {} {}",
+        plural(bad.len(), "volume", "volumes"),
+        quoted(bad.iter().map(|volume| name(volume))),
+        plural(bad.len(), "uses", "use"),
+        plural(kinds.len(), "restricted volume type", "restricted volume types"),
+        quoted(&kinds)
+    );
+    violation("restricted volume types", detail)
+}
+
+fn non_root(pod: Pod<'_>) -> Option<Violation> {
+    const REASON: &str = "runAsNonRoot != true";
+    let said = |owner: &Value| security(owner, "runAsNonRoot").and_then(Value::as_bool);
+    let bad = named(pod.spec, |container| said(container) == Some(false));
+    if let Some(who) = setters(said(pod.spec) == Some(false), &bad) {
+        return violation(REASON, format!("{who} must not set securityContext.runAsNonRoot=false"));
+    }
+    let silent = named(pod.spec, |container| said(container).is_none());
+    if said(pod.spec) == Some(true) || silent.is_empty() {
+        return None;
+    }
+    violation(REASON, format!("pod or {} must set securityContext.runAsNonRoot=true", containers(&silent)))
+}
+
+fn run_as_user(pod: Pod<'_>) -> Option<Violation> {
+    let is_root = |owner: &Value| security(owner, "runAsUser").and_then(Value::as_int) == Some(0);
+    let who = setters(is_root(pod.spec), &named(pod.spec, is_root))?;
+    violation("runAsUser=0", format!("{who} must not set runAsUser=0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn check(level: SecurityLevel, version: Option<u32>, spec: Value) -> String {
+        let pod = json!({"metadata": {}, "spec": spec});
+        details(&evaluate(LevelVersion { level, version }, Pod::of(&pod), Release::NEWEST))
+    }
+
+    fn conforming() -> Value {
+        json!({"name": "a", "securityContext": {
+            "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
+            "seccompProfile": {"type": "RuntimeDefault"}
+        }})
+    }
+
+    #[test]
+    fn checks_are_in_order_of_their_names() {
+        let ids: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
+        let of = |level: SecurityLevel| CHECKS.iter().filter(move |check| check.level == level).map(|check| check.id);
+        for level in [SecurityLevel::Baseline, SecurityLevel::Restricted] {
+            assert!(of(level).is_sorted(), "{ids:?}");
+        }
+        assert!(CHECKS.iter().all(|check| check.replaces.is_empty() || ids.contains(&check.replaces)));
+    }
+
+    #[test]
+    fn pods_are_checked_by_level_and_version() {
+        let plain = json!({"containers": [{"name": "a"}, {"name": "b"}]});
+        let good = json!({"containers": (Value::Array(vec![conforming()]))});
+        let host = json!({"hostNetwork": true, "hostPID": true, "containers": [{"name": "a", "ports": [{"hostPort": 80}, {"hostPort": 443}]}]});
+        let mount = json!({"containers": [{"name": "a", "securityContext": {"procMount": "Unmasked"}}]});
+        let mut relaxed = mount.clone();
+        relaxed.set_at(&["hostUsers"], Value::from(false));
+        let all = "allowPrivilegeEscalation != false (containers \"a\", \"b\" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (containers \"a\", \"b\" must set securityContext.capabilities.drop=[\"ALL\"]), runAsNonRoot != true (pod or containers \"a\", \"b\" must set securityContext.runAsNonRoot=true), seccompProfile (pod or containers \"a\", \"b\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\")";
+        let proc = "procMount (container \"a\" must not set securityContext.procMount to \"Unmasked\")";
+        let cases = [
+            (SecurityLevel::Privileged, None, host.clone(), ""),
+            (SecurityLevel::Baseline, None, plain.clone(), ""),
+            (
+                SecurityLevel::Baseline,
+                None,
+                host,
+                "host namespaces (hostNetwork=true, hostPID=true), hostPort (container \"a\" uses hostPorts 443, 80)",
+            ),
+            (SecurityLevel::Restricted, None, plain.clone(), all),
+            (
+                SecurityLevel::Restricted,
+                Some(7),
+                plain,
+                "runAsNonRoot != true (pod or containers \"a\", \"b\" must set securityContext.runAsNonRoot=true)",
+            ),
+            (SecurityLevel::Restricted, None, good, ""),
+            (SecurityLevel::Baseline, None, mount, proc),
+            (SecurityLevel::Baseline, None, relaxed.clone(), ""),
+            (SecurityLevel::Baseline, Some(34), relaxed, proc),
+        ];
+        for (level, version, spec, want) in cases {
+            assert_eq!(check(level, version, spec.clone()), want, "{level:?} {}", spec.to_json());
+        }
+    }
+
+    #[test]
+    fn one_profile_of_the_pod_is_enough() {
+        let mut spec = json!({"securityContext": {"seccompProfile": {"type": "Localhost"}, "runAsNonRoot": true}});
+        let mut container = conforming();
+        container.remove_at(&["securityContext", "seccompProfile"]);
+        container.remove_at(&["securityContext", "runAsNonRoot"]);
+        spec.set_at(&["containers"], Value::Array(vec![container]));
+        assert_eq!(check(SecurityLevel::Restricted, None, spec), "");
+    }
+}

@@ -1,0 +1,42 @@
+//! The containers of Pods, as checks see them.
+
+use machinery::Value;
+
+use super::items;
+use crate::admission::plugins::pod_resources::CONTAINERS;
+
+/// Every container of a spec, in the order in which errors name them.
+pub fn all(spec: &Value) -> impl Iterator<Item = &Value> {
+    CONTAINERS.iter().flat_map(|list| items(spec, &[list]))
+}
+
+pub fn name(container: &Value) -> &str {
+    container.str_at(&["name"])
+}
+
+/// The names of the containers for which something holds.
+pub fn named(spec: &Value, holds: impl Fn(&Value) -> bool) -> Vec<&str> {
+    all(spec).filter(|container| holds(container)).map(name).collect()
+}
+
+/// A field of a security context; `None` if the context or the field is missing.
+pub fn security<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
+    owner.at(&["securityContext", field]).filter(|value| !value.is_null())
+}
+
+/// Whether an update changes what the standards are about: images, or the number of containers.
+pub fn differ(pod: &Value, old: &Value) -> bool {
+    for list in ["containers", "initContainers"] {
+        let (new, old) = (items(pod, &["spec", list]), items(old, &["spec", list]));
+        let changed = |(new, old): (&Value, &Value)| new.get("image") != old.get("image");
+        if new.len() != old.len() || new.iter().zip(old).any(changed) {
+            return true;
+        }
+    }
+    let ephemeral = ["spec", "ephemeralContainers"];
+    let old = items(old, &ephemeral);
+    items(pod, &ephemeral).iter().any(|container| {
+        let before = old.iter().find(|old| name(old) == name(container));
+        before.is_none_or(|before| before.get("image") != container.get("image"))
+    })
+}

@@ -1,0 +1,80 @@
+//! Warnings about the Pods of a namespace that violate a standard that is to be enforced from now on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use machinery::Value;
+
+use super::policy::LevelVersion;
+use super::{Call, Pod, checks, items};
+use crate::limits;
+
+/// The Pods that violate a standard for the same reasons.
+struct Alike {
+    /// The first of them, by name.
+    name: String,
+    count: usize,
+}
+
+/// The warnings about the Pods of a namespace.
+pub fn warnings(call: &Call<'_>, namespace: &str, level: LevelVersion) -> Vec<String> {
+    let pods = in_order(call, namespace);
+    let checked = pods.len().min(limits::POD_SECURITY_PODS_MAX);
+    let mut violations: BTreeMap<String, Alike> = BTreeMap::new();
+    for pod in &pods[..checked] {
+        let reasons = checks::reasons(&checks::evaluate(level, Pod::of(pod), call.settings.release));
+        if reasons.is_empty() {
+            continue;
+        }
+        let name = pod.str_at(&["metadata", "name"]);
+        let alike = violations.entry(reasons).or_insert_with(|| Alike { name: name.to_owned(), count: 0 });
+        alike.count += 1;
+        if name < alike.name.as_str() {
+            name.clone_into(&mut alike.name);
+        }
+    }
+    let mut warnings = vec![];
+    if checked < pods.len() {
+        warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {checked} of {} existing pods",
+            pods.len()
+        ));
+    }
+    if !violations.is_empty() {
+        warnings.push(format!(
+            "existing pods in namespace {namespace:?} violate the new PodSecurity enforce level \"{level}\""
+        ));
+    }
+    let mut named: Vec<String> = violations.iter().map(|(reasons, alike)| format!("{alike}: {reasons}")).collect();
+    named.sort();
+    warnings.extend(named);
+    warnings
+}
+
+impl std::fmt::Display for Alike {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        match self.count {
+            0 | 1 => Ok(()),
+            2 => f.write_str(" (and 1 other pod)"),
+            count => write!(f, " (and {} other pods)", count - 1),
+        }
+    }
+}
+
+/// The Pods of a namespace that are not exempt: those after the first of each controller are last.
+fn in_order(call: &Call<'_>, namespace: &str) -> Vec<Value> {
+    let (mut first, mut rest) = (vec![], vec![]);
+    let mut controllers: BTreeSet<String> = BTreeSet::new();
+    for stored in call.all("", "pods").into_iter().filter(|stored| stored.meta.namespace == *namespace) {
+        let pod = stored.body.to_value(stored.revision);
+        if call.settings.pod_security.exempts_runtime_class(pod.str_at(&["spec", "runtimeClassName"])) {
+            continue;
+        }
+        let owners = items(&pod, &["metadata", "ownerReferences"]);
+        let controller = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
+        let is_repeated = controller.is_some_and(|owner| !controllers.insert(owner.str_at(&["uid"]).to_owned()));
+        if is_repeated { rest.push(pod) } else { first.push(pod) }
+    }
+    first.append(&mut rest);
+    first
+}

@@ -1,0 +1,81 @@
+//! Priority: the priority of a Pod is that of its class.
+
+use machinery::Value;
+
+use super::{Call, Decision};
+use crate::admission::Operation;
+
+const PREEMPT: &str = "PreemptLowerPriority";
+const CLASSES: (&str, &str) = ("scheduling.k8s.io", "priorityclasses");
+
+pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
+    match (call.attributes.plural().as_str(), call.attributes.operation) {
+        ("pods", Operation::Create) => resolve(call, object),
+        ("pods", _) => {
+            keep(call.old(), object);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An update keeps what the Pod was created with.
+fn keep(old: &Value, pod: &mut Value) {
+    for field in ["priority", "preemptionPolicy"] {
+        if let Some(value) = old.at(&["spec", field]).filter(|_| pod.at(&["spec", field]).is_none()) {
+            pod.set_at(&["spec", field], value.clone());
+        }
+    }
+}
+
+fn resolve(call: &Call<'_>, pod: &mut Value) -> Decision {
+    let name = pod.str_at(&["spec", "priorityClassName"]);
+    let class = match name {
+        "" => default_class(call),
+        name => match call.get(CLASSES.0, CLASSES.1, name) {
+            Some(class) => Some(class),
+            None => return Err(format!("no PriorityClass with name {name} was found").into()),
+        },
+    };
+    let priority = class.as_ref().and_then(|class| class.get("value")).and_then(Value::as_int).unwrap_or_default();
+    let policy = match &class {
+        Some(class) => class.get("preemptionPolicy").and_then(Value::as_str).map(str::to_owned),
+        None => Some(PREEMPT.to_owned()),
+    };
+    if let Some(given) = pod.at(&["spec", "priority"]).and_then(Value::as_int).filter(|given| *given != priority) {
+        return Err(format!("the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name").into());
+    }
+    let given = pod.str_at(&["spec", "preemptionPolicy"]);
+    if let Some(policy) = policy.as_deref().filter(|policy| !["", *policy].contains(&given)) {
+        return Err(format!("the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name").into());
+    }
+    if let Some(class) = class {
+        pod.set_at(&["spec", "priorityClassName"], Value::from(class.str_at(&["metadata", "name"])));
+    }
+    pod.set_at(&["spec", "priority"], Value::Int(priority));
+    if let Some(policy) = policy {
+        pod.set_at(&["spec", "preemptionPolicy"], Value::from(policy));
+    }
+    Ok(())
+}
+
+/// The default class: of several, the one with the lowest value.
+fn default_class(call: &Call<'_>) -> Option<Value> {
+    let classes = call.all(CLASSES.0, CLASSES.1).into_iter().map(|stored| stored.body.to_value(stored.revision));
+    let defaults = classes.filter(|class| class.get("globalDefault").and_then(Value::as_bool) == Some(true));
+    defaults.min_by_key(|class| class.get("value").and_then(Value::as_int).unwrap_or_default())
+}
+
+/// There is one default class.
+pub fn validate(call: &Call<'_>) -> Decision {
+    let class = call.object();
+    if call.attributes.plural() != CLASSES.1 || class.get("globalDefault").and_then(Value::as_bool) != Some(true) {
+        return Ok(());
+    }
+    let Some(other) = default_class(call) else { return Ok(()) };
+    let other = other.str_at(&["metadata", "name"]);
+    if !call.is_create() && other == class.str_at(&["metadata", "name"]) {
+        return Ok(());
+    }
+    Err(format!("PriorityClass {other} is already marked as default. Only one default can exist").into())
+}

@@ -1,0 +1,92 @@
+//! RuntimeClass: a Pod gets the overhead and the scheduling of its class.
+
+use machinery::Value;
+use machinery::quantity::Quantity;
+
+use super::tolerations::merged;
+use super::{Call, Decision, items};
+
+const OVERHEAD: [&str; 2] = ["spec", "overhead"];
+const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
+/// The class of a Pod, if it has one.
+fn class_of(call: &Call<'_>, pod: &Value) -> Result<Option<Value>, String> {
+    let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
+    match call.get("node.k8s.io", "runtimeclasses", name) {
+        Some(class) => Ok(Some(class)),
+        None => Err(format!("pod rejected: RuntimeClass {name:?} not found")),
+    }
+}
+
+pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
+    let Some(class) = class_of(call, pod)? else { return Ok(()) };
+    if class.get("overhead").is_some() {
+        let fixed = class.at(&["overhead", "podFixed"]);
+        let given = pod.at(&OVERHEAD).filter(|given| given.as_object().is_some_and(|given| !given.is_empty()));
+        if given.is_some() && !are_equal(given, fixed) {
+            return Err(MISMATCH.to_owned().into());
+        }
+        match fixed {
+            Some(fixed) => pod.set_at(&OVERHEAD, fixed.clone()),
+            None => drop(pod.remove_at(&OVERHEAD)),
+        }
+    }
+    match class.get("scheduling") {
+        Some(scheduling) => schedule(scheduling, pod),
+        None => Ok(()),
+    }
+}
+
+fn schedule(scheduling: &Value, pod: &mut Value) -> Decision {
+    let selector = scheduling.get("nodeSelector").and_then(Value::as_object);
+    for (key, value) in selector.into_iter().flat_map(|selector| selector.iter()) {
+        let given = pod.at(&["spec", "nodeSelector", key]);
+        if let Some(given) = given.filter(|given| *given != value) {
+            let (value, given) = (value.as_str().unwrap_or_default(), given.as_str().unwrap_or_default());
+            return Err(format!("conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {given}").into());
+        }
+        pod.set_at(&["spec", "nodeSelector", key], value.clone());
+    }
+    let tolerations = merged(items(pod, &["spec", "tolerations"]), items(scheduling, &["tolerations"]));
+    if !tolerations.is_empty() {
+        pod.set_at(&["spec", "tolerations"], Value::Array(tolerations));
+    }
+    Ok(())
+}
+
+pub fn validate(call: &Call<'_>) -> Decision {
+    let pod = call.object();
+    let class = class_of(call, pod)?;
+    let overhead = pod.at(&OVERHEAD);
+    match class.as_ref().and_then(|class| class.get("overhead")) {
+        Some(wanted) if are_equal(wanted.get("podFixed"), overhead) => Ok(()),
+        Some(_) => Err(MISMATCH.to_owned().into()),
+        None if overhead.is_some() => {
+            Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned().into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether two lists of resources have the same amounts, however they are written.
+fn are_equal(a: Option<&Value>, b: Option<&Value>) -> bool {
+    let amounts = |list: Option<&Value>| -> Vec<(String, Value)> {
+        let list = list.and_then(Value::as_object);
+        let mut all: Vec<_> = list
+            .into_iter()
+            .flat_map(|list| list.iter())
+            .map(|(key, value)| (key.to_string(), value.clone()))
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    };
+    let (a, b) = (amounts(a), amounts(b));
+    let same = |(a, b): (&(String, Value), &(String, Value))| {
+        a.0 == b.0
+            && match (Quantity::of(&a.1), Quantity::of(&b.1)) {
+                (Ok(a), Ok(b)) => a.compare(&b).is_eq(),
+                _ => a.1 == b.1,
+            }
+    };
+    a.len() == b.len() && a.iter().zip(&b).all(same)
+}

@@ -1,0 +1,227 @@
+//! ServiceAccount: Pods run as a ServiceAccount of their namespace, with a token of it.
+
+use std::time::Duration;
+
+use base::clock;
+use machinery::{Value, json};
+
+use super::pod_resources::CONTAINERS;
+use super::{Call, Decision, annotation, items, push};
+use crate::limits;
+
+const DEFAULT: &str = "default";
+const ACCOUNTS: (&str, &str) = ("", "serviceaccounts");
+const NAME: [&str; 2] = ["spec", "serviceAccountName"];
+const PULL_SECRETS: [&str; 2] = ["spec", "imagePullSecrets"];
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const TOKEN_VOLUME: &str = "kube-api-access-";
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// An hour, and the time by which clients that keep an old token are late.
+const TOKEN_SECONDS: i64 = 3607;
+
+fn path_of(call: &Call<'_>, name: &str) -> String {
+    format!("{}/{name}", call.attributes.namespace)
+}
+
+/// Waits for the default ServiceAccount of a namespace that has just been created: its controller makes it.
+pub async fn wait(call: &Call<'_>, pod: &Value) {
+    let name = pod.str_at(&NAME);
+    if !["", DEFAULT].contains(&name) || annotation(pod, MIRROR).is_some() || !call.is_create() {
+        return;
+    }
+    let accounts = call.world.objects.collection(&ACCOUNTS.0.into(), &ACCOUNTS.1.into());
+    let path = path_of(call, DEFAULT);
+    for _ in 0..limits::ACCOUNT_LOOKS {
+        if accounts.get(&path).is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100 + clock::random_below(100))).await;
+    }
+}
+
+fn account(call: &Call<'_>, name: &str) -> Result<Value, String> {
+    let path = path_of(call, name);
+    let missing = || format!("error looking up service account {path}: serviceaccount {name:?} not found");
+    call.get(ACCOUNTS.0, ACCOUNTS.1, &path).ok_or_else(missing)
+}
+
+pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
+    if !call.is_create() {
+        return Ok(());
+    }
+    if annotation(pod, MIRROR).is_some() {
+        return check_mirror(pod);
+    }
+    if pod.str_at(&NAME).is_empty() {
+        for field in ["serviceAccountName", "serviceAccount"] {
+            pod.set_at(&["spec", field], Value::from(DEFAULT));
+        }
+    }
+    let account = account(call, pod.str_at(&NAME))?;
+    let flag = |value: Option<&Value>| value.and_then(Value::as_bool);
+    let mounts = flag(pod.at(&["spec", "automountServiceAccountToken"]))
+        .or_else(|| flag(account.get("automountServiceAccountToken")));
+    if mounts.unwrap_or(true) {
+        mount_token(pod);
+    }
+    let secrets = items(&account, &["imagePullSecrets"]);
+    if items(pod, &PULL_SECRETS).is_empty() && !secrets.is_empty() {
+        let names = secrets.iter().map(|secret| json!({"name": (secret.str_at(&["name"]).to_owned())}));
+        pod.set_at(&PULL_SECRETS, names.collect());
+    }
+    check_secrets(pod, &account)
+}
+
+pub fn validate(call: &Call<'_>) -> Decision {
+    let pod = call.object();
+    let of_ephemeral = call.attributes.subresource == "ephemeralcontainers";
+    if !of_ephemeral && !call.is_create() {
+        return Ok(());
+    }
+    if !of_ephemeral && annotation(pod, MIRROR).is_some() {
+        return check_mirror(pod);
+    }
+    let name = pod.str_at(&NAME);
+    if name.is_empty() {
+        let pod = path_of(call, pod.str_at(&["metadata", "name"]));
+        return Err(format!("no service account specified for pod {pod}").into());
+    }
+    let account = account(call, name)?;
+    if of_ephemeral { check_ephemeral(pod, &account) } else { check_secrets(pod, &account) }
+}
+
+/// Mounts a token into every container that mounts nothing in its place.
+fn mount_token(pod: &mut Value) {
+    let names = items(pod, &["spec", "volumes"]).iter().map(|volume| volume.str_at(&["name"]));
+    let existing = names.filter(|name| name.starts_with(TOKEN_VOLUME)).map(str::to_owned).next();
+    let name = existing.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", clock::name_suffix()));
+    let mount = json!({"name": (name.clone()), "readOnly": true, "mountPath": TOKEN_PATH});
+    let mut is_needed = false;
+    for list in ["initContainers", "containers"] {
+        let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mounts = items(container, &["volumeMounts"]);
+            if !mounts.iter().any(|mount| mount.str_at(&["mountPath"]) == TOKEN_PATH) {
+                push(container, &["volumeMounts"], mount.clone());
+                is_needed = true;
+            }
+        }
+    }
+    if is_needed && existing.is_none() {
+        push(pod, &["spec", "volumes"], token_volume(&name));
+    }
+}
+
+fn token_volume(name: &str) -> Value {
+    json!({"name": (name.to_owned()), "projected": {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [
+                {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+            ]}}
+        ],
+        "defaultMode": 420
+    }})
+}
+
+/// Pods of a kubelet's own files use no account and no secrets.
+fn check_mirror(pod: &Value) -> Decision {
+    if !pod.str_at(&NAME).is_empty() {
+        return Err("a mirror pod may not reference service accounts".to_owned().into());
+    }
+    let containers = CONTAINERS.iter().flat_map(|list| items(pod, &["spec", list]));
+    let in_container = |container: &Value| !secrets_of(container).is_empty();
+    let volumes = items(pod, &["spec", "volumes"]);
+    if !items(pod, &PULL_SECRETS).is_empty() || volumes.iter().any(names_secret) || containers.clone().any(in_container)
+    {
+        return Err("a mirror pod may not reference secrets".to_owned().into());
+    }
+    let sources = volumes.iter().flat_map(|volume| items(volume, &["projected", "sources"]));
+    if sources.clone().any(|source| source.get("serviceAccountToken").is_some()) {
+        return Err("a mirror pod may not use ServiceAccountToken volume projections".to_owned().into());
+    }
+    Ok(())
+}
+
+/// Whether a volume uses a Secret in any of its sources.
+fn names_secret(volume: &Value) -> bool {
+    const REFERENCES: [&str; 6] = [
+        "secret",
+        "secretRef",
+        "secretName",
+        "nodePublishSecretRef",
+        "nodeStageSecretRef",
+        "controllerPublishSecretRef",
+    ];
+    match volume {
+        Value::Object(fields) => {
+            fields.iter().any(|(key, value)| REFERENCES.contains(&key.as_str()) || names_secret(value))
+        }
+        Value::Array(items) => items.iter().any(names_secret),
+        _ => false,
+    }
+}
+
+/// The names of the Secrets of a container's environment, with the variable if it is one.
+fn secrets_of(container: &Value) -> Vec<(Option<&str>, &str)> {
+    let variables = items(container, &["env"]).iter().filter_map(|variable| {
+        let reference = variable.at(&["valueFrom", "secretKeyRef"])?;
+        Some((Some(variable.str_at(&["name"])), reference.str_at(&["name"])))
+    });
+    let sources = items(container, &["envFrom"]).iter();
+    let sources = sources.filter_map(|source| Some((None, source.get("secretRef")?.str_at(&["name"]))));
+    variables.chain(sources).collect()
+}
+
+/// Whether an account names the only Secrets that its Pods may use.
+fn enforces(account: &Value) -> bool {
+    let value = annotation(account, "kubernetes.io/enforce-mountable-secrets").unwrap_or_default();
+    matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+fn has(account: &Value, list: &str, name: &str) -> bool {
+    items(account, &[list]).iter().any(|secret| secret.str_at(&["name"]) == name)
+}
+
+fn check_secrets(pod: &Value, account: &Value) -> Decision {
+    if !enforces(account) {
+        return Ok(());
+    }
+    let whose = account.str_at(&["metadata", "name"]);
+    for volume in items(pod, &["spec", "volumes"]).iter().filter(|volume| volume.get("secret").is_some()) {
+        let secret = volume.str_at(&["secret", "secretName"]);
+        if !has(account, "secrets", secret) {
+            return Err(format!("volume with secret.secretName={secret:?} is not allowed because service account {whose} does not reference that secret").into());
+        }
+    }
+    check_environments(pod, account, &[("initContainers", "init container"), ("containers", "container")])?;
+    for (i, secret) in items(pod, &PULL_SECRETS).iter().enumerate() {
+        let secret = secret.str_at(&["name"]);
+        if !has(account, "imagePullSecrets", secret) {
+            return Err(format!("imagePullSecrets[{i}].name={secret:?} is not allowed because service account {whose} does not reference that imagePullSecret").into());
+        }
+    }
+    Ok(())
+}
+
+fn check_ephemeral(pod: &Value, account: &Value) -> Decision {
+    if !enforces(account) {
+        return Ok(());
+    }
+    check_environments(pod, account, &[("ephemeralContainers", "ephemeral container")])
+}
+
+fn check_environments(pod: &Value, account: &Value, lists: &[(&str, &str)]) -> Decision {
+    let whose = account.str_at(&["metadata", "name"]);
+    for (list, what) in lists {
+        for container in items(pod, &["spec", list]) {
+            let forbidden = secrets_of(container).into_iter().find(|(_, secret)| !has(account, "secrets", secret));
+            let Some((variable, secret)) = forbidden else { continue };
+            let place = variable.map_or_else(|| "envFrom".to_owned(), |name| format!("envVar {name}"));
+            let name = container.str_at(&["name"]);
+            return Err(format!("{what} {name} with {place} referencing secret.secretName={secret:?} is not allowed because service account {whose} does not reference that secret").into());
+        }
+    }
+    Ok(())
+}

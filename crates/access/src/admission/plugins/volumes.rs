@@ -1,0 +1,43 @@
+//! StorageObjectInUseProtection and PersistentVolumeClaimResize.
+
+use machinery::Value;
+use machinery::quantity::Quantity;
+
+use super::classes::storage_class;
+use super::{Call, Decision, items, push};
+
+/// Adds the finalizer with which controllers hold what is in use.
+pub fn protect(call: &Call<'_>, object: &mut Value) -> Decision {
+    const FINALIZERS: [&str; 2] = ["metadata", "finalizers"];
+    let finalizer = match call.attributes.plural().as_str() {
+        "persistentvolumeclaims" => "kubernetes.io/pvc-protection",
+        "persistentvolumes" => "kubernetes.io/pv-protection",
+        _ => "kubernetes.io/vac-protection",
+    };
+    if !items(object, &FINALIZERS).iter().any(|known| known.as_str() == Some(finalizer)) {
+        push(object, &FINALIZERS, Value::from(finalizer));
+    }
+    Ok(())
+}
+
+/// Only a bound claim grows, if its class allows it.
+pub fn resize(call: &Call<'_>) -> Decision {
+    let (old, new) = (call.old(), call.object());
+    let size = |claim: &Value| {
+        let size = claim.at(&["spec", "resources", "requests", "storage"]).and_then(|size| Quantity::of(size).ok());
+        size.unwrap_or_else(|| Quantity::from_int(0))
+    };
+    if size(new).compare(&size(old)).is_le() {
+        return Ok(());
+    }
+    if old.str_at(&["status", "phase"]) != "Bound" {
+        return Err("Only bound persistent volume claims can be expanded".to_owned().into());
+    }
+    let class = storage_class(new);
+    let expands = |class: Value| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true);
+    let is_same = !class.is_empty() && class == storage_class(old);
+    match is_same && call.get("storage.k8s.io", "storageclasses", class).is_some_and(expands) {
+        true => Ok(()),
+        false => Err("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize".to_owned().into()),
+    }
+}

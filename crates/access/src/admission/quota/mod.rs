@@ -1,0 +1,167 @@
+//! ResourceQuota: limits of the objects of a namespace and of what they use.
+
+mod scopes;
+mod usage;
+
+use base::clock;
+use machinery::quantity::Quantity;
+use machinery::{Status, Text, Value};
+
+use super::measure::Step;
+use super::plugins::pod_resources::{Amounts, amounts};
+use super::{Admission, Attributes, Operation, World};
+pub use scopes::scopes;
+pub use usage::{Counting, counted_kind, counting};
+
+/// The usage of a quota with one more object, which is written before the object.
+#[derive(Debug, PartialEq)]
+pub struct Charge {
+    pub quota: Text,
+    /// The revision of the quota that it is based on.
+    pub revision: u64,
+    /// The new `status.used`.
+    pub used: Value,
+}
+
+/// Whether a quota is about an object: by one of its names, and by all of its scopes.
+fn is_about(quota: &Value, counting: &Counting, object: &Value) -> bool {
+    let names = amounts(quota.at(&["status", "hard"]));
+    names.keys().any(|name| counting.has(name)) && in_scopes(quota, counting, object)
+}
+
+/// Whether an object is in all scopes of a quota.
+pub fn in_scopes(quota: &Value, counting: &Counting, object: &Value) -> bool {
+    scopes(quota).iter().all(|scope| (counting.is_in_scope)(scope, object))
+}
+
+impl Admission {
+    /// The usages of the quotas of a namespace after a write; an error if one is exceeded.
+    pub fn charges(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let is_whole = attributes.subresource.is_empty() && attributes.resource.namespaced;
+        if !self.runs("ResourceQuota") || !writes || !is_whole {
+            return Ok(vec![]);
+        }
+        let quotas = world.objects.collection(&Text::new_static(""), &Text::new_static("resourcequotas"));
+        if quotas.is_empty() {
+            return Ok(vec![]);
+        }
+        let Some(counting) = counting(attributes.group(), attributes.plural()) else { return Ok(vec![]) };
+        if attributes.operation == Operation::Update && !counting.updates {
+            return Ok(vec![]);
+        }
+        let step = Step::begin("ResourceQuota", "validate", attributes.operation);
+        let (root, _) = quotas.latest();
+        let of_namespace = root.values().filter(|stored| stored.meta.namespace == *attributes.namespace);
+        let quotas = of_namespace.map(|stored| (stored, stored.body.to_value(stored.revision)));
+        let object = attributes.object.unwrap_or(&Value::Null);
+        let concerned: Vec<_> = quotas.filter(|(_, quota)| is_about(quota, &counting, object)).collect();
+        let charged = || {
+            concerned.iter().try_for_each(|(_, quota)| check(quota, &counting, object))?;
+            let more = difference(&counting, object, attributes.old);
+            let mut charges = vec![];
+            for (stored, quota) in &concerned {
+                if let Some(used) = charged(quota, &more)? {
+                    charges.push(Charge { quota: stored.meta.name.clone(), revision: stored.revision, used });
+                }
+            }
+            Ok(charges)
+        };
+        step.end(charged().map_err(|why: String| attributes.forbidden(&why)))
+    }
+}
+
+/// Refuses an object that does not state what a quota limits, and a quota whose usage is not known yet.
+fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), String> {
+    let name = quota.str_at(&["metadata", "name"]);
+    let (hard, used) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));
+    let names: Vec<&str> = hard.keys().map(String::as_str).filter(|name| counting.has(name)).collect();
+    if counting.count == "count/pods" {
+        let missing = usage::missing(object, &names);
+        if !missing.is_empty() {
+            let missing: Vec<String> = missing.iter().map(|(name, of)| format!("{name} for: {of}")).collect();
+            return Err(format!("failed quota: {name}: must specify {}", missing.join("; ")));
+        }
+    }
+    match names.iter().all(|name| used.contains_key(*name)) {
+        true => Ok(()),
+        false => Err(format!("status unknown for quota: {name}, resources: {}", names.join(","))),
+    }
+}
+
+/// What an object uses more than the one that it replaces.
+fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amounts {
+    let now = clock::now_seconds();
+    let mut more = counting.of(object, now);
+    for (name, held) in old.map(|old| counting.of(old, now)).unwrap_or_default() {
+        let rest = more.get(&name).cloned().unwrap_or_else(|| Quantity::from_int(0)).minus(&held);
+        more.insert(name, rest);
+    }
+    more.retain(|_, amount| amount.signum() != 0);
+    more
+}
+
+/// `status.used` of a quota with more usage; `None` if the quota does not count any of it.
+fn charged(quota: &Value, more: &Amounts) -> Result<Option<Value>, String> {
+    let (hard, held) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));
+    let mut used = quota.at(&["status", "used"]).cloned().unwrap_or_default();
+    let requested: Vec<(&String, &Quantity)> = more.iter().filter(|(name, _)| hard.contains_key(*name)).collect();
+    if requested.is_empty() {
+        return Ok(None);
+    }
+    let mut exceeded = vec![];
+    for (name, amount) in requested {
+        let next = held.get(name).map_or_else(|| amount.clone(), |held| held.plus(amount));
+        if hard.get(name).is_some_and(|hard| next.compare(hard).is_gt()) {
+            exceeded.push(name);
+        }
+        used.set_at(&[name], Value::from(next.to_string()));
+    }
+    if exceeded.is_empty() {
+        return Ok(Some(used));
+    }
+    let shown = |of: &Amounts| -> String {
+        let shown = exceeded.iter().filter_map(|name| Some(format!("{name}={}", of.get(*name)?)));
+        shown.collect::<Vec<_>>().join(",")
+    };
+    let name = quota.str_at(&["metadata", "name"]);
+    let (requested, used, limited) = (shown(more), shown(&held), shown(&hard));
+    Err(format!("exceeded quota: {name}, requested: {requested}, used: {used}, limited: {limited}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn quotas_count_and_refuse() {
+        let counting = counting("", "secrets").unwrap();
+        let more = counting.of(&Value::object(), 0);
+        let quota =
+            |hard: Value, used: Value| json!({"metadata": {"name": "q"}, "status": {"hard": (hard), "used": (used)}});
+        let cases = [
+            (quota(json!({"pods": "1"}), json!({})), Ok(None)),
+            (quota(json!({"secrets": "2"}), json!({"secrets": "1"})), Ok(Some(json!({"secrets": "2"})))),
+            (quota(json!({"secrets": "1k"}), json!({"secrets": "1"})), Ok(Some(json!({"secrets": "2"})))),
+            (quota(json!({"secrets": "2"}), json!({})), Err("status unknown for quota: q, resources: secrets")),
+            (
+                quota(json!({"secrets": "2", "count/secrets": "3"}), json!({"secrets": "2", "count/secrets": "2"})),
+                Err("exceeded quota: q, requested: secrets=1, used: secrets=2, limited: secrets=2"),
+            ),
+        ];
+        for (quota, want) in cases {
+            let got = check(&quota, &counting, &Value::object()).and_then(|()| charged(&quota, &more));
+            assert_eq!(got, want.map_err(str::to_owned), "{}", quota.to_json());
+        }
+    }
+
+    #[test]
+    fn updates_are_charged_by_their_difference() {
+        let counting = counting("", "persistentvolumeclaims").unwrap();
+        let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        let more = difference(&counting, &claim("3Gi"), Some(&claim("1Gi")));
+        let more: Vec<String> = more.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+        assert_eq!(more, ["requests.storage=2Gi"]);
+    }
+}

@@ -1,0 +1,298 @@
+//! What an object uses of quotas, and which names of quotas its kind knows.
+
+use machinery::Value;
+use machinery::quantity::Quantity;
+
+use super::scopes::{NONE, of_claim, of_pod};
+use crate::admission::plugins::classes::storage_class;
+use crate::admission::plugins::pod_resources::{Amounts, Field, amounts, total};
+
+/// Kinds that are counted under their own name too.
+const NAMED: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
+const OF_PODS: [&str; 10] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+];
+const OF_SERVICES: [&str; 3] = ["services", "services.nodeports", "services.loadbalancers"];
+const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
+/// Between a class and what is used of it.
+const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
+const HUGE_PAGES: &str = "hugepages-";
+
+/// How the objects of a kind are counted.
+pub struct Counting {
+    /// The name under which objects are counted.
+    pub count: String,
+    /// The other names of a quota that the kind knows.
+    pub knows: fn(&str) -> bool,
+    /// What an object uses besides.
+    pub usage: fn(&Value, i64) -> Amounts,
+    /// Whether an object is in a scope, which has a name, an operator and values.
+    pub is_in_scope: fn(&Value, &Value) -> bool,
+    /// Whether updates change what is used.
+    pub updates: bool,
+}
+
+/// How the objects of a resource are counted; Events are not.
+pub fn counting(group: &str, plural: &str) -> Option<Counting> {
+    let count = match group {
+        "" | "events.k8s.io" if plural == "events" => return None,
+        "" => format!("count/{plural}"),
+        _ => format!("count/{plural}.{group}"),
+    };
+    let plain = Counting { count, knows: |_| false, usage: |_, _| Amounts::new(), is_in_scope: NONE, updates: false };
+    Some(match (group, plural) {
+        ("", "pods") => {
+            Counting { knows: is_of_pods, usage: of_pod_usage, is_in_scope: of_pod, updates: true, ..plain }
+        }
+        ("", "services") => {
+            Counting { knows: |name| OF_SERVICES.contains(&name), usage: service_usage, updates: true, ..plain }
+        }
+        ("", "persistentvolumeclaims") => {
+            Counting { knows: is_of_claims, usage: claim_usage, is_in_scope: of_claim, updates: true, ..plain }
+        }
+        ("", "configmaps") => named(plain, |name| name == NAMED[0], |_, _| one(NAMED[0])),
+        ("", "replicationcontrollers") => named(plain, |name| name == NAMED[1], |_, _| one(NAMED[1])),
+        ("", "resourcequotas") => named(plain, |name| name == NAMED[2], |_, _| one(NAMED[2])),
+        ("", "secrets") => named(plain, |name| name == NAMED[3], |_, _| one(NAMED[3])),
+        _ => plain,
+    })
+}
+
+fn named(plain: Counting, knows: fn(&str) -> bool, usage: fn(&Value, i64) -> Amounts) -> Counting {
+    Counting { knows, usage, ..plain }
+}
+
+fn one(name: &str) -> Amounts {
+    Amounts::from([(name.to_owned(), Quantity::from_int(1))])
+}
+
+/// The group and plural of the kind that a name of a quota is about.
+pub fn counted_kind(name: &str) -> (&str, &str) {
+    match name.strip_prefix("count/") {
+        Some(counted) => counted.split_once('.').map_or(("", counted), |(plural, group)| (group, plural)),
+        None if is_of_claims(name) => ("", "persistentvolumeclaims"),
+        None if OF_SERVICES.contains(&name) => ("", "services"),
+        None if NAMED.contains(&name) => ("", name),
+        None => ("", "pods"),
+    }
+}
+
+impl Counting {
+    /// All that an object uses, at a time in seconds.
+    pub fn of(&self, object: &Value, now: i64) -> Amounts {
+        let mut used = (self.usage)(object, now);
+        used.insert(self.count.clone(), Quantity::from_int(1));
+        used
+    }
+
+    /// Whether a name of a quota is about the kind.
+    pub fn has(&self, name: &str) -> bool {
+        name == self.count || (self.knows)(name)
+    }
+}
+
+fn is_of_pods(name: &str) -> bool {
+    let requested = name.strip_prefix("requests.");
+    // an extended resource has a domain
+    let is_extended = requested.is_some_and(|name| name.contains('/') && !name.contains("kubernetes.io/"));
+    let is_device = requested.is_some_and(|name| name.starts_with("deviceclass.resource.kubernetes.io/"));
+    let pages = requested.unwrap_or(name).starts_with(HUGE_PAGES);
+    OF_PODS.contains(&name) || pages || is_extended || is_device
+}
+
+fn is_of_claims(name: &str) -> bool {
+    let of_class = name.split_once(BY_CLASS).map(|(_, rest)| rest);
+    OF_CLAIMS.contains(&of_class.unwrap_or(name))
+}
+
+/// A Pod that has ended, or should have, uses nothing but its place.
+fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
+    if ["Failed", "Succeeded"].contains(&pod.str_at(&["status", "phase"])) || is_overdue(pod, now) {
+        return Amounts::new();
+    }
+    let overhead = amounts(pod.at(&["spec", "overhead"]));
+    let with_overhead = |field: Field| {
+        let mut sum = total(pod, field);
+        for (name, more) in &overhead {
+            let held = sum.get(name).cloned();
+            // no limit stays none
+            match (held, field) {
+                (Some(held), _) => drop(sum.insert(name.clone(), held.plus(more))),
+                (None, Field::Requests) => drop(sum.insert(name.clone(), more.clone())),
+                (None, Field::Limits) => {}
+            }
+        }
+        sum
+    };
+    let mut used = container_usage(&with_overhead(Field::Requests), &with_overhead(Field::Limits));
+    used.insert("pods".to_owned(), Quantity::from_int(1));
+    used
+}
+
+/// What requests and limits are called in quotas.
+fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
+    let mut used = Amounts::new();
+    for (name, amount) in requests {
+        let is_plain = ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || name.starts_with(HUGE_PAGES);
+        if is_plain {
+            used.insert(name.clone(), amount.clone());
+        }
+        if is_plain || name.contains('/') {
+            used.insert(format!("requests.{name}"), amount.clone());
+        }
+    }
+    for (name, amount) in limits.iter().filter(|(name, _)| OF_PODS.contains(&format!("limits.{name}").as_str())) {
+        used.insert(format!("limits.{name}"), amount.clone());
+    }
+    used
+}
+
+/// The names of a quota for which each container of a Pod has to state an amount, and does not, with the containers.
+pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
+    const REQUIRED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+    if pod.at(&["spec", "resources"]).is_some_and(|all| ["requests", "limits"].iter().any(|it| all.get(it).is_some())) {
+        return vec![];
+    }
+    let lists = ["containers", "initContainers"].iter();
+    let containers = lists.flat_map(|list| pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default());
+    let containers: Vec<(&str, Amounts)> = containers
+        .map(|container| {
+            let of = |field: Field| amounts(container.at(&["resources", field.name()]));
+            (container.str_at(&["name"]), container_usage(&of(Field::Requests), &of(Field::Limits)))
+        })
+        .collect();
+    let mut missing = vec![];
+    for name in names.iter().filter(|name| REQUIRED.contains(name)) {
+        let mut without: Vec<&str> =
+            containers.iter().filter(|(_, used)| !used.contains_key(*name)).map(|(container, _)| *container).collect();
+        without.sort_unstable();
+        without.dedup();
+        if !without.is_empty() {
+            missing.push(((*name).to_owned(), without.join(",")));
+        }
+    }
+    missing.sort();
+    missing
+}
+
+/// Whether a Pod is still there after the time in which it should have ended.
+fn is_overdue(pod: &Value, now: i64) -> bool {
+    let deleted = machinery::time::parse_rfc3339(pod.str_at(&["metadata", "deletionTimestamp"]));
+    let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
+    matches!((deleted, grace), (Some((deleted, _)), Some(grace)) if now > deleted.saturating_add(grace))
+}
+
+fn service_usage(service: &Value, _now: i64) -> Amounts {
+    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+    let explicit = || ports.iter().filter(|port| port.get("nodePort").and_then(Value::as_int).unwrap_or_default() != 0);
+    let allocates = service.at(&["spec", "allocateLoadBalancerNodePorts"]).and_then(Value::as_bool).unwrap_or(true);
+    let (node_ports, balancers) = match service.str_at(&["spec", "type"]) {
+        "NodePort" => (ports.len(), 0),
+        "LoadBalancer" => (if allocates { ports.len() } else { explicit().count() }, 1),
+        _ => (0, 0),
+    };
+    let counts = OF_SERVICES.into_iter().zip([1, node_ports, balancers]);
+    counts.map(|(name, count)| (name.to_owned(), Quantity::from_int(count as i64))).collect()
+}
+
+fn claim_usage(claim: &Value, _now: i64) -> Amounts {
+    let mut used = one(OF_CLAIMS[0]);
+    let amount = |path: &[&str]| claim.at(path).and_then(|amount| Quantity::of(amount).ok());
+    let requested = amount(&["spec", "resources", "requests", "storage"]);
+    let allocated = amount(&["status", "allocatedResources", "storage"]);
+    let storage = match (requested, allocated) {
+        (Some(requested), Some(allocated)) if allocated.compare(&requested).is_gt() => Some(allocated),
+        (requested, _) => requested,
+    };
+    if let Some(storage) = storage {
+        used.insert(OF_CLAIMS[1].to_owned(), storage);
+    }
+    let class = storage_class(claim);
+    if !class.is_empty() {
+        let of_class: Amounts =
+            used.iter().map(|(name, amount)| (format!("{class}{BY_CLASS}{name}"), amount.clone())).collect();
+        used.extend(of_class);
+    }
+    used
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    fn used(plural: &str, object: Value) -> String {
+        let counting = counting("", plural).unwrap();
+        let used = counting.of(&object, 0);
+        used.iter().map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn objects_use_quotas() {
+        let pod = |phase: &str| {
+            json!({"spec": {"overhead": {"cpu": "1"}, "containers": [{"name": "a", "resources": {
+                "requests": {"cpu": "500m", "x.io/gpu": "2"}, "limits": {"memory": "1Gi"}
+            }}]}, "status": {"phase": phase}})
+        };
+        let service = json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 1}, {"port": 2}]}});
+        let claim = json!({"spec": {"storageClassName": "a", "resources": {"requests": {"storage": "1Gi"}}}});
+        let cases = [
+            ("pods", pod("Failed"), "count/pods=1"),
+            (
+                "pods",
+                pod("Running"),
+                "count/pods=1 cpu=1500m limits.memory=1Gi pods=1 requests.cpu=1500m requests.x.io/gpu=2",
+            ),
+            ("services", service, "count/services=1 services=1 services.loadbalancers=1 services.nodeports=2"),
+            (
+                "persistentvolumeclaims",
+                claim,
+                "a.storageclass.storage.k8s.io/persistentvolumeclaims=1 a.storageclass.storage.k8s.io/requests.storage=1Gi count/persistentvolumeclaims=1 persistentvolumeclaims=1 requests.storage=1Gi",
+            ),
+            ("secrets", json!({}), "count/secrets=1 secrets=1"),
+            ("endpoints", json!({}), "count/endpoints=1"),
+        ];
+        for (plural, object, want) in cases {
+            assert_eq!(used(plural, object), want);
+        }
+        assert!(counting("", "events").is_none() && counting("events.k8s.io", "events").is_none());
+        assert_eq!(counting("g.io", "foos").unwrap().count, "count/foos.g.io");
+    }
+
+    #[test]
+    fn names_belong_to_kinds() {
+        let cases = [
+            ("count/deployments.apps", ("apps", "deployments")),
+            ("count/pods", ("", "pods")),
+            ("requests.cpu", ("", "pods")),
+            ("requests.storage", ("", "persistentvolumeclaims")),
+            ("gold.storageclass.storage.k8s.io/requests.storage", ("", "persistentvolumeclaims")),
+            ("services.nodeports", ("", "services")),
+            ("configmaps", ("", "configmaps")),
+        ];
+        for (name, want) in cases {
+            assert_eq!(counted_kind(name), want, "{name}");
+        }
+        assert!(
+            is_of_pods("requests.hugepages-2Mi") && is_of_pods("requests.x.io/gpu") && !is_of_pods("requests.storage")
+        );
+    }
+
+    #[test]
+    fn containers_state_what_quotas_limit() {
+        let pod = json!({"spec": {
+            "containers": [{"name": "b", "resources": {"requests": {"cpu": "1"}}}, {"name": "a"}]
+        }});
+        let want = [("limits.cpu".to_owned(), "a,b".to_owned()), ("requests.cpu".to_owned(), "a".to_owned())];
+        assert_eq!(missing(&pod, &["requests.cpu", "pods", "limits.cpu"]), want);
+    }
+}

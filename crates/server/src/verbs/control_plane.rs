@@ -1,0 +1,227 @@
+//! The objects with which a server describes itself: its Service and the addresses behind it, its Lease, the network of
+//! Services, the classes of system Pods. They are made when the server starts, and again when they are gone.
+
+use std::net::IpAddr;
+
+use base::clock;
+use base::digest::sha256;
+use machinery::{Status, Value, json};
+use resource::Subresource;
+
+use super::as_server::{SERVER, edit, path_of, server_request};
+use super::change::Change;
+use super::upkeep::{PLAIN, create_of};
+use super::{Context, Document, PatchKind, patch};
+use crate::limits;
+
+/// The name of the server's Service, of what belongs to it, and of the network of Services.
+const NAME: &str = "kubernetes";
+const NAMESPACE: &str = "default";
+const LEASE_NAMESPACE: &str = "kube-system";
+const CIDR_CONTROLLER: &str = "kubernetes-service-cidr-controller";
+
+/// What a server says of itself.
+#[derive(Clone, Debug)]
+pub struct ControlPlane {
+    pub port: u16,
+    /// The address under which others reach the server; none if it is on a loopback address, which endpoints may not name.
+    pub address: Option<IpAddr>,
+    pub hostname: String,
+    /// Identifies this run of the server.
+    pub run: String,
+}
+
+/// Makes the objects that are missing, once the namespaces exist.
+pub async fn create(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+    tokio::try_join!(
+        create_of(context, PLAIN, "", "services", [own.service(context)]),
+        create_of(context, PLAIN, "", "endpoints", own.endpoints()),
+        create_of(context, PLAIN, "discovery.k8s.io", "endpointslices", own.slice()),
+        create_network(context),
+        create_of(context, PLAIN, "coordination.k8s.io", "leases", [own.lease()]),
+    )
+    .map(drop)
+}
+
+/// Makes the classes of system Pods that are missing.
+pub async fn create_classes(context: &Context) -> Result<(), Status> {
+    let class = |name: &str, value: i64, which: &str| {
+        let description = format!("Used for system critical pods that must {which}");
+        json!({"metadata": {"name": name}, "value": value, "description": description})
+    };
+    let classes = [
+        class("system-node-critical", 2_000_001_000, "not be moved from their current node."),
+        class(
+            "system-cluster-critical",
+            2_000_000_000,
+            "run in the cluster, but can be moved to another node if necessary.",
+        ),
+    ];
+    create_of(context, PLAIN, "scheduling.k8s.io", "priorityclasses", classes).await
+}
+
+/// The network of Services, and its condition.
+async fn create_network(context: &Context) -> Result<(), Status> {
+    let Some(resource) = context.registry.get("networking.k8s.io", "servicecidrs") else { return Ok(()) };
+    let cidrs: Value = context.allocation.networks().into_iter().map(Value::from).collect();
+    let network = json!({"metadata": {"name": NAME}, "spec": {"cidrs": cidrs}});
+    create_of(context, PLAIN, "networking.k8s.io", "servicecidrs", [network]).await?;
+    let Some(stored) = resource.collection.get(NAME) else { return Ok(()) };
+    if stored.body.to_value(stored.revision).at(&["status", "conditions"]).is_some() {
+        return Ok(());
+    }
+    let condition = json!({
+        "type": "Ready", "status": "True", "lastTransitionTime": (clock::now_rfc3339()),
+        "message": "Kubernetes default Service CIDR is ready"
+    });
+    let status = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": NAME},
+        "status": {"conditions": [condition]}
+    });
+    let path = format!("{}/status?fieldManager={CIDR_CONTROLLER}&force=true", path_of(&resource, "", NAME));
+    let request = server_request(&resource, &http::Method::PATCH, &path, Subresource::Status);
+    patch(context, &request, PatchKind::Apply, &Document::json(&status)).await.map(drop)
+}
+
+/// Renews the Lease of the server.
+pub async fn renew(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+    let Some(resource) = context.registry.get("coordination.k8s.io", "leases") else { return Ok(()) };
+    let lease = own.lease();
+    let name = lease.str_at(&["metadata", "name"]);
+    let path = format!("{}?fieldManager={SERVER}", path_of(&resource, LEASE_NAMESPACE, name));
+    let renewed = |object: &mut Value| {
+        for field in ["holderIdentity", "renewTime"] {
+            object.set_at(&["spec", field], Value::from(lease.str_at(&["spec", field])));
+        }
+    };
+    edit(context, server_request(&resource, &http::Method::PUT, &path, Subresource::None), Change::Edit(&renewed)).await
+}
+
+/// Takes the Lease over from an earlier run, and gives the Service and the addresses behind it the port and the address of this server, if no other server has the store.
+pub async fn settle(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+    if !own.holds_lease(context) {
+        renew(context, own).await?;
+    }
+    if context.objects.store().is_shared() {
+        return Ok(());
+    }
+    let kinds = [
+        ("", "services", Some(own.service(context)), &["spec", "ports"][..]),
+        ("", "endpoints", own.endpoints(), &["subsets"]),
+        ("discovery.k8s.io", "endpointslices", own.slice(), &["endpoints"]),
+        ("discovery.k8s.io", "endpointslices", own.slice(), &["ports"]),
+    ];
+    for (group, plural, wanted, field) in kinds {
+        let Some(resource) = context.registry.get(group, plural) else { continue };
+        let stored = resource.collection.get(&resource.key(NAMESPACE, NAME).path);
+        let (Some(stored), Some(wanted)) = (stored, wanted) else { continue };
+        let value = wanted.at(field).cloned().unwrap_or_default();
+        if stored.body.to_value(stored.revision).at(field) == Some(&value) {
+            continue;
+        }
+        let path = format!("{}?fieldManager={SERVER}", path_of(&resource, NAMESPACE, NAME));
+        let request = server_request(&resource, &http::Method::PUT, &path, Subresource::None);
+        edit(context, request, Change::Edit(&|object: &mut Value| object.set_at(field, value.clone()))).await?;
+    }
+    Ok(())
+}
+
+impl ControlPlane {
+    fn service(&self, context: &Context) -> Value {
+        let mut service = json!({
+            "metadata": {
+                "name": NAME, "namespace": NAMESPACE, "labels": {"component": "apiserver", "provider": "kubernetes"}
+            },
+            "spec": {
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": (i64::from(self.port))}],
+                "type": "ClusterIP", "sessionAffinity": "None", "ipFamilyPolicy": "SingleStack"
+            }
+        });
+        if let Some(address) = context.allocation.own_address() {
+            service.set_at(&["spec", "clusterIP"], Value::from(address.to_string()));
+        }
+        service
+    }
+
+    fn port(&self) -> Value {
+        json!({"name": "https", "port": (i64::from(self.port)), "protocol": "TCP"})
+    }
+
+    fn endpoints(&self) -> Option<Value> {
+        let address = json!({"ip": (self.address?.to_string())});
+        Some(json!({
+            "metadata": {
+                "name": NAME, "namespace": NAMESPACE, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}
+            },
+            "subsets": [{"addresses": [address], "ports": [(self.port())]}]
+        }))
+    }
+
+    fn slice(&self) -> Option<Value> {
+        let address = self.address?;
+        let kind = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+        Some(json!({
+            "metadata": {
+                "name": NAME, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": NAME}
+            },
+            "addressType": kind,
+            "endpoints": [{"addresses": [(address.to_string())], "conditions": {"ready": true}}],
+            "ports": [{"name": "https", "protocol": "TCP", "port": (i64::from(self.port))}]
+        }))
+    }
+
+    /// The name of the server, which it keeps between starts.
+    fn name(&self) -> String {
+        // both texts with their lengths, of 16 bits
+        let texts = [self.hostname.as_str(), SERVER].into_iter();
+        let named = texts.flat_map(|text| [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat());
+        format!("apiserver-{}", base32(&sha256(&named.collect::<Vec<_>>())[..16]))
+    }
+
+    fn holds_lease(&self, context: &Context) -> bool {
+        let leases = context.objects.collection(&"coordination.k8s.io".into(), &"leases".into());
+        let lease = leases.get(&format!("{LEASE_NAMESPACE}/{}", self.name()));
+        lease.is_some_and(|lease| lease.body.to_value(0).str_at(&["spec", "holderIdentity"]).ends_with(&self.run))
+    }
+
+    fn lease(&self) -> Value {
+        let name = self.name();
+        let holder = format!("{name}_{}", self.run);
+        let mut lease = json!({
+            "metadata": {
+                "name": name, "namespace": LEASE_NAMESPACE,
+                "labels": {"apiserver.kubernetes.io/identity": SERVER, "kubernetes.io/hostname": (self.hostname.clone())}
+            },
+            "spec": {
+                "holderIdentity": holder, "leaseDurationSeconds": (limits::IDENTITY_LEASE_SECONDS),
+                "renewTime": (machinery::time::rfc3339_micro(clock::now_micros()))
+            }
+        });
+        if let Some(address) = self.address {
+            let address = std::net::SocketAddr::new(address, self.port).to_string();
+            lease.set_at(&["metadata", "annotations", "kubernetes.io/peer-advertise-address"], Value::from(address));
+        }
+        lease
+    }
+}
+
+/// Base 32 in lower case, without padding.
+fn base32(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let bit = |at: usize| bytes.get(at / 8).is_some_and(|byte| byte >> (7 - at % 8) & 1 == 1);
+    let digit = |i: usize| (0..5).fold(0, |digit, j| digit << 1 | usize::from(bit(i * 5 + j)));
+    (0..(bytes.len() * 8).div_ceil(5)).map(|i| char::from(DIGITS[digit(i)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_its_host() {
+        let own = ControlPlane { port: 6443, address: None, hostname: "vm".to_owned(), run: "1".to_owned() };
+        assert_eq!(own.name(), "apiserver-wlv32tlttr4jl3gtroqexyxapa");
+        assert!(own.endpoints().is_none() && own.slice().is_none());
+        assert_eq!(own.lease().str_at(&["spec", "holderIdentity"]), "apiserver-wlv32tlttr4jl3gtroqexyxapa_1");
+    }
+}

@@ -1,0 +1,64 @@
+//! The deletion of an object that cannot be read: `ignoreStoreReadErrorWithClusterBreakingPotential` (KEP-3926).
+
+use access::authorization::AccessAttributes;
+use base::request::DeleteOptions;
+use machinery::{Status, json};
+use resource::upstream_key;
+use store::Refused;
+
+use super::{Context, Outcome, Request, catch_up};
+
+/// What the user has to be allowed to do, besides `delete`.
+const VERB: &str = "unsafe-delete-ignore-read-errors";
+
+/// Deletes an object only if it cannot be read: without preconditions, finalizers and admission.
+pub async fn delete(context: &Context, request: &Request, options: &DeleteOptions) -> Result<Outcome, Status> {
+    let resource = &request.resource;
+    if let Some(audit_context) = &request.audit_context {
+        audit_context.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "");
+    }
+    if !resource.deletion.unreadable {
+        let why = "no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential";
+        return Err(Status::internal(why));
+    }
+    authorize(context, request).await?;
+    if context.objects.store().is_shared() {
+        catch_up(context).await?;
+    }
+    let place = request.place()?;
+    let stored = resource.collection.get(&place.path).ok_or_else(|| request.not_found())?;
+    if resource.read_converted(&stored, &request.version).await.is_ok() {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage",
+            upstream_key(&place)
+        );
+        return Err(Status::conflict(&resource.storage_group(), &resource.plural, request.name(), &why));
+    }
+    if !options.dry_run {
+        match context.objects.delete(&place, stored.revision).await {
+            Ok(_) => {}
+            Err(Refused::Conflict(_)) => return Err(resource.modified(request.name())),
+            Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
+        }
+    }
+    Ok(Outcome::Success(json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {"name": (request.name()), "kind": (&resource.kind)},
+        "code": 200,
+    })))
+}
+
+async fn authorize(context: &Context, request: &Request) -> Result<(), Status> {
+    let authorized = &request.authorized;
+    let asked = AccessAttributes::of_resource(&authorized.info, VERB, request.name());
+    let decision = context.authorizer.decide(&authorized.user, &asked).await;
+    if decision.allowed() {
+        return Ok(());
+    }
+    let why = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason());
+    let resource = &request.resource;
+    Err(Status::forbidden(&resource.group, &resource.plural, request.name(), &why))
+}

@@ -1,0 +1,102 @@
+//! Objects that a server creates of itself, and repairs.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use machinery::status::Reason;
+use machinery::{Status, Value};
+use resource::Resource;
+
+use super::as_server::{SERVER, path_of, server_request};
+use super::reconcile::{self, Repair};
+use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
+use crate::limits;
+
+/// The field manager of flow control's first objects.
+const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
+
+/// How objects are kept that a server has from the start.
+#[derive(Clone, Copy)]
+pub struct Upkeep {
+    /// The field manager.
+    manager: &'static str,
+    /// Objects that exist get back the rules and subjects that they have lost.
+    reconciled: bool,
+}
+
+pub const PLAIN: Upkeep = Upkeep { manager: SERVER, reconciled: false };
+pub const FLOW: Upkeep = Upkeep { manager: FLOW_PRODUCER, reconciled: false };
+pub const ROLES: Upkeep = Upkeep { manager: SERVER, reconciled: true };
+
+pub async fn create_of(
+    context: &Context,
+    kept: Upkeep,
+    group: &str,
+    plural: &str,
+    objects: impl IntoIterator<Item = Value>,
+) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
+    keep_all(context, kept, &resource, objects).await
+}
+
+/// Creates those of some objects that do not exist.
+pub async fn create_missing(
+    context: &Context,
+    resource: &Arc<Resource>,
+    objects: impl IntoIterator<Item = Value>,
+) -> Result<(), Status> {
+    keep_all(context, PLAIN, resource, objects).await
+}
+
+/// Creates or repairs objects, some at once.
+async fn keep_all(
+    context: &Context,
+    kept: Upkeep,
+    resource: &Arc<Resource>,
+    objects: impl IntoIterator<Item = Value>,
+) -> Result<(), Status> {
+    let keep = |wanted| async move { in_turn(context, || keep(context, kept, resource, &wanted)).await };
+    stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
+}
+
+/// Does something until no other server has done the same, or something else, at the same time.
+pub async fn in_turn<F: Future<Output = Result<(), Status>>>(
+    context: &Context,
+    attempt: impl Fn() -> F,
+) -> Result<(), Status> {
+    let mut result = Ok(());
+    for _ in 0..limits::WRITE_RETRIES {
+        result = attempt().await;
+        match &result {
+            Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::Conflict | Reason::NotFound) => {
+                super::catch_up(context).await?;
+            }
+            _ => break,
+        }
+    }
+    result
+}
+
+/// Creates an object, or adds what the existing one has lost.
+async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
+    let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
+    let request = |method: http::Method, name: &str| {
+        let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));
+        server_request(resource, &method, &path, Subresource::None)
+    };
+    let name = wanted.str_at(&["metadata", "name"]);
+    if let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) {
+        if !kept.reconciled {
+            return Ok(());
+        }
+        match reconcile::change(&existing.body.to_value(0), wanted) {
+            Repair::Nothing => return Ok(()),
+            Repair::Patch(change) => {
+                let request = request(http::Method::PATCH, name);
+                return patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop);
+            }
+            Repair::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
+        }
+    }
+    create(context, &request(http::Method::POST, ""), &Document::json(wanted)).await.map(drop)
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Asks kube-apiserver and Pintle the same random requests, and groups what differs into classes.
+
+  tests/differ/differ.py --binary target/release/pintle [--minutes N | --passes N] [--seed N] [--only PATTERN] [--report FILE]
+
+The recorded scenarios and the real CRDs of modules.txt are performed on both servers at the same time. Before each request,
+both get random changes of it, as dry runs, so that they keep the same state; in every third scenario one changed write is
+made for good, and the scenario goes on until a response differs. A difference that goes away when both are asked again is a
+matter of time. The others are made smaller and grouped by what differs; known.toml lists the classes that are accepted.
+Every pass has servers of its own. kube-apiserver and etcd are built from tests/upstream and tests/etcd.
+"""
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import copy
+import json
+import pathlib
+import random
+import re
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "harness"), str(ROOT / "tests")]
+
+import etcd  # noqa: E402
+import manifests  # noqa: E402
+import mutate  # noqa: E402
+import replay  # noqa: E402
+import shrink  # noqa: E402
+import transcripts  # noqa: E402
+from classes import Known, signature  # noqa: E402
+from pair import Pair  # noqa: E402
+from pintle import TOKEN, Pintle  # noqa: E402
+from upstream import Upstream  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+# how long a difference has to last, in seconds after the first request
+AGAIN = (0.3, 1.5, 4)
+WORKERS = 4
+# as kube-apiserver is started, without the controllers of kube-controller-manager
+CONTROLLERS = ("clusterrole-aggregation", "garbage-collector", "namespace", "validatingadmissionpolicy-status", "resourcequota",
+               "storage-version-migrator", "serviceaccount-token")
+FLAGS = ("--service-account-issuer", "https://kubernetes.default.svc",
+         "--controllers=" + ",".join(f"-{name}-controller" for name in CONTROLLERS))
+# scenarios whose steps depend on the whole server
+LEFT_OUT = (*transcripts.ALONE, "control-namespace")
+
+
+class Report:
+    """What has been asked, and the classes of differences."""
+
+    def __init__(self, known):
+        self.known, self.lock = known, threading.Lock()
+        self.steps, self.transient, self.base = collections.Counter(), collections.Counter(), collections.Counter()
+        self.classes = {}
+
+    def count(self, area, counter):
+        with self.lock:
+            counter[area] += 1
+
+    def is_new(self, text):
+        with self.lock:
+            return text not in self.classes
+
+    def add(self, area, text, request, case):
+        """Counts a difference; `case` makes its example, if it is the first of its class."""
+        entry = self.known.find(text, request)
+        new = self.is_new(text)
+        example = case() if new and entry is None else None
+        with self.lock:
+            found = self.classes.setdefault(text, {"count": 0, "areas": collections.Counter(), "known": entry and entry["kind"],
+                                                   "request": request, "example": example})
+            found["count"] += 1
+            found["areas"][area] += 1
+            if new and entry is None:
+                print(f"NEW {text}\n    {json.dumps((example or {}).get('step'), ensure_ascii=False)[:600]}", flush=True)
+
+    def total(self, kind):
+        return sum(found["count"] for found in self.classes.values() if found["known"] == kind)
+
+    def text(self):
+        steps, unlisted = sum(self.steps.values()), self.total(None)
+        lines = [f"{steps} mutated steps, {self.total('chance')} differ by chance, {self.total('listed')} as listed, "
+                 f"{sum(self.transient.values())} for a moment, {unlisted} otherwise ({unlisted * 10000 / max(steps, 1):.1f} in 10,000)"]
+        lines += [f"  {area}: {count} steps" for area, count in sorted(self.steps.items())]
+        every = sorted(self.classes.items(), key=lambda item: -item[1]["count"])
+        lines += [f"{found['count']:6} {found['known'] or 'UNLISTED'} {text}" for text, found in every]
+        return "\n".join(lines)
+
+    def write(self, path):
+        value = {"steps": self.steps, "transient": self.transient, "classes": self.classes}
+        path.write_text(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+class Run:
+    """One scenario on both servers."""
+
+    def __init__(self, scenario, servers, report, chance, variants, end):
+        self.scenario, self.report, self.chance = scenario, report, chance
+        self.variants, self.end = variants, end
+        self.area = scenario["name"].split("-")[0]
+        self.pair = Pair(servers, scenario)
+
+    def perform(self):
+        writes = [step["id"] for step in self.scenario["steps"] if step.get("method") in mutate.WRITES]
+        changed = self.chance.choice(writes) if writes and self.chance.random() < 1 / 3 else None
+        with contextlib.closing(self.pair):
+            for step in self.scenario["steps"]:
+                if time.time() > self.end:
+                    return
+                if "method" in step and "${" not in json.dumps(step.get("until", "")):
+                    self.vary(step)
+                if changed and step.get("id") == changed:
+                    step = self.for_good(step)
+                if not self.advance(step, changed):
+                    return
+
+    def vary(self, step):
+        """Asks random changes of a request as dry runs."""
+        step = {name: value for name, value in step.items() if name not in ("answer", "until", "save", "expand")}
+        for _ in range(self.variants):
+            self.compare(step, mutate.dry(mutate.mutated(step, self.chance)))
+
+    def compare(self, base, step):
+        a, b = self.pair.ask(step)
+        self.report.count(self.area, self.report.steps)
+        if "error" in a and "error" in b or not signature(a, b):
+            return
+        began = time.time()
+        for pause in AGAIN:
+            time.sleep(max(0, began + pause - time.time()))
+            a, b = self.pair.ask(step)
+            text = signature(a, b)
+            if not text:
+                self.report.count(self.area, self.report.transient)
+                return
+        self.report.add(self.area, text, request(step), lambda: self.case(base, step, text))
+
+    def case(self, base, step, text):
+        """The smallest request of this difference, with both responses."""
+        def is_same(smaller):
+            return signature(*self.pair.ask(smaller)) == text
+
+        small = shrink.shrunk(step, base, is_same)
+        a, b = self.pair.ask(small)
+        return {"scenario": self.scenario["name"], "before": base.get("id"), "step": small, "kube-apiserver": a, "pintle": b}
+
+    def for_good(self, step):
+        """One changed write that is made: without dryRun."""
+        kept = {name: step[name] for name in ("save", "until") if name in step}
+        return {**mutate.mutated(step, self.chance), **kept}
+
+    def advance(self, step, changed):
+        """Performs a step of the scenario. False once the two servers may have different states."""
+        step = {name: value for name, value in step.items() if name not in ("answer", "expand")}
+        a, b = self.pair.perform(step)
+        if changed and a is not None:
+            self.report.count(self.area, self.report.steps)
+        text = signature(a, b)
+        if not text:
+            return True
+        if changed and "collect" not in step:
+            self.report.add(self.area, text, request(step),
+                            lambda: {"scenario": self.scenario["name"], "changed": changed, "step": step, "kube-apiserver": a, "pintle": b})
+            return False
+        self.report.count(self.area, self.report.base)
+        return is_failure(a) and is_failure(b)
+
+
+def is_failure(response):
+    return isinstance(response, dict) and response.get("status", 0) >= 400
+
+
+def request(step):
+    parts = (step.get("method", ""), step.get("path", ""), json.dumps(step.get("headers", {})), step.get("text") or json.dumps(step.get("body")))
+    return " ".join(parts)[:4000]
+
+
+def sources(only):
+    """The scenarios of all areas."""
+    found = [json.loads(path.read_text()) for path in transcripts.scenarios() if path.stem not in LEFT_OUT]
+    modules = [line for line in (HERE / "modules.txt").read_text().split("\n") if line]
+    found += manifests.scenarios(modules)
+    return [scenario for scenario in found if re.search(only, scenario["name"])]
+
+
+def one_pass(args, scenarios, report, seed, end):
+    chance = random.Random(seed)
+    scenarios = copy.deepcopy(scenarios)
+    chance.shuffle(scenarios)
+    with etcd.Etcd() as store, Upstream(store) as reference, Pintle(args.binary, *FLAGS) as pintle:
+        servers = [replay.Server(server.url, TOKEN) for server in (reference, pintle)]
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+            def perform(scenario, seed):
+                if time.time() < end:
+                    Run(scenario, servers, report, random.Random(seed), args.variants, end).perform()
+
+            jobs = [pool.submit(perform, scenario, chance.random()) for scenario in scenarios]
+            for job, scenario in zip(jobs, scenarios):
+                try:
+                    job.result()
+                except Exception as error:
+                    print(f"!! {scenario['name']}: {type(error).__name__}: {error}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True, help="the pintle to compare")
+    parser.add_argument("--minutes", type=float, default=1e6, help="the time after which no more is asked")
+    parser.add_argument("--passes", type=int, default=1, help="how often all scenarios are performed")
+    parser.add_argument("--variants", type=int, default=2, help="random changes of each step")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first pass")
+    parser.add_argument("--only", default="", help="pattern of the names of scenarios")
+    parser.add_argument("--report", type=pathlib.Path, help="file for all classes with their cases, JSON")
+    args = parser.parse_args()
+    report, end = Report(Known(HERE / "known.toml")), time.time() + 60 * args.minutes
+    scenarios = sources(args.only)
+    # the readers of watches end when their connections are closed
+    threading.excepthook = lambda _: None
+    for number in range(args.passes):
+        if time.time() < end:
+            one_pass(args, scenarios, report, args.seed + number, end)
+        print(report.text(), flush=True)
+        if args.report:
+            report.write(args.report)
+    sys.exit(report.total(None) > 0)
+
+
+if __name__ == "__main__":
+    main()
