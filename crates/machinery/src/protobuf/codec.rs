@@ -81,7 +81,8 @@ fn read(members: &'static [MessageField], bytes: &[u8], depth: usize) -> Option<
                 // generated code writes an empty message for a time that is not set
                 let is_empty = matches!(&value, Value::String(text) if text.is_empty())
                     || matches!(&value, Value::Int(0) | Value::Bool(false));
-                if !value.is_null() && !(is_empty && member.is_omitted && member.is_always) {
+                let is_left_out = is_empty && member.is_omitted && member.is_always;
+                if !value.is_null() && !is_left_out {
                     out.insert(member.name, value);
                 }
             }
