@@ -11,7 +11,6 @@ use super::error::ProtobufError;
 use super::table::{Count, FieldKind, MessageField, message};
 use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
-use crate::types::message_name;
 use crate::value::{Map, Text, Value, decode as decode_json};
 
 /// Decodes an enveloped object to JSON.
