@@ -118,7 +118,7 @@ def test_flags_without_effect_are_accepted_with_one_warning(launch):
              "--enable-admission-plugins=NodeRestriction,PodSecurity", "--feature-gates=TaintTolerationComparisonOperators=true")
     with launch(*flags) as server:
         assert server.request("GET", "/readyz")[0] == 200
-        log = server.log()
+        log = server.stderr()
     warnings = [line for line in log.splitlines() if "without effect" in line]
     assert warnings == ["pintle: accepted without effect: flags: --allow-privileged, --vmodule; authorization modes: Node; "
                         "feature gates: TaintTolerationComparisonOperators; admission plugins: NodeRestriction; "

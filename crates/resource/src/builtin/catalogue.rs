@@ -236,6 +236,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         resets: Some(certificates::resets),
         prepare: certificates::prepare,
         validate: certificates::validate,
+        prepare_status: certificates::set_times,
         validate_status: certificates::validate_status,
         subresources: certificates::SUBRESOURCES,
         ..with_status(kind(

@@ -271,6 +271,8 @@ pub struct BuiltIn {
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
     pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
+    /// Changes an object whose status is written before it is validated; the second is the stored one.
+    pub prepare_status: fn(&mut Value, &Value),
     /// The errors of a write to the status subresource.
     pub validate_status: fn(&Value, &Value, Release) -> Vec<FieldError>,
     /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
@@ -491,6 +493,7 @@ const BASE: BuiltIn = BuiltIn {
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _, _| vec![],
+    prepare_status: |_, _| {},
     validate_status: |_, _, _| vec![],
     declarative: None,
     warnings: |_, _, _| vec![],
