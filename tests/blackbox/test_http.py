@@ -171,9 +171,9 @@ def test_metrics(launch):
         assert value(samples, "apiserver_current_inqueue_requests", request_kind="mutating") == 0
         assert value(samples, "apiserver_watch_events_sizes_count", **maps) == 3
         listed = {"group": "", "resource": "configmaps"}
-        # one is the server's own
+        # two are the server's own
         for name, want in {"cache_list": 1, "cache_list_fetched_objects": 1, "cache_list_returned_objects": 1,
-                           "watch_cache_events_received": 4, "watch_cache_events_dispatched": 3}.items():
+                           "watch_cache_events_received": 5, "watch_cache_events_dispatched": 3}.items():
             assert value(samples, f"apiserver_{name}_total", **listed) == want, name
         assert value(samples, "apiserver_watch_cache_resource_version", **listed) > 0
         admitted = {"type": "admit", "operation": "CREATE", "rejected": "false", "name": "NamespaceLifecycle"}

@@ -39,6 +39,13 @@ pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, Str
     Ok(read.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
 }
 
+/// Why metadata is no `ObjectMeta`, in the words of Go's conversion of maps to structs; `None` if it is one.
+pub fn conversion_error(metadata: &Value) -> Option<String> {
+    let mut metadata = metadata.clone();
+    shape::convert_whole_numbers(&mut metadata, &OBJECT_META);
+    shape::first_conversion_error(&shape::read(&metadata, &OBJECT_META).errors)
+}
+
 /// The fields that can be read.
 fn well_formed(members: &Map) -> Value {
     let mut out = Map::new();

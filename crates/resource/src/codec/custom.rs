@@ -2,7 +2,7 @@
 
 use base::request::FieldValidation;
 use machinery::value::Decoded;
-use machinery::{FieldError, FieldPath, Map, Status, Text, Value};
+use machinery::{FieldError, FieldPath, Map, Release, Status, Text, Value};
 use schema::Malformed;
 use schema::apply::ConvertError;
 
@@ -11,18 +11,12 @@ use crate::body::{Document, Strict, type_error};
 use crate::{Registry, Version};
 
 /// Metadata that no write can choose. Upstream leaves it as it was applied until the write resets it.
-const SYSTEM_FIELDS: [&str; 4] = ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation"];
+const SYSTEM_FIELDS: [&str; 5] =
+    ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "uid"];
 
-/// Why a field of metadata cannot be read, in the words of Go's conversion of unstructured objects.
+/// Why a field of metadata cannot be read.
 fn unreadable(name: &str, value: &Value) -> Option<String> {
-    let mut alone = Map::new();
-    alone.insert("metadata", [(name, value.clone())].into());
-    let why = schema::metadata::coerce(&mut alone, Malformed::Refuse).err()?;
-    Some(match value {
-        Value::String(_) => why,
-        Value::Float(_) if name == "deletionGracePeriodSeconds" => "cannot convert float64 to int64".to_owned(),
-        other => format!("json: cannot unmarshal {} into Go value of type string", other.json_type()),
-    })
+    schema::metadata::conversion_error(&[(name, value.clone())].into())
 }
 
 /// The codec of a custom resource.
@@ -80,6 +74,13 @@ impl Codec for CustomCodec {
     }
 
     fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status> {
+        // the write sets what no client can choose
+        let mut metadata = object.get("metadata").filter(|_| self.refuses_metadata()).cloned().unwrap_or_default();
+        SYSTEM_FIELDS.iter().for_each(|name| drop(metadata.remove_at(&[name])));
+        let why = if metadata.is_null() { None } else { schema::metadata::conversion_error(&metadata) };
+        if let Some(why) = why {
+            return Err(self.bad_metadata(object, why));
+        }
         // malformed metadata is dropped, as when the object is read
         self.coerce(object, Malformed::Drop).map_err(|why| Status::untyped(500, why))?;
         self.default(object)
@@ -164,6 +165,19 @@ impl CustomCodec {
         }
     }
 
+    /// Whether malformed metadata is an error; before 1.37 it was dropped.
+    fn refuses_metadata(&self) -> bool {
+        self.0.resource.release >= Release::V1_37
+    }
+
+    fn bad_metadata(&self, object: &Value, why: String) -> Status {
+        let metadata = object.get("metadata").unwrap_or(&Value::Null);
+        let error = FieldError::invalid(&FieldPath::new("metadata"), metadata, why);
+        let text = |name: &str| object.str_at(&[name]).into();
+        let submitted = TypeMeta { api_version: text("apiVersion"), kind: text("kind") };
+        self.invalid(&submitted, object.str_at(&["metadata", "name"]), &[error])
+    }
+
     /// Takes malformed values of system metadata out of the result of an apply where the write resets them anyway, and refuses
     /// the others.
     fn settle_system_fields(&self, object: &mut Value, live: Option<&Value>) -> Result<(), Status> {
@@ -172,12 +186,8 @@ impl CustomCodec {
             SYSTEM_FIELDS.into_iter().filter_map(|name| Some((name, unreadable(name, metadata.get(name)?)?))).collect();
         for (name, why) in malformed {
             match live.map(|live| live.at(&["metadata", name]).cloned()) {
-                Some(_) if name.starts_with("deletion") => {
-                    let metadata = object.get("metadata").unwrap_or(&Value::Null);
-                    let error = FieldError::invalid(&FieldPath::new("metadata"), metadata, why);
-                    let api_version = object.str_at(&["apiVersion"]);
-                    let submitted = TypeMeta { api_version: api_version.into(), kind: object.str_at(&["kind"]).into() };
-                    return Err(self.invalid(&submitted, object.str_at(&["metadata", "name"]), &[error]));
+                Some(_) if name.starts_with("deletion") && self.refuses_metadata() => {
+                    return Err(self.bad_metadata(object, why));
                 }
                 Some(Some(value)) => object.set_at(&["metadata", name], value),
                 _ => {

@@ -85,6 +85,8 @@ pub async fn watch(
     };
     let timeout = match options.timeout_seconds {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
+        // over when it begins
+        Some(seconds) if seconds < 0 => Duration::ZERO,
         _ => Duration::from_secs(1800 + clock::random_below(1800)),
     };
     let now = clock::instant();
