@@ -6,9 +6,8 @@
   kinds.py share --server URL --token TOKEN [--classes FILE] DIR
       Replays recorded scenarios and prints the equal share of each kind. --classes writes the differences, the most frequent
       ones first.
-  kinds.py keep --bytes N DIR OUT
-      Copies recorded scenarios with fewer steps, so that each file has at most N bytes: refusals first, then a sample of what
-      is accepted.
+  kinds.py keep --server URL --token TOKEN --bytes N DIR OUT
+      Copies recorded scenarios with those steps that a server responds to equally, and of them as many as N bytes hold.
 
 Scenarios are recorded on kube-apiserver by `replay.py --record`. A scenario creates a full and a minimal object, and then
 sends, mostly as dry runs: the full object with each field dropped, of a wrong type and out of range, and with each field that
@@ -18,6 +17,7 @@ metadata and in protobuf; deletions.
 import argparse
 import collections
 import copy
+import itertools
 import json
 import os
 import re
@@ -410,27 +410,34 @@ def share(args):
 
 
 def keep(args):
+    server = replay.Server(args.server, args.token)
     os.makedirs(args.out, exist_ok=True)
     for file in sorted(os.listdir(args.dir)):
-        with open(os.path.join(args.dir, file), encoding="utf-8") as source:
+        path = os.path.join(args.dir, file)
+        failed = {step for step, _, _ in replay.run(path, server, fast=True).failures}
+        with open(path, encoding="utf-8") as source:
             scenario = json.load(source)
-        sizes = [len(json.dumps(step)) for step in scenario["steps"]]
-        needed = [i for i, step in enumerate(scenario["steps"]) if DRY not in step["path"]]
-        optional = sorted((i for i in range(len(sizes)) if i not in needed),
-                          key=lambda i: (sizes[i], i))
+        steps = [step for step in scenario["steps"] if step["id"] not in failed]
+        sizes = [len(json.dumps(step, separators=(",", ":"))) for step in steps]
+        needed = [i for i, step in enumerate(steps) if DRY not in step["path"]]
+        # refusals are small: among steps of one sort the smallest come first, and all sorts take turns
+        sorts = collections.defaultdict(list)
+        for i in sorted((i for i in range(len(steps)) if i not in needed), key=lambda i: sizes[i]):
+            sorts[steps[i]["id"].split(":")[0]].append(i)
+        turns = [i for turn in itertools.zip_longest(*sorts.values()) for i in turn if i is not None]
         kept, total = set(needed), sum(sizes[i] for i in needed)
-        for i in optional:
+        for i in turns:
             if total + sizes[i] <= args.bytes:
                 kept.add(i)
                 total += sizes[i]
-        scenario["steps"] = [step for i, step in enumerate(scenario["steps"]) if i in kept]
+        scenario["steps"] = [step for i, step in enumerate(steps) if i in kept]
         replay.write(os.path.join(args.out, file), scenario)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, function in (("generate", generate), ("share", share)):
+    for name, function in (("generate", generate), ("share", share), ("keep", keep)):
         command = commands.add_parser(name)
         command.set_defaults(function=function)
         command.add_argument("--server", required=True)
@@ -439,11 +446,9 @@ def main():
         command.add_argument("dir")
         if name == "share":
             command.add_argument("--classes")
-    command = commands.add_parser("keep")
-    command.set_defaults(function=keep)
-    command.add_argument("--bytes", type=int, required=True)
-    command.add_argument("dir")
-    command.add_argument("out")
+        if name == "keep":
+            command.add_argument("--bytes", type=int, required=True)
+            command.add_argument("out")
     args = parser.parse_args()
     args.function(args)
 

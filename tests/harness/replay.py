@@ -215,8 +215,14 @@ def protobuf_fields(data):
         yield tag >> 3, data[start:at], data[begin:at]
 
 
+UID_BYTES = re.compile(UID.pattern.encode())
+# a message of seconds since 1970, of the years from 2004 to 2106, and no nanoseconds
+TIME_BYTES = re.compile(rb"\x08\x08[\x80-\xff]{4}[\x01-\x0f]\x10\x00")
+
+
 def parse_protobuf(raw):
-    """An object in Kubernetes' protobuf envelope: its type, and its fields without the metadata, which differ."""
+    """An object in Kubernetes' protobuf envelope: its type, and its fields without the metadata, uids and times."""
+    raw = TIME_BYTES.sub(b"\x08\x08\x80\x80\x80\x80\x01\x10\x00", UID_BYTES.sub(b"u" * 36, raw))
     envelope = {number: content for number, _, content in protobuf_fields(raw[4:])}
     fields = [whole for number, whole, _ in protobuf_fields(envelope[2]) if number != 1]
     return {"type": base64.b64encode(envelope[1]).decode(), "fields": [base64.b64encode(field).decode() for field in fields]}

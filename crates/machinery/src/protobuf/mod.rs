@@ -6,7 +6,6 @@ mod codec;
 mod error;
 mod table;
 
-pub(crate) use codec::message_name;
 pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
 pub use error::ProtobufError;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::types::{Container, GoBase, GoField, go_struct};
+use crate::types::{Container, GoBase, GoField, Printed, go_struct};
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +27,16 @@ pub enum Count {
     Inline,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct MessageField {
     pub number: u32,
     pub name: &'static str,
     pub kind: FieldKind,
     pub count: Count,
+    /// Whether it is written even where it is empty: in Go, it is neither a pointer nor a list, a map or bytes.
+    pub is_always: bool,
+    /// Whether JSON leaves it out where it is empty.
+    pub is_omitted: bool,
 }
 
 type Messages = HashMap<&'static str, Vec<MessageField>>;
@@ -42,18 +46,22 @@ static TEXT: &str = include_str!("messages.txt");
 /// The fields of a message such as `core.v1.ConfigMap`, by number.
 pub fn message(name: &str) -> Option<&'static [MessageField]> {
     static MESSAGES: OnceLock<Messages> = OnceLock::new();
-    MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice).or_else(|| of_go_struct(name))
+    of_go_struct(name).or_else(|| MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice))
 }
 
-/// The fields of a message in the table of Go types, which is converted when it is first used.
+/// The fields of a message in the table of Go types, by number. A message is converted when it is first used.
 fn of_go_struct(name: &str) -> Option<&'static [MessageField]> {
     static CONVERTED: Mutex<BTreeMap<&'static str, &'static [MessageField]>> = Mutex::new(BTreeMap::new());
+    let converted = || CONVERTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = converted().get(name).copied();
+    if known.is_some() {
+        return known;
+    }
     let found = go_struct(name)?;
-    let mut converted = CONVERTED.lock().unwrap_or_else(PoisonError::into_inner);
-    Some(converted.entry(found.name).or_insert_with(|| {
-        let fields: Vec<MessageField> = found.fields.iter().map(of_go_field).collect();
-        fields.leak()
-    }))
+    let mut fields: Vec<MessageField> = found.fields.iter().map(of_go_field).collect();
+    fields.sort_by_key(|field| field.number);
+    let fields: &'static [MessageField] = fields.leak();
+    Some(converted().entry(found.name).or_insert(fields))
 }
 
 fn of_go_field(field: &'static GoField) -> MessageField {
@@ -72,7 +80,15 @@ fn of_go_field(field: &'static GoField) -> MessageField {
         GoBase::Struct("certificates.v1.ExtraValue") => FieldKind::Message("authentication.v1.ExtraValue"),
         GoBase::Struct(name) => FieldKind::Message(name),
     };
-    MessageField { number: field.number, name: field.name, kind, count }
+    let is_value = !matches!(field.printed, Printed::Set | Printed::SetOrNull) && field.go_type.base != GoBase::Bytes;
+    MessageField {
+        number: field.number,
+        name: field.name,
+        kind,
+        count,
+        is_always: is_value && count == Count::One,
+        is_omitted: field.printed == Printed::NonEmpty,
+    }
 }
 
 fn parse() -> Messages {
@@ -108,7 +124,7 @@ fn member(line: &'static str) -> Option<MessageField> {
         "bytes" => FieldKind::Bytes,
         message => FieldKind::Message(message),
     };
-    Some(MessageField { number, name, kind, count })
+    Some(MessageField { number, name, kind, count, is_always: false, is_omitted: false })
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Printer {
 
     fn structure(&mut self, value: Option<&Value>, name: &str) {
         let mut members = vec![];
-        let metadata = gather(value, name, &mut members);
+        let metadata = gather(name, &mut members);
         let object = value.and_then(Value::as_object);
         let of_metadata: Vec<(&str, Option<&Value>, &str)> = match (metadata, value.and_then(|v| v.get("metadata"))) {
             (true, Some(metadata)) => {
@@ -207,12 +207,12 @@ impl Printer {
 }
 
 /// The fields of a struct and of those that it embeds. Returns whether it embeds metadata.
-fn gather(value: Option<&Value>, name: &str, out: &mut Fields) -> bool {
+fn gather(name: &str, out: &mut Fields) -> bool {
     let mut metadata = false;
     for (field, kind) in fields(name).into_iter().flatten() {
         match (*field, *kind) {
             ("^", "metadata") => metadata = true,
-            ("^", embedded) => metadata |= gather(value, embedded, out),
+            ("^", embedded) => metadata |= gather(embedded, out),
             field => out.push(field),
         }
     }

@@ -130,6 +130,23 @@ pub struct Merging {
     pub merge_key: &'static str,
 }
 
+/// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
+pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
+    let package = group.split('.').next().unwrap_or_default();
+    match kind {
+        "PartialObjectMetadata"
+        | "PartialObjectMetadataList"
+        | "DeleteOptions"
+        | "APIVersions"
+        | "APIGroup"
+        | "APIGroupList"
+        | "APIResourceList"
+        | "Status" => format!("meta.v1.{kind}"),
+        _ => format!("{package}.{version}.{kind}"),
+    }
+}
+
 /// The struct of that name, such as `core.v1.PodSpec`. It is parsed when it is first used.
 #[must_use]
 pub fn go_struct(name: &str) -> Option<&'static GoStruct> {

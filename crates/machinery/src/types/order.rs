@@ -1,7 +1,6 @@
 //! The order in which Go writes the fields of a typed object as JSON: that of its struct.
 
-use super::{Container, GoBase, GoField, GoStruct, GoType, go_struct};
-use crate::protobuf::message_name;
+use super::{Container, GoBase, GoField, GoStruct, GoType, go_struct, message_name};
 use crate::value::{Map, Text, Value};
 
 /// The text of a built-in object into which a JSON merge patch has been merged, as kube-apiserver shows it in errors.

@@ -3,7 +3,7 @@
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
-    components, nodes, pods, tables, volumes, workloads,
+    components, nodes, pods, routing, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -60,6 +60,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         computed: Some(components::all),
         columns: tables::COMPONENT,
+        deprecation: "v1 ComponentStatus is deprecated in v1.19+",
         short_names: &["cs"],
         ..kind("", "core.v1.ComponentStatus", "ComponentStatus", "componentstatuses", "componentstatus")
     },
@@ -134,6 +135,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::REPLICAS,
+        validate_status: workloads::validate_replicas,
         deletion: ORPHANED,
         short_names: &["rc"],
         scale: true,
@@ -168,6 +170,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::DEPLOYMENT,
+        validate_status: workloads::validate_replicas,
         prepare: workloads::prepare_deployment,
         short_names: &["deploy"],
         scale: true,
@@ -177,6 +180,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::REPLICAS,
+        validate_status: workloads::validate_replicas,
         short_names: &["rs"],
         scale: true,
         default: workloads::default_template,
@@ -185,6 +189,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STATEFUL_SET,
+        validate_status: workloads::validate_replicas,
         short_names: &["sts"],
         scale: true,
         default: workloads::default_stateful_set,
@@ -231,6 +236,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         resets: Some(certificates::resets),
         prepare: certificates::prepare,
         validate: certificates::validate,
+        prepare_status: certificates::set_times,
         validate_status: certificates::validate_status,
         subresources: certificates::SUBRESOURCES,
         ..with_status(kind(
@@ -294,6 +300,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::INGRESS,
+        validate: routing::validate_ingress,
         short_names: &["ing"],
         ..with_generation(with_status(namespaced(
             "networking.k8s.io",
@@ -326,6 +333,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::NETWORK_POLICY,
+        validate: routing::validate_network_policy,
         short_names: &["netpol"],
         default: workloads::default_network_policy,
         ..with_generation(namespaced(
@@ -343,6 +351,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
+        validate: routing::validate_budget,
         unconditional_update: false,
         short_names: &["pdb"],
         ..with_generation(with_status(namespaced(
@@ -387,6 +396,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_SLICE,
+        default: workloads::default_slice,
         selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
         ..with_generation(kind(
             "resource.k8s.io",
@@ -399,7 +409,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::TAINT_RULE,
         unconditional_update: false,
-        prepare: workloads::prepare_taint_rule,
+        default: workloads::default_taint_rule,
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",
@@ -410,6 +420,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::PRIORITY_CLASS,
+        validate: routing::validate_priority_class,
         short_names: &["pc"],
         prepare: workloads::prepare_priority_class,
         ..kind("scheduling.k8s.io", "scheduling.v1.PriorityClass", "PriorityClass", "priorityclasses", "priorityclass")
@@ -438,7 +449,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STORAGE_CLASS,
-        validate: volumes::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },

@@ -16,7 +16,6 @@ mod definition;
 mod events;
 mod expressions;
 mod flow;
-mod flow_go;
 mod foreign;
 mod key_pair;
 mod leases;
@@ -30,6 +29,7 @@ mod policies;
 mod quotas;
 mod rbac;
 mod reviews;
+mod routing;
 mod rule_checks;
 mod runtime_config;
 mod schedules;
@@ -179,7 +179,16 @@ impl std::fmt::Debug for Part {
 }
 
 /// How the server itself writes what follows from a posted object.
-static AS_SERVER: Part = Part { prepare: |_, _| {}, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+static AS_SERVER: Part = Part { prepare: keep_owners, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+/// What the server itself writes has no owner.
+fn keep_owners(object: &mut Value, old: &Value) {
+    let path = ["metadata", "managedFields"];
+    match old.at(&path) {
+        Some(owners) => object.set_at(&path, owners.clone()),
+        None => drop(object.remove_at(&path)),
+    }
+}
+
 static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
 
 /// What a client is connected with.
@@ -262,6 +271,8 @@ pub struct BuiltIn {
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
     pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
+    /// Changes an object whose status is written before it is validated; the second is the stored one.
+    pub prepare_status: fn(&mut Value, &Value),
     /// The errors of a write to the status subresource.
     pub validate_status: fn(&Value, &Value, Release) -> Vec<FieldError>,
     /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
@@ -302,8 +313,7 @@ impl BuiltIn {
     /// The errors of an object: those of its kind, then those of the rules of its types.
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let mut errors = (self.validate)(object, old, release);
-        let mut rules = shape::RuleErrors { is_update: old.is_some(), checks: rule_checks::named, errors: &mut errors };
-        rules.of(object, old, self.structure(), &FieldPath::root());
+        self.add_rule_errors(object, old, false, &mut errors);
         errors
     }
 
@@ -319,6 +329,19 @@ impl BuiltIn {
             OwnEndpoint::Posted(_) => Some(&AS_SERVER),
             OwnEndpoint::Connect(_) => None,
         }
+    }
+
+    /// The errors of a status: those of its kind, then those of the rules of its types.
+    pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+        let mut errors = (self.validate_status)(object, old, release);
+        self.add_rule_errors(object, Some(old), true, &mut errors);
+        errors
+    }
+
+    fn add_rule_errors(&self, object: &Value, old: Option<&Value>, of_status: bool, errors: &mut Vec<FieldError>) {
+        let (is_update, checks) = (old.is_some(), rule_checks::named);
+        let mut rules = shape::RuleErrors { is_update, of_status, checks, errors };
+        rules.of(object, old, self.structure(), &FieldPath::root());
     }
 
     /// The zero value of the kind's Go type.
@@ -470,6 +493,7 @@ const BASE: BuiltIn = BuiltIn {
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _, _| vec![],
+    prepare_status: |_, _| {},
     validate_status: |_, _, _| vec![],
     declarative: None,
     warnings: |_, _, _| vec![],

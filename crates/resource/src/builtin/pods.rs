@@ -121,10 +121,12 @@ fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldE
                 &list_path,
                 format!("existing ephemeral containers {name:?} may not be removed\n"),
             )),
-            Some((_, container)) if container != former => errors.push(FieldError::forbidden(
-                &list_path,
-                format!("existing ephemeral containers {name:?} may not be changed\n"),
-            )),
+            Some((_, container)) if container != former => {
+                let print = |container| machinery::types::internal_json(container, "core.EphemeralContainer", true);
+                let difference = machinery::difflines::unified(&print(former), &print(container));
+                let why = format!("existing ephemeral containers {name:?} may not be changed\n{difference}");
+                errors.push(FieldError::forbidden(&list_path, why));
+            }
             Some(_) => {}
         }
     }
@@ -158,13 +160,10 @@ fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldErro
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     validate_spec(pod.get("spec").unwrap_or(&empty), &path, &mut errors);
-    if quality_of_service(pod) != old.str_at(&["status", "qosClass"]) {
-        let shown = Value::from(quality_of_service(pod));
-        errors.push(FieldError::invalid(
-            &FieldPath::new("metadata"),
-            &shown,
-            "Pod QOS Class may not change as a result of resizing",
-        ));
+    let class = old.str_at(&["status", "qosClass"]);
+    if quality_of_service(pod) != class {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        errors.push(FieldError::invalid(&path, &Value::from(class), why));
     }
     errors
 }

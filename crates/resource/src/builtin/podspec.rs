@@ -64,8 +64,9 @@ fn validate_volumes<'a>(spec: &'a Value, path: &FieldPath, errors: &mut Errors) 
 /// Whether an object violates no rule of its type.
 fn is_valid(object: &Value, go: &'static str) -> bool {
     let mut errors = vec![];
-    let mut rules = shape::RuleErrors { is_update: false, checks: rule_checks::named, errors: &mut errors };
-    rules.of(object, None, shape::named(go), &FieldPath::root());
+    let mut rules =
+        shape::RuleErrors { is_update: false, of_status: false, checks: rule_checks::named, errors: &mut errors };
+    rules.of(object, None, shape::named(go), &FieldPath::new("spec"));
     errors.is_empty()
 }
 

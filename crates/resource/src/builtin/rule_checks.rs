@@ -62,8 +62,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("label-value", |value, path, errors| invalid_each(path, of(value), names::label_value(of(value)), errors)),
     ("labels", |value, path, errors| labels(value, path, errors)),
     ("limit-type", |value, path, errors| {
-        invalid_each(path, of(value), names::qualified_name(of(value)), errors);
-        if !of(value).contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&of(value)) {
+        let problems = names::qualified_name(of(value));
+        let is_name = problems.is_empty();
+        invalid_each(path, of(value), problems, errors);
+        if is_name && !of(value).contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&of(value)) {
             let why = "must be a standard limit type or fully qualified";
             errors.push(FieldError::invalid(path, value, why));
         }
@@ -216,7 +218,8 @@ fn endpoint_ip(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let text = of(value);
     let invalid = |why: &str| FieldError::invalid(path, &Value::from(text), why);
     let Ok(address) = text.parse::<IpAddr>() else {
-        return errors.push(invalid(NO_ADDRESS));
+        errors.push(invalid(NO_ADDRESS));
+        return errors.push(invalid("must be a valid IP address"));
     };
     if address.is_unspecified() {
         errors.push(invalid(&format!("may not be unspecified ({address})")));

@@ -655,10 +655,8 @@ pub const POD_CERTIFICATE_REQUEST: &[BuiltInColumn] = &[
     text_column("NodeName", "Node of the Pod.", |o, _| text_or(o, &["spec", "nodeName"], "")),
     text_column("SignerName", "Signer that is asked.", |o, _| text_or(o, &["spec", "signerName"], "")),
     text_column("State", "What has become of the request.", |o, _| {
-        let conditions = at(o, &["status", "conditions"]).iter().map(|condition| text(condition, "type"));
-        Value::from(
-            conditions.filter(|kind| ["Issued", "Denied", "Failed"].contains(kind)).next_back().unwrap_or("Pending"),
-        )
+        let mut conditions = at(o, &["status", "conditions"]).iter().map(|condition| text(condition, "type"));
+        Value::from(conditions.rfind(|kind| ["Issued", "Denied", "Failed"].contains(kind)).unwrap_or("Pending"))
     }),
     text_column("UnverifiedUserAnnotations", "Annotations of the user.", |o, _| {
         let annotations = o.at(&["spec", "unverifiedUserAnnotations"]).and_then(Value::as_object);

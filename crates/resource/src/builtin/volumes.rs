@@ -102,27 +102,11 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     errors
 }
 
-/// A StorageClass, of which only the expansion and the topologies change.
-pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let Some(old) = old else { return errors };
-    let differs = |name: &str| class.get(name) != old.get(name);
-    for name in ["parameters", "provisioner"].into_iter().filter(|name| differs(name)) {
-        errors.push(FieldError::forbidden(&FieldPath::new(name), format!("updates to {name} are forbidden.")));
-    }
-    if differs("reclaimPolicy") {
-        let path = FieldPath::new("reclaimPolicy");
-        errors.push(FieldError::forbidden(&path, "updates to reclaimPolicy are forbidden."));
-    }
-    if differs("volumeBindingMode") {
-        let mode = class.get("volumeBindingMode").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&FieldPath::new("volumeBindingMode"), &mode, "field is immutable"));
-    }
-    errors
-}
-
 /// What is advised of drivers that get tokens.
-pub fn driver_warnings(driver: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
+    if old.is_some() {
+        return vec![];
+    }
     let spec = driver.get("spec").cloned().unwrap_or_default();
     let asks = !super::checks::list(&spec, "tokenRequests").is_empty();
     if !asks || spec.get("serviceAccountTokenInSecrets").is_some_and(|set| !set.is_null()) {

@@ -261,7 +261,7 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
         Some(selector) => {
             pods::selector_operators(Some(selector), &path.child("selector"), &mut errors);
             if is_empty_selector(selector) {
-                let kind = kind.to_lowercase();
+                let kind = if kind == "ReplicaSet" { "deployment".to_owned() } else { kind.to_lowercase() };
                 let why = format!("empty selector is invalid for {kind}");
                 errors.push(FieldError::invalid(&path.child("selector"), selector, why));
             }
@@ -296,11 +296,11 @@ fn is_usable(selector: &Value) -> bool {
 
 fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let empty = Value::object();
-    let is_controller = object.str_at(&["kind"]) == "ReplicationController";
     let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
     let usable = selector.filter(|selector| is_usable(selector));
-    if let (Some(selector), None, false) = (selector, usable, is_controller) {
+    let is_reported = !["ReplicationController", "DaemonSet"].contains(&object.str_at(&["kind"]));
+    if let (Some(selector), None, true) = (selector, usable, is_reported) {
         let is_set = object.str_at(&["kind"]) == "StatefulSet";
         let (shown, why) = (shown_selector(selector), if is_set { "" } else { "invalid label selector" });
         errors.push(invalid_shown(&path.child("selector"), shown, why));
@@ -335,9 +335,10 @@ fn labels_or_null(template: &Value) -> Value {
 
 /// The metadata and the spec of a template of Pods.
 fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (empty, null, metadata) = (Value::object(), Value::Null, path.child("metadata"));
+    let (empty, null) = (Value::object(), Value::Null);
+    // upstream leaves out `metadata`
     let labels = template.at(&["metadata", "labels"]).unwrap_or(&null);
-    super::rule_checks::labels(labels, &metadata.child("labels"), errors);
+    super::rule_checks::labels(labels, &path.child("labels"), errors);
     pods::validate_spec(template.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
     if !list(template.get("spec").unwrap_or(&empty), "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";
@@ -353,7 +354,11 @@ pub fn validate_controller(object: &Value, _old: Option<&Value>, _release: Relea
         errors.push(FieldError::required(&path.child("selector"), ""));
     }
     let wanted = json!({"matchLabels": (selector.cloned().map(Value::Object).unwrap_or_default())});
-    validate_template(object, Some(&wanted), &path, &mut errors);
+    if object.at(&["spec", "template"]).is_none_or(Value::is_null) {
+        errors.push(FieldError::required(&path.child("template"), ""));
+    } else {
+        validate_template(object, Some(&wanted), &path, &mut errors);
+    }
     errors
 }
 
@@ -593,18 +598,20 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
     }
 }
 
-/// A taint has the time at which it was added.
-pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {
+/// Taints of devices have the time at which they were added.
+pub fn default_taint_rule(rule: &mut Value) {
     let path = ["spec", "taint", "timeAdded"];
-    let taint = |object: &Value| {
-        let mut taint = object.at(&["spec", "taint"]).cloned().unwrap_or_default();
-        taint.remove_at(&["timeAdded"]);
-        taint
-    };
-    let is_unset = rule.at(&path).is_none_or(Value::is_null);
-    let changed = old.is_some_and(|old| taint(old) != taint(rule) && old.at(&path) == rule.at(&path));
-    if rule.at(&["spec", "taint"]).is_some() && (is_unset || changed) {
+    if rule.at(&["spec", "taint"]).is_some() && rule.at(&path).is_none_or(Value::is_null) {
         rule.set_at(&path, Value::from(base::clock::now_rfc3339()));
+    }
+}
+
+/// The same in a ResourceSlice.
+pub fn default_slice(slice: &mut Value) {
+    for device in at_mut(slice, &["spec", "devices"]).and_then(Value::as_array_mut).into_iter().flatten() {
+        for taint in device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten() {
+            or_else(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
+        }
     }
 }
 
@@ -613,7 +620,9 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     devices(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors);
-    unchanged(claim, old, "resource.ResourceClaimSpec", &mut errors);
+    if old.is_some_and(|old| old.get("spec") != claim.get("spec")) {
+        errors = vec![FieldError::invalid(&path, &Value::Null, "field is immutable")];
+    }
     errors
 }
 
@@ -699,4 +708,27 @@ fn request_names(item: &Value, names: &[String], path: &FieldPath, errors: &mut 
             errors.push(FieldError::invalid(&path, name, why));
         }
     }
+}
+
+/// The numbers of replicas in a status: none is greater than that of all replicas.
+pub fn validate_replicas(object: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("status");
+    let number = |name: &str| object.at(&["status", name]).and_then(Value::as_int).unwrap_or_default();
+    let parts: &[&str] = match object.str_at(&["kind"]) {
+        "Deployment" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        "StatefulSet" => &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        _ => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+    };
+    for name in parts.iter().filter(|name| number(name) > number("replicas")) {
+        let why = "cannot be greater than status.replicas";
+        errors.push(FieldError::invalid(&path.child(name), &Value::Int(number(name)), why));
+    }
+    if number("availableReplicas") > number("readyReplicas") {
+        let why = if object.str_at(&["kind"]) == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
+        let why = format!("cannot be greater than {why}");
+        let available = Value::Int(number("availableReplicas"));
+        errors.push(FieldError::invalid(&path.child("availableReplicas"), &available, why));
+    }
+    errors
 }

@@ -115,13 +115,14 @@ impl Strategy for BuiltInStatus {
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         with_status_of(object, old, self.0.row.status_metadata != StatusMetadata::Kept);
+        (self.0.row.prepare_status)(object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
         let release = self.release();
         let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
-        errors.extend((row.validate_status)(object, old, release));
+        errors.extend(row.status_errors(object, old, release));
         row.declared_errors(object, errors, release).into()
     }
 

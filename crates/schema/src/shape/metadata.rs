@@ -17,7 +17,7 @@ pub static OBJECT_META: Struct = Struct {
         non_empty("name", TEXT),
         non_empty("namespace", TEXT),
         non_empty("ownerReferences", Shape::List("[]v1.OwnerReference", &Shape::Struct(&OWNER_REFERENCE)))
-            .merged(Merge::Patched("uid")),
+            .merged(Merge::PatchedWhole("uid")),
         non_empty("resourceVersion", TEXT),
         non_empty("selfLink", TEXT),
         non_empty("uid", Shape::Text("types.UID")),

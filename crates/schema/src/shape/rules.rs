@@ -27,6 +27,8 @@ pub struct Rules {
     pub union: Option<(&'static Union, usize)>,
     /// Whether updates may not change the field.
     pub is_immutable: bool,
+    /// Whether the error of such an update shows null instead of the value.
+    pub is_unshown: bool,
     /// Whether a feature gate drops the field that is off by default.
     pub is_gated: bool,
 }
@@ -87,7 +89,7 @@ fn add(rules: &mut Rules, rule: &'static str) {
         }
         "check" => rules.checks.push((rest, false)),
         "check!" => rules.checks.push((rest, true)),
-        "immutable" => rules.is_immutable = true,
+        "immutable" => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
         "gated" => rules.is_gated = true,
         _ => {}
     }
@@ -155,6 +157,8 @@ fn is_unset(value: Option<&Value>, field: &Field) -> bool {
 pub struct RuleErrors<'a> {
     /// Whether the object replaces another one.
     pub is_update: bool,
+    /// Whether to check the status, and not the rest.
+    pub of_status: bool,
     /// The checks by name.
     pub checks: fn(&str) -> Option<Check>,
     pub errors: &'a mut Vec<FieldError>,
@@ -164,7 +168,9 @@ impl RuleErrors<'_> {
     /// Checks an object, and what it changes of `old`.
     pub fn of(&mut self, value: &Value, old: Option<&Value>, shape: &'static Struct, path: &FieldPath) {
         let Some(object) = value.as_object() else { return };
-        for field in shape.fields {
+        // the status has an endpoint of its own
+        let (is_root, of_status) = (path.as_str().is_empty(), self.of_status);
+        for field in shape.fields.iter().filter(|field| !is_root || (field.name == "status") == of_status) {
             let (value, path) = (object.get(field.name).filter(|value| !value.is_null()), path.child(field.name));
             let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
             if let Some(rules) = field.rules {
@@ -176,7 +182,7 @@ impl RuleErrors<'_> {
                 }
                 self.field(value, rules, field, &path);
                 if let (true, Some(_)) = (self.is_update && rules.is_immutable && value != old, old.or(value)) {
-                    let value = value.cloned().unwrap_or_default();
+                    let value = value.filter(|_| !rules.is_unshown).cloned().unwrap_or_default();
                     self.errors.push(FieldError::invalid(&path, &value, "field is immutable"));
                 }
             }
@@ -184,7 +190,9 @@ impl RuleErrors<'_> {
                 self.visit(inner, old, &field.shape, &path);
             }
         }
-        self.empty_union(object, shape, path);
+        if !is_root {
+            self.empty_union(object, shape, path);
+        }
     }
 
     /// The error of a union of which no field is set.
@@ -287,7 +295,7 @@ mod tests {
     fn violations_are_reported_at_their_position() {
         let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"name": ""}]}});
         let mut errors = vec![];
-        let mut rules = RuleErrors { is_update: false, checks: |_| None, errors: &mut errors };
+        let mut rules = RuleErrors { is_update: false, of_status: false, checks: |_| None, errors: &mut errors };
         rules.of(&pod, None, named("core.v1.Pod"), &FieldPath::root());
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(

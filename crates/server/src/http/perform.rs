@@ -18,7 +18,7 @@ use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
-use super::respond::{self, Reply, set};
+use super::respond::{Reply, set};
 use super::route::{check_accept, verb_of};
 use super::watch::Stream;
 use crate::limits;
@@ -36,7 +36,9 @@ impl Edge {
         let verb = verb_of(&request)?;
         if let Some(OwnEndpoint::Connect(connect)) = request.endpoint() {
             verbs::connect(&self.context, &request, connect).await?;
-            return Ok(respond::text(200, ""));
+            let mut response = Response::new(Body::Full(Bytes::new()));
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            return Ok(response);
         }
         let patch = match verb {
             Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
@@ -64,6 +66,9 @@ impl Edge {
                 written(&request, &document, verbs::create(context, &request, &document)).await?
             }
             Verb::Update => {
+                if request.resource.release >= Release::V1_37 {
+                    verbs::check_update_options(&request)?;
+                }
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
                 written(&request, &document, verbs::update(context, &request, &document)).await?
