@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use base::clock;
 use base::digest::sha256;
+use machinery::status::Reason;
 use machinery::{Status, Value, json};
 use resource::Subresource;
 
@@ -34,13 +35,25 @@ pub struct ControlPlane {
 /// Makes the objects that are missing, once the namespaces exist.
 pub async fn create(context: &Context, own: &ControlPlane) -> Result<(), Status> {
     tokio::try_join!(
-        create_of(context, PLAIN, "", "services", [own.service(context)]),
+        create_service(context, own),
         create_of(context, PLAIN, "", "endpoints", own.endpoints()),
         create_of(context, PLAIN, "discovery.k8s.io", "endpointslices", own.slice()),
         create_network(context),
         create_of(context, PLAIN, "coordination.k8s.io", "leases", [own.lease()]),
     )
     .map(drop)
+}
+
+/// Makes the Service if it is missing. Its address may be reserved by another server that is making it at this moment, or
+/// that ended before it had: the next look finds the Service, or the address released.
+async fn create_service(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+    match create_of(context, PLAIN, "", "services", [own.service(context)]).await {
+        Err(status) if status.reason == Reason::Invalid && context.objects.store().is_shared() => {
+            tracing::info!(error = %status, "the Service kubernetes is made later");
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 /// Makes the classes of system Pods that are missing.
