@@ -107,8 +107,22 @@ def test_unwritable_directory(launch):
 def test_wrong_flags(launch):
     status, words = serve(launch, "--data-dri", "x")
     assert status == 2 and "--data-dir" in words, words
-    status, words = serve(launch, "--disable-admission-plugins", "Nope", "--storage", "memory", "--secure-port", "0")
-    assert status == 1 and "NamespaceLifecycle" in words, words
+    status, words = serve(launch, "--alow-privileged")
+    assert status == 2 and "--allow-privileged" in words, words
+    status, words = serve(launch, "--disable-admission-plugins", "PodSecurty", "--storage", "memory", "--secure-port", "0")
+    assert status == 1 and "\"PodSecurty\" is unknown; did you mean \"PodSecurity\"?" in words, words
+
+
+def test_flags_without_effect_are_accepted_with_one_warning(launch):
+    flags = ("--vmodule=a=1", "--allow-privileged", "--authorization-mode=Node,RBAC", "--runtime-config=api/all=true,apps/v1=false",
+             "--enable-admission-plugins=NodeRestriction,PodSecurity", "--feature-gates=TaintTolerationComparisonOperators=true")
+    with launch(*flags) as server:
+        assert server.request("GET", "/readyz")[0] == 200
+        log = server.stderr()
+    warnings = [line for line in log.splitlines() if "without effect" in line]
+    assert warnings == ["pintle: accepted without effect: flags: --allow-privileged, --vmodule; authorization modes: Node; "
+                        "feature gates: TaintTolerationComparisonOperators; admission plugins: NodeRestriction; "
+                        "APIs: apps/v1"], log
 
 
 def test_help_is_grouped(launch):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.transcripts
 @pytest.fixture(scope="session")
 def shared_server(launch):
     """One server for all scenarios that allow for others before them."""
-    with launch(*transcripts.FLAGS) as server:
+    with launch() as server:
         yield server
 
 
@@ -20,7 +20,7 @@ def shared_server(launch):
 def former_servers(launch):
     """Gives the server of an earlier release, which is started when it is asked for first."""
     with contextlib.ExitStack() as stack:
-        yield functools.cache(lambda release: stack.enter_context(launch("--emulated-version", release, *transcripts.FLAGS)))
+        yield functools.cache(lambda release: stack.enter_context(launch("--emulated-version", release)))
 
 
 def test_exceptions_are_of_recorded_steps():
@@ -36,7 +36,7 @@ def test_exceptions_are_of_recorded_steps():
 @pytest.mark.parametrize("path", transcripts.scenarios(), ids=lambda path: path.stem)
 def test_scenario(path, launch, request, record_property):
     if path.stem in transcripts.ALONE:
-        with launch(*transcripts.FLAGS) as server:
+        with launch() as server:
             transcripts.wait_until_settled(server)
             steps = transcripts.check(server, path)
     else:
@@ -50,7 +50,7 @@ def test_former_scenario(path, launch, former_servers, record_property):
     """The responses of an earlier release, where they are others."""
     release = transcripts.release_of(path)
     if path.stem in transcripts.ALONE:
-        with launch("--emulated-version", release, *transcripts.FLAGS) as server:
+        with launch("--emulated-version", release) as server:
             transcripts.wait_until_settled(server)
             steps = transcripts.check(server, path)
     else:
@@ -62,3 +62,9 @@ def test_the_plugin_for_service_accounts(launch, record_property):
     """Recorded from a server with the plugin ServiceAccount, of accounts that the scenario creates."""
     with launch("--enable-admission-plugins", "ServiceAccount") as server:
         record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "plugin-service-account.json"))
+
+
+def test_the_plugin_for_quotas(launch, record_property):
+    """The scenario writes the status of quotas itself."""
+    with launch("--controllers=*,-resourcequota-controller") as server:
+        record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "plugin-quota.json"))

@@ -18,14 +18,12 @@ EARLIER = ("1.35",)
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
 # the CustomResourceDefinitions that exist: they need a server of their own
 ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "read-pages", "read-versions")
-# the recorded servers had no controller that creates ServiceAccounts
-FLAGS = ("--disable-admission-plugins", "ServiceAccount")
 # a server that has written nothing for this long has finished what it does after the start
 QUIET_SECONDS = 0.5
 
 
 def scenarios():
-    """The paths of all scenarios that a server with FLAGS replays."""
+    """The paths of all scenarios that a server with default flags replays."""
     return sorted(RECORDED.glob("*.json")) + sorted(OWN.glob("*.json"))
 
 

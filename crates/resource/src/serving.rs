@@ -79,13 +79,9 @@ impl Resource {
     pub fn has_tables(&self, subresource: Subresource) -> bool {
         match subresource {
             Subresource::Status => self.built_in.is_none_or(|row| row.status_tables),
+            Subresource::Own("finalize") => false,
             _ => !self.is_review(),
         }
-    }
-
-    /// Whether the objects of an endpoint can be encoded in protobuf.
-    pub fn has_protobuf(&self, subresource: Subresource) -> bool {
-        self.serving.protobuf || subresource == Subresource::Scale
     }
 
     /// Whether the resource may be served if its group is one of kube-apiserver's own.

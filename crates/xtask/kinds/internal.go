@@ -21,6 +21,7 @@ var internalRoots = []string{
 	"core.Taint", "core.PodResourceClaim", "batch.PodFailurePolicy", "batch.SuccessPolicy", "batch.JobSpec",
 	"resource.ResourceClaimSpec", "resource.ResourceClaimTemplateSpec", "resource.ResourceSliceSpec",
 	"resource.AllocatedDeviceStatus", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "networking.ParentReference",
+	"flowcontrol.FlowSchemaSpec", "flowcontrol.PriorityLevelConfigurationSpec",
 }
 
 type internalTypes struct {

@@ -3,6 +3,7 @@
 //! A few messages stand for something else in JSON: times and quantities for text, raw JSON for itself.
 
 use crate::limits::PROTOBUF_DEPTH_MAX;
+use crate::types::message_name;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -10,7 +11,6 @@ use super::error::ProtobufError;
 use super::table::{Count, FieldKind, MessageField, message};
 use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
 use crate::time;
-use crate::types::message_name;
 use crate::value::{Map, Text, Value, decode as decode_json};
 
 /// Decodes an enveloped object to JSON.

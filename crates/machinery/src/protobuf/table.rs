@@ -46,28 +46,22 @@ static TEXT: &str = include_str!("messages.txt");
 /// The fields of a message such as `core.v1.ConfigMap`, by number.
 pub fn message(name: &str) -> Option<&'static [MessageField]> {
     static MESSAGES: OnceLock<Messages> = OnceLock::new();
-    static CONVERTED: Converted = Mutex::new(BTreeMap::new());
-    let by_number = |fields: &mut Vec<MessageField>| fields.sort_by_key(|field| field.number);
-    of_go_struct(name, &CONVERTED, by_number).or_else(|| MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice))
+    of_go_struct(name).or_else(|| MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice))
 }
 
-type Converted = Mutex<BTreeMap<&'static str, &'static [MessageField]>>;
-
-/// The fields of a message in the table of Go types, which is converted when it is first used.
-fn of_go_struct(
-    name: &str,
-    converted: &Converted,
-    arrange: impl Fn(&mut Vec<MessageField>),
-) -> Option<&'static [MessageField]> {
-    let known = converted.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+/// The fields of a message in the table of Go types, by number. A message is converted when it is first used.
+fn of_go_struct(name: &str) -> Option<&'static [MessageField]> {
+    static CONVERTED: Mutex<BTreeMap<&'static str, &'static [MessageField]>> = Mutex::new(BTreeMap::new());
+    let converted = || CONVERTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = converted().get(name).copied();
     if known.is_some() {
         return known;
     }
     let found = go_struct(name)?;
     let mut fields: Vec<MessageField> = found.fields.iter().map(of_go_field).collect();
-    arrange(&mut fields);
+    fields.sort_by_key(|field| field.number);
     let fields: &'static [MessageField] = fields.leak();
-    Some(converted.lock().unwrap_or_else(PoisonError::into_inner).entry(found.name).or_insert(fields))
+    Some(converted().entry(found.name).or_insert(fields))
 }
 
 fn of_go_field(field: &'static GoField) -> MessageField {

@@ -1,6 +1,7 @@
 //! Block style as Go's yaml.v2 emits it: two spaces, sequences at the indentation of their key, folding beyond 80.
 
 use super::resolve::{Scalar, untagged};
+use crate::value::shortest::scientific;
 use crate::value::{Value, float_text};
 
 const WIDTH: usize = 80;
@@ -95,7 +96,7 @@ impl Emitter {
             Value::Null => self.push("null"),
             Value::Bool(b) => self.push(if *b { "true" } else { "false" }),
             Value::Int(i) => self.push(&i.to_string()),
-            Value::Float(f) => self.push(&float_text(*f)),
+            Value::Float(f) => self.push(&number(*f)),
             Value::Array(_) => self.push("[]"),
             Value::Object(_) => self.push("{}"),
             Value::String(text) => self.string(text, indent, key),
@@ -228,6 +229,19 @@ fn plain_allowed(text: &str) -> bool {
     !(text.contains(": ") || text.ends_with(':') || text.contains(" #"))
 }
 
+/// A float as go-yaml writes what it reads from JSON: digits are an integer if one of 64 bits can hold them, and a float
+/// otherwise, which has an exponent then.
+fn number(f: f64) -> String {
+    const BEYOND_UINT64: f64 = 18_446_744_073_709_551_616.0;
+    const BELOW_INT64: f64 = -9_223_372_036_854_775_808.0;
+    let text = float_text(f);
+    let is_integer = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+    if is_integer && (f >= BEYOND_UINT64 || f < BELOW_INT64) {
+        return scientific(f).replace('e', "e+");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,6 +255,20 @@ mod tests {
         });
         let want = "a: 1\nb:\n- 1\n- c: x\n  d: []\ne: {}\nf: \"true\"\ng: 'a: b'\nh: |\n  two\n  lines\ni: it's\nt: \"2024-01-01T00:00:00Z\"\n";
         assert_eq!(encode(&value), want);
+    }
+
+    #[test]
+    fn integers_beyond_64_bits_have_an_exponent() {
+        for (float, text) in [
+            (18_446_744_073_709_551_616.0, "1.8446744073709552e+19"),
+            (1e20, "1e+20"),
+            (12_345_678_901_234_567_890.0, "12345678901234567000"),
+            (-1e19, "-1e+19"),
+            (1e21, "1e+21"),
+            (0.5, "0.5"),
+        ] {
+            assert_eq!(encode(&Value::Float(float)), format!("{text}\n"));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Validation that several kinds share.
 
-use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use machinery::names;
+use machinery::{Release, Value};
 
 /// The items of a list; none if it is absent.
 pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
@@ -60,26 +60,30 @@ pub fn invalid_conditions(status: &Value, path: &FieldPath, why: &str) -> FieldE
 }
 
 /// Validates the conditions (`metav1.Condition`) of a status.
-pub fn condition_errors(status: &Value, path: &FieldPath) -> Vec<FieldError> {
+pub fn condition_errors(status: &Value, path: &FieldPath, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let mut kinds: Vec<&str> = vec![];
     for (path, condition) in items(status, "conditions", path) {
         let kind = text(condition, "type");
         if kinds.contains(&kind) {
-            errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
+            let at = if release >= Release::V1_37 { path.clone() } else { path.child("type") };
+            errors.push(FieldError::duplicate(&at, &Value::from(kind)));
         }
         kinds.push(kind);
-        one_condition_errors(condition, &path, &mut errors);
+        one_condition_errors(condition, &path, release, &mut errors);
     }
     errors
 }
 
-fn one_condition_errors(condition: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn one_condition_errors(condition: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     const REASON_BYTES_MAX: usize = 1024;
     const MESSAGE_BYTES_MAX: usize = 32 * 1024;
     const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
     let (kind, reason) = (text(condition, "type"), text(condition, "reason"));
-    invalid_each(&path.child("type"), kind, names::qualified_name(kind), errors);
+    match kind.is_empty() && release >= Release::V1_37 {
+        true => errors.push(FieldError::required(&path.child("type"), "is required")),
+        false => invalid_each(&path.child("type"), kind, names::qualified_name(kind), errors),
+    }
     one_of(condition, "status", path, &["False", "True", "Unknown"], errors);
     if let Some(seen) = condition.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0)) {
         errors.push(FieldError::invalid(

@@ -5,7 +5,6 @@ use machinery::{Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
-use super::flow_go::{self, Go};
 use super::{BASE, BuiltIn, Form, StatusMetadata, columns, declarative};
 
 /// API group of both kinds.
@@ -281,12 +280,12 @@ fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<F
     for (path, rules) in items(spec, "rules", &path) {
         rules_errors(rules, &path, &mut errors);
     }
-    fixed(new, old, &path, &flow_go::SCHEMA, &[], &mut errors);
+    fixed(new, old, &path, "flowcontrol.FlowSchemaSpec", &[], &mut errors);
     errors
 }
 
 /// Rejects changes of the spec of a mandatory object, except those of the fields `free`.
-fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, form: &Go, free: &[&str], errors: &mut Vec<FieldError>) {
+fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, go: &str, free: &[&str], errors: &mut Vec<FieldError>) {
     let (name, spec) = (new.str_at(&["metadata", "name"]), new.get("spec"));
     let compared = |object: &Value| {
         let mut spec = object.get("spec").cloned().unwrap_or_default();
@@ -296,7 +295,10 @@ fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, form: &Go, free: &[
     if old.is_some_and(|old| MANDATORY.contains(&name) && compared(old) != compared(new)) {
         let except: String = free.iter().map(|field| format!(" except the 'spec.{field}' field")).collect();
         let why = format!("spec of '{name}'{except} must equal the fixed value");
-        errors.push(FieldError { value: form.print(spec), ..FieldError::invalid(path, &Value::Null, why) });
+        errors.push(FieldError {
+            value: machinery::types::internal_json(spec.unwrap_or(&Value::Null), go, false),
+            ..FieldError::invalid(path, &Value::Null, why)
+        });
     }
 }
 
@@ -449,7 +451,7 @@ fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec<Fie
         _ => one_of(spec, "type", &path, &["Exempt", "Limited"], &mut errors),
     }
     let free: &[&str] = if is_exempt { &[EXEMPT_FIELD] } else { &[] };
-    fixed(new, old, &path, &flow_go::LEVEL, free, &mut errors);
+    fixed(new, old, &path, "flowcontrol.PriorityLevelConfigurationSpec", free, &mut errors);
     errors
 }
 

@@ -16,7 +16,6 @@ mod definition;
 mod events;
 mod expressions;
 mod flow;
-mod flow_go;
 mod foreign;
 mod key_pair;
 mod leases;

@@ -140,7 +140,9 @@ pub const POLICY: BuiltIn = BuiltIn {
     default: default_policy,
     prepare: prepare_policy,
     validate: validate_policy,
-    validate_status: |new, _, _| condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status")),
+    validate_status: |new, _, release| {
+        condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status"), release)
+    },
     declarative: Some(declarative::none),
     warnings,
     columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],

@@ -65,8 +65,7 @@ const CHECKS: &[(&str, Check)] = &[
         let problems = names::qualified_name(of(value));
         let is_name = problems.is_empty();
         invalid_each(path, of(value), problems, errors);
-        if is_name
-            && !of(value).contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&of(value)) {
+        if is_name && !of(value).contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&of(value)) {
             let why = "must be a standard limit type or fully qualified";
             errors.push(FieldError::invalid(path, value, why));
         }

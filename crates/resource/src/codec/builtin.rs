@@ -143,7 +143,7 @@ impl Codec for BuiltInCodec {
     fn shown_key(&self, key: &Key) -> String {
         match self.row.keyed_by_group {
             true => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
-            false => format!("/registry/{}/{}", key.plural, key.path),
+            false => crate::upstream_key(key),
         }
     }
 

@@ -66,6 +66,9 @@ impl Edge {
                 written(&request, &document, verbs::create(context, &request, &document)).await?
             }
             Verb::Update => {
+                if request.resource.release >= Release::V1_37 {
+                    verbs::check_update_options(&request)?;
+                }
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
                 written(&request, &document, verbs::update(context, &request, &document)).await?

@@ -166,7 +166,7 @@ impl Reply {
     /// The best form if that is protobuf and the resource supports it; the metadata of any kind have a message.
     fn protobuf(&self, request: &Request) -> Option<Accepted> {
         let best = self.forms(request).next().filter(|a| a.media == Media::Protobuf)?;
-        (request.resource.has_protobuf(request.subresource) || best.shape != Shape::Whole).then_some(best)
+        (request.resource.serving.protobuf || best.shape != Shape::Whole).then_some(best)
     }
 
     /// Responds in protobuf; `None` if the kind has no message.

@@ -60,7 +60,12 @@ impl Edge {
         if resource.broken {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));
         }
-        let named_scope = !info.namespace.is_empty() && info.resource != "namespaces";
+        let is_namespace = info.resource == "namespaces";
+        if is_namespace && info.group.is_empty() && info.namespace != info.name {
+            // below a namespace are no namespaces
+            return Err(unknown());
+        }
+        let named_scope = !info.namespace.is_empty() && !is_namespace;
         let scoped = match (resource.namespaced, named_scope) {
             // routes report the missing namespace when the object is looked up
             (true, false) if info.nowhere && resource.serving.routes => true,
@@ -147,7 +152,7 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
 /// Fails with 406 if the client accepts no form that the resource supports.
 pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
-    let not_encodable = !request.resource.has_protobuf(request.subresource);
+    let not_encodable = !request.resource.serving.protobuf;
     if not_encodable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
         return Err(negotiate::not_acceptable(reply.served, false));
     }

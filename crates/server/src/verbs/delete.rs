@@ -25,7 +25,7 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
         return Err(Status::bad_request(why));
     }
     let body = decoded.unwrap_or_default().value;
-    check_type(&body, if request.resource.is_custom() { "meta.k8s.io/v1" } else { "v1" })?;
+    check_type(&body)?;
     let given = DeleteOptions::read(&body)?;
     if let Some(audit_context) = &request.audit_context {
         audit_context.request(|| Some(recorded(&given)));
@@ -66,13 +66,13 @@ const OTHER_TYPES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// A body says that it is `DeleteOptions`, or nothing; `own` is the version of one that has none.
-fn check_type(body: &Value, own: &str) -> Result<(), Status> {
+/// A body says that it is `DeleteOptions`, or nothing.
+fn check_type(body: &Value) -> Result<(), Status> {
     let (kind, version) = (type_text(body, "kind"), type_text(body, "apiVersion"));
     if kind.is_empty() || kind == "DeleteOptions" {
         return Ok(());
     }
-    let version = if version.is_empty() { own } else { version };
+    let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
     let readable = OTHER_TYPES.iter().any(|(known, kinds)| *known == version && kinds.contains(&kind));
     Err(Status::bad_request(if readable {
         format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")

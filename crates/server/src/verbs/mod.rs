@@ -67,7 +67,7 @@ pub use patch::PatchKind;
 pub use upkeep::create_missing;
 pub use warnings::Warnings;
 pub use watch::{Watch, WatchEvent, watch};
-pub use write::{create, patch, update};
+pub use write::{check_update_options, create, patch, update};
 
 pub use resource::{Document, Format, Subresource};
 

@@ -18,6 +18,11 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
     Write::new(context, request, Change::Create(object), &options).run().await
 }
 
+/// Refuses options that no update can have.
+pub fn check_update_options(request: &Request) -> Result<(), Status> {
+    WriteOptions::parse(request.query(), "UpdateOptions", false).map(drop)
+}
+
 /// Replaces an object by that of a body.
 pub async fn update(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "UpdateOptions", false)?;

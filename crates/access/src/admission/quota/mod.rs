@@ -89,7 +89,7 @@ fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), Strin
     }
 }
 
-/// What an object uses more than the one that it replaces.
+/// What an object uses more than the one that it replaces. What it uses less stays counted until usage is determined anew.
 fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amounts {
     let now = clock::now_seconds();
     let mut more = counting.of(object, now);
@@ -97,7 +97,7 @@ fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amoun
         let rest = more.get(&name).cloned().unwrap_or_else(|| Quantity::from_int(0)).minus(&held);
         more.insert(name, rest);
     }
-    more.retain(|_, amount| amount.signum() != 0);
+    more.retain(|_, amount| amount.signum() > 0);
     more
 }
 
