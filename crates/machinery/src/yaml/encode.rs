@@ -236,7 +236,7 @@ fn number(f: f64) -> String {
     const BELOW_INT64: f64 = -9_223_372_036_854_775_808.0;
     let text = float_text(f);
     let is_integer = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-    if is_integer && (f >= BEYOND_UINT64 || f < BELOW_INT64) {
+    if is_integer && !(BELOW_INT64..BEYOND_UINT64).contains(&f) {
         return scientific(f).replace('e', "e+");
     }
     text

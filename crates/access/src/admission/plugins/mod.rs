@@ -19,7 +19,7 @@ mod volumes;
 
 use std::sync::Arc;
 
-use machinery::{Release, Status, Value};
+use machinery::{Release, Status, Text, Value};
 use objects::Stored;
 
 use super::measure::Step;
@@ -88,8 +88,11 @@ impl Call<'_> {
 
     /// The objects of a built-in kind in the namespace of the write.
     fn all_here(&self, group: &'static str, plural: &'static str) -> Vec<Value> {
-        let here = self.all(group, plural).into_iter().filter(|it| it.meta.namespace == *self.attributes.namespace);
-        here.map(|stored| stored.body.to_value(stored.revision)).collect()
+        let (root, _) = self.world.objects.collection(&group.into(), &plural.into()).latest();
+        let namespace = self.attributes.namespace;
+        // the paths of a namespace begin with its name and a slash, which a zero follows
+        let paths = Text::from(format!("{namespace}/"))..Text::from(format!("{namespace}0"));
+        root.range(paths).map(|(_, stored)| stored.body.to_value(stored.revision)).collect()
     }
 
     fn get(&self, group: &'static str, plural: &'static str, path: &str) -> Option<Value> {
