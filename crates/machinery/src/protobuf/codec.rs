@@ -194,9 +194,10 @@ pub fn encode_list_frame(
 /// One object as an item of a list; `None` for kinds that have no message.
 pub fn encode_list_item(api_version: &str, list_kind: &str, item: Value) -> Option<Vec<u8>> {
     let members = message(&message_name(api_version, list_kind))?;
-    let list: Value = [("items", Value::Array(vec![item]))].into();
+    let items = members.iter().find(|member| member.name == "items")?;
     let mut out = Writer::default();
-    write(members, list.as_object()?, &mut out);
+    // the other fields of a list are in its frame
+    write_value(items.number, items.kind, &item, &mut out);
     Some(out.into_bytes())
 }
 

@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn violations_are_reported_at_their_position() {
-        let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"name": ""}]}});
+        let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"env": [{"value": "x"}]}]}});
         let mut errors = vec![];
         let mut rules = RuleErrors { is_update: false, of_status: false, checks: |_| None, errors: &mut errors };
         rules.of(&pod, None, named("core.v1.Pod"), &FieldPath::root());
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "spec.containers[0].name: Required value",
+                "spec.containers[0].env[0].name: Required value",
                 "spec.restartPolicy: Unsupported value: \"Often\": supported values: \"Always\", \"OnFailure\", \"Never\""
             ]
         );
