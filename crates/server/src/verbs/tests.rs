@@ -349,6 +349,7 @@ async fn field_manager_does_not_block_threads() {
 
 /// A change that another write overtakes at every attempt is reported as a conflict, so that its controller retries it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::disallowed_methods, reason = "the other write must finish within the change")]
 async fn a_change_that_is_always_overtaken_is_a_conflict() {
     let world = World::new(1).await;
     let crds = world.context.registry.get("apiextensions.k8s.io", "customresourcedefinitions").unwrap();

@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn labels_make_policies() {
-        let cases: [(&[(&str, &str)], &str, &[&str]); 5] = [
+        type Labels = &'static [(&'static str, &'static str)];
+        let cases: [(Labels, &str, &[&str]); 5] = [
             (&[], "privileged:latest privileged:latest privileged:latest", &[]),
             (&[("enforce", "baseline")], "baseline:latest privileged:latest baseline:latest", &[]),
             (
