@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -118,7 +117,7 @@ func scaled(ctx context.Context) {
 	space := namespace(ctx)
 	client := dynamics().Resource(boats).Namespace(space)
 	cases.Get(client.Create(ctx, newBoat("anna", 2), metav1.CreateOptions{}))
-	found := cases.Get(discovery.NewDiscoveryClientForConfig(config()))
+	found := discoveryClient()
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
 	// it reads no CBOR, so it must not be left to the preference of all clients
 	plain := config()
