@@ -14,7 +14,7 @@ pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
 /// Users whose way to act as others is remembered; upstream's.
 pub const IMPERSONATORS_MAX: usize = 10_000;
-/// What passes at least between two looks at the keys of an issuer.
+/// Minimum time between two looks at the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// From this number of groups or values on, they are authorized together by `*`; kube-apiserver's.
 pub const IMPERSONATED_TOGETHER: usize = 4;

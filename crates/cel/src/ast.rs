@@ -27,7 +27,7 @@ pub enum Literal {
     Bytes(std::sync::Arc<[u8]>),
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// Left by a syntax error.

@@ -14,7 +14,7 @@ use crate::parser;
 use machinery::Text;
 use unify::Solver;
 
-/// What the name at a node refers to.
+/// The declaration that the name at a node refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Reference {
     #[default]
@@ -208,7 +208,7 @@ impl Checker<'_> {
         self.scope.iter().any(|(local, _)| local == name)
     }
 
-    /// What a name stands for, and its full name. A leading dot means that the name is full and no local variable;
+    /// The declaration of a name, and its full name. A leading dot means that the name is full and no local variable;
     /// otherwise the name is looked for in the container and all that are around it.
     fn lookup(&self, name: &str) -> Option<(Text, Type, Reference)> {
         if let Some(full) = name.strip_prefix('.') {

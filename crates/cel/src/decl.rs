@@ -16,7 +16,7 @@ use types::Type;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Decl {
-    /// What the node holds.
+    /// The content of the node.
     pub kind: DeclKind,
     /// Whether the schema says `nullable: true`.
     pub nullable: bool,
@@ -30,7 +30,7 @@ pub struct Decl {
     pub bytes_min: i64,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DeclKind {
@@ -82,7 +82,7 @@ pub enum ListKind {
     Map(Vec<Text>),
 }
 
-/// What the members of a set are.
+/// The elements of a set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Members {
     /// What JSON decodes to: an integer is another member than the same number as a double. Until Kubernetes 1.36.
@@ -451,7 +451,7 @@ fn sequence(text: &str) -> Option<&str> {
     (!word.is_empty() && is_closed).then_some(word)
 }
 
-/// What a word between underscores stands for; reserved ones do so only as whole names.
+/// The meaning of a word between underscores; reserved words have one only as whole names.
 fn meaning(word: &str, is_whole: bool) -> Option<&str> {
     match word {
         "underscores" => Some("__"),

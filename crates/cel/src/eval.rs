@@ -16,13 +16,13 @@ use crate::work;
 use machinery::Text;
 use std::rc::Rc;
 
-/// What a variable holds.
+/// The value of a variable.
 #[derive(Debug)]
 pub(crate) enum Slot<'a> {
     Empty,
     Value(Val<'a>),
     Failed(Error),
-    /// To be evaluated when first asked for.
+    /// Evaluated when it is first used.
     Lazy(&'a Node),
     /// A variable whose value another program makes when it is first asked for, and its name.
     Composed(&'a Program, &'a str),
@@ -645,7 +645,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What stands for an error where costs are counted: its size is 1.
+/// The stand-in for an error where costs are counted: its size is 1.
 fn sizeless<'a>(value: &Result<Val<'a>>) -> Val<'a> {
     value.clone().unwrap_or(Val::Null)
 }
@@ -700,7 +700,7 @@ fn bared<'a>(value: Val<'a>) -> Val<'a> {
     }
 }
 
-/// What an object has under a key: none if it has nothing.
+/// The value of an object under a key, if there is one.
 fn find<'a>(object: &Val<'a>, key: &Val<'a>) -> Option<Result<Val<'a>>> {
     match object {
         Val::Map(map) => map.get(key),

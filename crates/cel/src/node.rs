@@ -28,7 +28,7 @@ pub(crate) enum Const {
 #[derive(Debug)]
 pub(crate) enum Node {
     Const(Const),
-    /// What the checker let pass.
+    /// An expression that the checker accepted.
     Fail(Error),
     Attribute(Box<Attribute>),
     Has(Box<Attribute>),
@@ -116,7 +116,7 @@ pub(crate) enum QualifierKind {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub function: &'static str,
-    /// What to call if it is known; otherwise the types of the arguments decide.
+    /// The function to call if it is known; otherwise the types of the arguments decide.
     pub known: Option<Function>,
     pub overloads: &'static [OverloadIndex],
     pub args: Box<[Node]>,

@@ -46,7 +46,7 @@ const MEMBERS: Set = set(&[DOT, LBRACKET]);
 const IDENTS: Set = set(&[IDENT, ESC_IDENT]);
 const OPT_FIELD: Set = IDENTS | set(&[QUESTION]);
 
-/// What stops a rule.
+/// The tokens that end a rule.
 enum Stop {
     /// An error that is reported or will be: the rule ends and recovers.
     Mismatch,
@@ -84,7 +84,7 @@ pub(crate) struct Parser<'a> {
     /// Byte ranges that belong to no token.
     unread: Vec<(usize, usize)>,
     at: usize,
-    /// What may follow each rule being read.
+    /// The tokens that may follow each open rule.
     follow: Vec<Set>,
     depths: Depths,
     recovering: bool,

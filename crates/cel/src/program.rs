@@ -21,13 +21,13 @@ use crate::value::{Error, Val};
 use machinery::Text;
 use std::sync::Arc;
 
-/// What an evaluation returns.
+/// The result of an evaluation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome<'a> {
     /// The value of the expression, of the type that [`Checked::output_type`] says, or why there is none.
     pub result: Result<Val<'a>, Error>,
-    /// What the evaluation was charged, in the units of Kubernetes (about one step each), whether or not it succeeded.
+    /// The cost of the evaluation, in the units of Kubernetes (about one step each), whether or not it succeeded.
     pub cost: u64,
 }
 

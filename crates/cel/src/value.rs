@@ -83,7 +83,7 @@ impl Error {
         Error(std::sync::Arc::new(Failure { text, reach: Reach::Budget }))
     }
 
-    /// What ends an evaluation of cel-go as a panic does.
+    /// Ends an evaluation, as a panic does in cel-go.
     #[cold]
     pub(crate) fn broken(text: &'static str) -> Error {
         Error(std::sync::Arc::new(Failure { text: Text::new_static(text), reach: Reach::Evaluation }))
@@ -218,7 +218,7 @@ pub enum Val<'a> {
 pub enum Opaque {
     /// A quantity that was parsed.
     Quantity(Quantity),
-    /// What adding or subtracting quantities makes.
+    /// The sum or difference of quantities.
     Sum(Quantity),
     /// A URL.
     Url(machinery::url::Url),

@@ -102,7 +102,7 @@ pub struct Assets {
 pub enum AssetsTask {
     /// Print the directory as setup-envtest does, and write it first if it is not there.
     Use {
-        /// What is printed.
+        /// The form of the output.
         #[arg(short, long, value_enum, default_value = "path")]
         print: AssetsForm,
         /// The directory.

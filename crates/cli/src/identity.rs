@@ -25,10 +25,10 @@ pub enum Mode {
     AlwaysAllow,
     #[value(name = "AlwaysDeny")]
     AlwaysDeny,
-    /// Of kube-apiserver, without effect: no request has the rights of a kubelet.
+    /// kube-apiserver's mode for kubelets, without effect: no request has the rights of a kubelet.
     #[value(name = "Node")]
     Node,
-    /// Of kube-apiserver, without effect: what its policies allow is denied.
+    /// kube-apiserver's mode with a policy file, without effect: it allows nothing.
     #[value(name = "ABAC")]
     Abac,
 }

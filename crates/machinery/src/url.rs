@@ -10,17 +10,17 @@ use crate::value::quote;
 pub struct Url {
     /// The scheme in lower case; empty if there is none.
     pub scheme: String,
-    /// What follows the scheme of a URL without slashes, such as `mailto:a@b`.
+    /// The part behind the scheme of a URL without slashes, such as `mailto:a@b`.
     pub opaque: String,
-    /// What stands before `@`, as it is written.
+    /// The part before `@`, as it is written.
     pub user: Option<String>,
     /// Host and port; an IPv6 address is in brackets. Percent-encodings are decoded.
     pub host: String,
     /// The path as it is written, or encoded anew if it contains characters that have to be encoded.
     pub path: String,
-    /// What follows the question mark, as it is written.
+    /// The part behind the question mark, as it is written.
     pub query: String,
-    /// What follows the hash sign, decoded.
+    /// The part behind the hash sign, decoded.
     pub fragment: String,
 }
 

@@ -18,7 +18,7 @@ pub const EVENTS_PER_BATCH: usize = 256;
 pub const WAKERS_SWEEP: usize = 1_024;
 /// Changes of the store that stay readable: watches resume and lists page within them.
 pub const HISTORY_REVISIONS: u64 = 50_000;
-/// What passes before changes of the store are read again after an error; doubled up to the second.
+/// Time before changes of the store are read again after an error; doubled up to the second.
 pub const FEED_RETRY: Duration = Duration::from_millis(100);
 pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
 /// How long a read waits for changes that others have made.

@@ -53,7 +53,7 @@ fn built_in_under(text: &str) -> Option<(&'static BuiltIn, &str)> {
     builtin::stored_kinds().find(|built_in| named(built_in) && !is_elsewhere(built_in)).map(|built_in| (built_in, rest))
 }
 
-/// What the keys of a kind begin with, if that is not its plural.
+/// The first part of the keys of a kind, if that is not its plural.
 fn folder_of(group: &str, plural: &str) -> Option<&'static str> {
     let found = FOLDERS.iter().find(|(known, name, _)| (*known, *name) == (group, plural));
     found.map(|(_, _, folder)| *folder)

@@ -13,7 +13,7 @@ use crate::program::{Node, Schema};
 pub struct DefaultsTooLarge;
 
 impl std::fmt::Display for DefaultsTooLarge {
-    /// What etcd says of the object that upstream tries to store.
+    /// etcd's error for the object that upstream tries to store.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("etcdserver: request is too large")
     }

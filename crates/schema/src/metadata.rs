@@ -9,7 +9,7 @@ use machinery::{FieldError, FieldPath, Map, Release, Text, Value, names};
 
 use crate::shape::{self, OBJECT_META};
 
-/// What happens to parts of wrong types.
+/// How parts of wrong types are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// They are refused: for requests.
@@ -110,7 +110,7 @@ pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool, releas
     errors
 }
 
-/// What keeps a text from being the front of a path segment.
+/// The reasons for which a text cannot begin a path segment.
 pub(crate) fn segment_prefix_problems(text: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }

@@ -47,7 +47,7 @@ pub(crate) struct Program {
     pub(crate) rules: Option<cel::rules::Rules>,
 }
 
-/// What a list guarantees about its items.
+/// The guarantees of a list about its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
     #[default]
@@ -139,7 +139,7 @@ impl Types {
 /// The numbers that a node with a single numeric type allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Range {
-    /// Of an integer without a format.
+    /// The bounds of an integer without a format.
     Integer,
     Int32,
     Int64,

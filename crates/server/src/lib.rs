@@ -420,7 +420,7 @@ struct Components {
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
     allocation: Allocation,
-    /// What the server says of itself in objects.
+    /// The identity of the server, as objects show it.
     own: Option<ControlPlane>,
 }
 

@@ -32,13 +32,13 @@ pub const SHARED_BYTES_MIN: usize = 8 * 1024;
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// How long a client may read nothing of a response that is there for it; kube-apiserver's `--request-timeout`.
 pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
-/// What passes between looks at a configuration file that may have changed.
+/// Time between looks at a configuration file that may have changed.
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 /// Attempts of a write whose object changes under it.
 pub const WRITE_RETRIES: usize = 64;
 /// Addresses of a network that are looked at for a free one; kube-apiserver looks at all of them.
 pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
-/// What passes between repairs of what is reserved for Services, as in kube-apiserver.
+/// Time between repairs of what is reserved for Services, as in kube-apiserver.
 pub const ALLOCATION_REPAIR: Duration = Duration::from_secs(3 * 60);
 /// Attempts at a free generated name.
 pub const GENERATE_NAME_ATTEMPTS: usize = 8;
@@ -51,7 +51,7 @@ pub const OPENAPI_KEPT_BYTES_MAX: usize = 16 << 20;
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
 /// Objects that a deletecollection deletes at once, where nothing can refuse one.
 pub const DELETE_COLLECTION_PARALLEL: usize = 64;
-/// Of so many objects one is deleted after the other.
+/// Up to this number, objects are deleted one after the other.
 pub const DELETE_IN_ORDER_MAX: usize = 32;
 /// Runes of all warnings of a response, and of each when the sum is exceeded.
 pub const WARNING_RUNES_MAX: usize = 4096;
@@ -83,33 +83,33 @@ pub fn connections_max(descriptors: u64) -> usize {
     let usable = descriptors - descriptors / DESCRIPTORS_RESERVED_SHARE;
     usize::try_from(usable).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
 }
-/// What passes between the deletion of a namespace and that of its content.
+/// Time between the deletion of a namespace and that of its content.
 pub const NAMESPACE_GRACE: Duration = Duration::from_secs(1);
 /// How long a definition stays behind instances that it had to wait for; upstream looks for them every 5 s.
 pub const DEFINITION_GRACE: Duration = Duration::from_secs(1);
-/// What passes before an object goes whose owner was never seen here; kube-controller-manager looks at once, but its
+/// Time before an object goes whose owner was never seen here; kube-controller-manager looks at once, but its
 /// caches lag behind.
 pub const ABSENT_OWNER_GRACE: Duration = Duration::from_secs(10);
-/// What passes before the garbage collector lets go of an object that has no dependents.
+/// Time before the garbage collector lets go of an object that has no dependents.
 pub const NO_DEPENDENTS_GRACE: Duration = Duration::from_secs(1);
-/// What passes between the change of a ClusterRole and the writes that follow from it.
+/// Time between the change of a ClusterRole and the writes that follow from it.
 pub const AGGREGATION_GRACE: Duration = Duration::from_secs(2);
-/// What passes between the last of several changes of definitions and the look at the APIServices that follow from them.
+/// Time between the last of several changes of definitions and the look at the APIServices that follow from them.
 pub const REGISTRATION_GRACE: Duration = Duration::from_secs(1);
 /// How long they may wait where definitions change all the time.
 pub const REGISTRATION_DELAY_MAX: Duration = Duration::from_secs(10);
-/// What passes at least between two creations of the ConfigMap that says since when uses of tokens are tracked; upstream's.
+/// Minimum time between two creations of the ConfigMap that says since when uses of tokens are tracked; upstream's.
 pub const TOKEN_TRACKING_PAUSE: Duration = Duration::from_secs(1_800);
 /// Maximum interval of availability checks of aggregated API servers, and the time limit of one; upstream's values.
 pub const REMOTE_AVAILABILITY: Duration = Duration::from_secs(30);
 pub const REMOTE_CHECK: Duration = Duration::from_secs(5);
-/// What passes between questions for their resources.
+/// Time between questions for their resources.
 pub const REMOTE_DISCOVERY: Duration = Duration::from_secs(60);
 /// How long a controller waits after a failure before it tries again.
 pub const CONTROLLER_RETRY: Duration = Duration::from_secs(5);
-/// What passes between a change and the look at the usage of quotas.
+/// Time between a change and the look at the usage of quotas.
 pub const QUOTA_GRACE: Duration = Duration::from_secs(1);
-/// What passes between looks at the usage of all quotas, as upstream has it.
+/// Time between looks at the usage of all quotas, as upstream has it.
 pub const QUOTA_RESYNC: Duration = Duration::from_secs(300);
 /// Objects that the garbage collector works on at once.
 pub const GARBAGE_PARALLEL: usize = 64;
@@ -124,7 +124,7 @@ pub const FLOW_WAIT_MAX: Duration = Duration::from_secs(60);
 /// How long a server that no longer follows its store, or whose store has ended, goes on before its process ends. Until then
 /// it fails its health checks.
 pub const FAULT_GRACE: Duration = Duration::from_secs(30);
-/// What passes between looks for such faults.
+/// Time between looks for such faults.
 pub const FAULT_LOOK: Duration = Duration::from_secs(1);
 /// Seconds between compactions.
 pub const COMPACTION_SECONDS: u64 = 60;

@@ -20,7 +20,7 @@ use crate::member::{Member, has_honest_progress};
 use crate::messages::{self as m, Response};
 use crate::options::{Credentials, Options};
 
-/// Who we are to etcd.
+/// The user and password for etcd.
 enum Token {
     Unknown,
     /// etcd has authentication disabled.
@@ -125,7 +125,7 @@ impl Client {
         self.current.subscribe()
     }
 
-    /// What follows a failure: another member is asked from now on, or we say who we are again.
+    /// Reacts to a failure: later calls go to another member, or the client authenticates again.
     async fn failed(&self, at: usize, failure: &Failure, attempt: usize) {
         self.turn_away(at, failure).await;
         if !failure.may_pass() || matches!(failure, Failure::Stranger(_)) {

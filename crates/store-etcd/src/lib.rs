@@ -77,7 +77,7 @@ impl Etcd {
         self.newest().await.map(drop)
     }
 
-    /// What is stored now. Fails where [`Store::snapshot`] waits.
+    /// The stored objects at the newest revision. Fails where [`Store::snapshot`] waits.
     pub async fn latest(&self) -> Result<Snapshot, StoreError> {
         let head = self.newest().await?;
         self.snapshot_at(head).await.map_err(|failure| failure.into_error(head))

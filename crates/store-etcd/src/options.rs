@@ -11,7 +11,7 @@ use crate::limits;
 pub struct Options {
     /// `scheme://host:port` of each member.
     pub servers: Vec<String>,
-    /// What all keys begin with, without the slash at the end.
+    /// The prefix of all keys, without the slash at the end.
     pub prefix: String,
     /// Authorities of the members' certificates, PEM; those of the system if there is none.
     pub authority: Option<Vec<u8>>,

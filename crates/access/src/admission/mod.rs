@@ -90,7 +90,7 @@ impl Admission {
         self.policies.none_validate() && self.webhooks.none_validate()
     }
 
-    /// What the server's own plugins change in a new object, before policies and webhooks.
+    /// Runs the mutating built-in plugins on a new object, before policies and webhooks.
     pub async fn admit(
         &self,
         world: &World<'_>,
@@ -100,7 +100,7 @@ impl Admission {
         self.plugins.admit(world, attributes, object).await
     }
 
-    /// What the server's own plugins refuse, before policies and webhooks.
+    /// Runs the validating built-in plugins, before policies and webhooks.
     pub async fn check(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         self.plugins.validate(world, attributes).await
     }

@@ -14,9 +14,9 @@ pub struct Round {
 
 /// The policies or webhooks of one plugin that are to be invoked again after later changes.
 pub struct Reinvocation<K> {
-    /// Those invoked since the last change.
+    /// The plugins invoked since the last change.
     asked: BTreeSet<K>,
-    /// Those to be invoked again.
+    /// The plugins to be invoked again.
     due: BTreeSet<K>,
     /// The object after the plugin.
     pub left: Option<Value>,

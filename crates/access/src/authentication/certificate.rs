@@ -7,7 +7,7 @@ use machinery::Text;
 /// The attribute of a subject that holds a user's uid.
 const UID: &str = "1.3.6.1.4.1.57683.2";
 
-/// What the client of a connection has shown.
+/// The certificates that the client of a connection has presented.
 pub enum ClientCertificate {
     /// No certificate, or one without a user.
     None,
@@ -17,7 +17,7 @@ pub enum ClientCertificate {
     Valid { user: Option<Box<User>>, proxy: bool, not_after: i64 },
 }
 
-/// What the chain of a certificate was verified for.
+/// The purpose for which the chain of a certificate was verified.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Verified {
     /// An authority of clients has signed it: CN is the user, O are the groups.

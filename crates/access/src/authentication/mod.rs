@@ -28,7 +28,7 @@ pub use proxy::ProxyHeaders;
 pub use review::{TokenReviewer, Version as ReviewVersion};
 pub use tokens::StaticTokens;
 
-/// What a connection and a request show.
+/// The credentials of a connection and a request.
 pub struct Credentials<'a> {
     pub certificate: &'a ClientCertificate,
     pub headers: &'a http::HeaderMap,
@@ -53,7 +53,7 @@ pub struct Authentication {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub user: User,
-    /// Those of the wanted audiences that the credentials are for.
+    /// The requested audiences that the credentials are for.
     pub audiences: Vec<Text>,
     pub remarks: CredentialWarnings,
 }
@@ -124,7 +124,7 @@ impl Authentication {
         own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
-    /// Who asks.
+    /// The user.
     pub async fn authenticate(
         &self,
         objects: &Objects,
@@ -184,7 +184,7 @@ pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> 
     }
 }
 
-/// What is said of a header whose token is not where it belongs.
+/// The warning about a token in the wrong place of a header.
 fn header_warning(header: &str) -> Option<&'static str> {
     let mut parts = header.trim().splitn(3, ' ');
     let misplaced = parts.next()?.eq_ignore_ascii_case("bearer") && parts.next()?.is_empty() && parts.next().is_some();

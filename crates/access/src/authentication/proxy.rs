@@ -11,7 +11,7 @@ pub struct ProxyHeaders {
     pub username: Vec<String>,
     pub uid: Vec<String>,
     pub groups: Vec<String>,
-    /// What headers of extra begin with.
+    /// The prefixes of headers with extra attributes.
     pub extra: Vec<String>,
 }
 

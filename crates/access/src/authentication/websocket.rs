@@ -7,7 +7,7 @@ use machinery::Status;
 
 use super::unauthorized;
 
-/// What the sub-protocol of a token begins with; the token follows in base64url without padding.
+/// The prefix of the sub-protocol of a token, which follows in base64url without padding.
 pub const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// Bits behind the last byte don't matter.

@@ -216,7 +216,7 @@ impl State {
         }
     }
 
-    /// Of the levels with queued requests and seats left, the one that uses the least of its share.
+    /// The level with queued requests and seats left that uses the least of its share.
     fn next_level(&self) -> Option<Text> {
         let waiting = self.levels.iter().filter(|(name, level)| level.waiting > 0 && self.may_run(name));
         let used = |level: &LevelSeats| level.running * 1000 / level.nominal.max(1);

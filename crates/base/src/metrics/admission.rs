@@ -54,7 +54,7 @@ impl AdmissionMetrics {
         all.register("webhook_fail_open_count", help, self.webhook_fail_open_count.clone());
     }
 
-    /// What a step took; that of no plugin are all of them.
+    /// The time of a step; without a plugin, that of all plugins.
     pub fn stepped(&self, plugin: Option<&'static str>, step: AdmissionStep, took: Duration) {
         let seconds = took.as_secs_f64();
         match plugin {

@@ -25,7 +25,7 @@ impl AggregationMetrics {
         all.register("unavailable_apiservice_total", help, self.failures.clone());
     }
 
-    /// What a look at one has found.
+    /// The outcome of an availability check.
     pub fn found(&self, name: &str, available: bool) {
         self.unavailable.get_or_create(&ApiService { name: name.into() }).set(i64::from(!available));
     }

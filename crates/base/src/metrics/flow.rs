@@ -11,7 +11,7 @@ use super::{Buckets, FlowLevel, Histograms};
 
 const WAIT_SECONDS: Buckets = Buckets(&[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0]);
 
-/// What becomes of requests in their priority levels.
+/// The metrics of requests in their priority levels.
 pub struct FlowMetrics {
     executing: Family<FlowLevel, Gauge>,
     inqueue: Family<FlowLevel, Gauge>,

@@ -33,7 +33,7 @@ pub struct Reload {
     pub status: &'static str,
 }
 
-/// What a request is about.
+/// The labels of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Series {
     /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`, `DELETECOLLECTION`.
@@ -144,7 +144,7 @@ pub struct ImpersonationAttempt {
     pub decision: &'static str,
 }
 
-/// What a webhook of admission was asked, and whether it refused.
+/// The labels of a call of an admission webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WebhookCall {
     pub name: Label,

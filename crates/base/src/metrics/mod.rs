@@ -177,7 +177,7 @@ impl Metrics {
         metrics
     }
 
-    /// What requests are, and what becomes of them.
+    /// The metrics of requests.
     fn register_requests(&mut self) {
         let all = self.registry.sub_registry_with_prefix("apiserver");
         all.register("request", "Requests by what they are about and how they were answered", self.request.clone());

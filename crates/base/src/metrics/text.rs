@@ -43,7 +43,7 @@ fn older(text: &str) -> String {
     out
 }
 
-/// What counts, and is not called `_total`: the library knows no such counter.
+/// Counters whose names do not end in `_total`, which the library does not offer.
 const COUNTERS: [&str; 4] = [
     "authentication_attempts",
     "authenticated_user_requests",

@@ -5,7 +5,7 @@ use machinery::selector::FieldSelector;
 
 use super::query::{Query, percent_decode};
 
-/// What a request does.
+/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,

@@ -71,7 +71,7 @@ struct Entries {
     value: Range,
 }
 
-/// What is known of a value before the evaluation.
+/// The known bounds of a value before the evaluation.
 #[derive(Clone, Copy, Default)]
 struct Facts<'d> {
     place: Origin<'d>,
@@ -176,13 +176,13 @@ impl<'c, 'd> Estimator<'c, 'd> {
         place.flatten().map(|decl| Range { min: 0, max: decl.elements_max })
     }
 
-    /// What the place and the type of a node say about its value.
+    /// The bounds of a node's value by its place and its type.
     fn facts_at(&self, place: Origin<'d>, expr: &Expr) -> Facts<'d> {
         let size = self.declared(place).or_else(|| is_scalar(self.t(expr)).then_some(ONE));
         Facts { place, size, entries: None }
     }
 
-    /// What is known of a name that has this place unless it is a variable in scope.
+    /// The known bounds of the value at this place, unless the name is a variable in scope.
     fn named(&self, name: &Text, otherwise: Origin<'d>, expr: &Expr) -> Facts<'d> {
         match self.scope.iter().rfind(|(known, _)| *known == name) {
             None => self.facts_at(otherwise, expr),

@@ -108,7 +108,7 @@ impl Type {
         matches!(self, Type::Dyn | Type::Any | Type::Error)
     }
 
-    /// What an optional type holds.
+    /// The type in an optional type.
     pub(crate) fn unwrapped(&self) -> Option<&Type> {
         match self {
             Type::Opaque(OPTIONAL, params) => params.first(),

@@ -16,7 +16,7 @@ pub(crate) const LIST_COST: u64 = 11;
 /// A size that a formula refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operand {
-    /// What the function is called on.
+    /// The receiver of the function.
     Receiver,
     /// The first argument behind the receiver.
     First,
@@ -71,7 +71,7 @@ pub(crate) enum Size {
     UpTo(Operand),
     /// The square of the size.
     Squared(Operand),
-    /// That of one of the last two operands.
+    /// The cost of one of the last two operands.
     Either,
     /// The last two operands together.
     Sum,

@@ -79,7 +79,7 @@ pub enum Library {
     Bindings,
     /// Mutations: messages of type `Object` and `JSONPatch`, `jsonpatch.escapeKey` (KEP-3962).
     JsonPatch,
-    /// What cel-go had until Kubernetes 1.36: `duration` of an integer, `or` and `orValue` of a value that is not optional,
+    /// Functions that cel-go had until Kubernetes 1.36: `duration` of an integer, `or` and `orValue` of a value that is not optional,
     /// and type parameters in the types of `list` and `map`.
     Legacy,
 }

@@ -41,7 +41,7 @@ pub fn sign<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::Int(get(args.first())?.signum()))
 }
 
-/// What two operands make, the second of which may be a whole number.
+/// The result for two operands, the second of which may be a whole number.
 fn together<'a>(args: &[Val<'a>], make: fn(&Quantity, &Quantity) -> Quantity) -> Result<Val<'a>> {
     let quantity = get(args.first())?;
     let made = match args.get(1) {

@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
         Err(Stop::Abort)
     }
 
-    /// What may come where the rule expects `set`, seen with all open rules.
+    /// The tokens that may follow where the rule expects `set`, given all open rules.
     pub(super) fn expected(&self, set: Set) -> Set {
         let mut out = set;
         for follow in self.follow.iter().rev() {

@@ -15,7 +15,7 @@ use pike::{PatternProgram, Places};
 use regex_automata::meta;
 use std::sync::{Arc, OnceLock};
 
-/// What it takes to compile a byte of an automaton, where making a byte of text takes 1.
+/// The work of compiling a byte of an automaton; a byte of text counts 1.
 const COMPILED_FACTOR: usize = 2;
 
 /// Why a pattern is refused. Displays as Go prints it: ``error parsing regexp: missing closing ]: `[a` ``.
@@ -46,7 +46,7 @@ pub struct Regex {
     engine: Arc<OnceLock<Engine>>,
 }
 
-/// What matches.
+/// The matching engine.
 enum Engine {
     Automaton(Box<Automaton>),
     Steps(PatternProgram),

@@ -423,7 +423,7 @@ fn scope(decl: &Decl) -> Option<Text> {
     }
 }
 
-/// What an expression means, and its program unless that can't be made.
+/// The checked form of an expression, and its program unless compilation fails.
 type Compiled = (Checked, Result<Program, String>);
 
 fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) -> Result<Compiled, String> {

@@ -10,7 +10,7 @@ use crate::decl::{self, Decl};
 use crate::limits::EXPLAINED_BOUNDS_MAX;
 use machinery::{FieldError, FieldPath, Text, Value};
 
-/// What the rules of a schema cost.
+/// The costs of the rules of a schema.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -22,11 +22,11 @@ pub struct Explanation {
     pub errors: Vec<FieldError>,
 }
 
-/// What one expression costs.
+/// The cost of one expression.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Of the expression in the definition.
+    /// The path of the expression in the CRD.
     pub path: FieldPath,
     /// The node that the rule belongs to, as objects have it: `spec.list[*]`, empty for the root.
     pub node: String,
@@ -59,7 +59,7 @@ pub struct Bound {
     pub node: String,
     /// `maxLength`, `maxItems` or `maxProperties`.
     pub keyword: &'static str,
-    /// What the schema has.
+    /// The bound in the schema.
     pub now: Option<u64>,
     /// The size that is counted with: the bound, or what fits in a request. Strings count four bytes a character.
     pub counted: u64,
@@ -121,7 +121,7 @@ fn cost(observed: &Observed) -> u64 {
     observed.cost.saturating_mul(observed.times)
 }
 
-/// What an expression should cost at most: where all together are too expensive, a tenth of the limit for one.
+/// The suggested maximum cost of an expression: a tenth of its limit where the sum of all is too large.
 fn limit(cost: u64, total: u64) -> u64 {
     let single = EXPRESSION_COST_MAX;
     if cost <= single && total > DEFINITION_COST_MAX { single / 10 } else { single }

@@ -95,7 +95,7 @@ struct RuleNode {
 
 #[derive(Debug)]
 struct Rule {
-    /// What messages call the rule: its message or its text.
+    /// The name of the rule in messages: its message or its text.
     name: String,
     message: Option<String>,
     expression: Text,
@@ -125,7 +125,7 @@ pub trait Place {
     fn unchanged(&self, new: &Value, old: &Value) -> bool;
 }
 
-/// What is known of the value before an update, for the sake of unchanged parts.
+/// The known value before an update, by which unchanged parts are recognized.
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Validation<'a> {

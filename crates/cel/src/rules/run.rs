@@ -25,7 +25,7 @@ struct Pair<'a> {
 enum Correlation<'a> {
     /// There is no ratcheting.
     Off,
-    /// Those of this very place.
+    /// The rules of this place.
     Here(Pair<'a>),
     /// The place has no old value that is known; those of the nearest part above that has.
     Above(Pair<'a>),
@@ -57,7 +57,7 @@ impl<'a> Correlation<'a> {
         }
     }
 
-    /// That of a field with a new value.
+    /// The old value of a field with a new value.
     fn member(self, name: &str, new: &'a Value) -> Correlation<'a> {
         let Correlation::Here(pair) = self else { return self };
         match (pair.place.member(name), pair.old.get(name)) {
@@ -66,7 +66,7 @@ impl<'a> Correlation<'a> {
         }
     }
 
-    /// That of an item of a list, whose old value was found by its keys.
+    /// The old value of a list item, found by its keys.
     fn item(self, new: &'a Value, old: Option<&'a Value>) -> Correlation<'a> {
         let Correlation::Here(pair) = self else { return self };
         match (pair.place.items(), old) {

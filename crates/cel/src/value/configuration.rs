@@ -12,14 +12,14 @@ use super::time;
 use super::{Key, List, Map, Val};
 use crate::limits::NATIVE_VALUES_MAX;
 
-/// What an expression makes of `Object`.
+/// An object that an expression constructs.
 #[derive(Debug, Default)]
 pub struct Configuration {
     /// The object.
     pub value: Value,
     /// Where it has lists that the expression left empty.
     pub empty: Vec<Vec<Text>>,
-    /// What is no JSON, by its place such as `.spec.list[0]`; the value has nulls there.
+    /// Values that JSON cannot hold, by their place such as `.spec.list[0]`; the value has nulls there.
     pub foreign: BTreeMap<String, Foreign>,
 }
 
@@ -74,7 +74,7 @@ impl Reading {
         }
     }
 
-    /// What is inside of a list or a map. Those that are in others stay what the expression has.
+    /// The values inside a list or a map. Those that are in others stay what the expression has.
     fn inner(&mut self, value: &Val<'_>) -> Result<Value, String> {
         match value {
             Val::String(text) => take(&mut self.left, text.len())?,

@@ -7,7 +7,7 @@ use machinery::url::Url;
 #[derive(Debug)]
 pub struct Format {
     pub name: &'static str,
-    /// What its pattern counts for in costs.
+    /// The length of its pattern, for costs.
     pub(crate) regex_size: u64,
     pub(crate) validate: fn(&str) -> Vec<String>,
 }

@@ -163,7 +163,7 @@ fn double(double: f64) -> Value {
     }
 }
 
-/// What has come as JSON.
+/// A value that was decoded from JSON.
 fn json(value: &Value) -> Value {
     match value {
         Value::Int(i) => integer(*i),

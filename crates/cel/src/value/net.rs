@@ -151,7 +151,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// What separates groups; false if nothing comes behind it.
+    /// Reads a separator of groups; false if nothing follows it.
     pub(crate) fn colon(&mut self) -> Parsed<bool> {
         let Some(after) = self.rest.strip_prefix(':') else { return self.refuse("unexpected character, want colon") };
         if after.is_empty() {

@@ -38,7 +38,7 @@ fn is_of(value: &Val<'_>, t: &Type) -> bool {
     }
 }
 
-/// What a program may cost by its estimate. Estimates are upstream's to the digit, and upstream's can be too low:
+/// The maximum cost of a program by its estimate. Estimates are upstream's to the digit, and upstream's can be too low:
 /// comparisons of numbers and optional indices are taken to be free, `split` to give no more parts than the text has
 /// characters, and `flatten` to leave a list as long as it was. So twice the estimate is allowed, and more with those two.
 fn allowed(text: &str, estimated: u64) -> u64 {

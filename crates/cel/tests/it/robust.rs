@@ -133,7 +133,7 @@ fn oversized_values_end_evaluation() {
     }
 }
 
-/// What a call makes is counted, though upstream charges it by what it is given.
+/// The output of a call is counted, though upstream charges its input.
 #[test]
 fn growing_strings_end_evaluation() {
     let env = Environment::standard();

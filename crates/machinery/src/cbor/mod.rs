@@ -14,7 +14,7 @@ pub use decode::{decode, decode_stored};
 pub use encode::{encode, watch_event};
 pub use error::{CborError, CborProblem};
 
-/// What a document begins with: tag 55799.
+/// The bytes that begin a document: tag 55799.
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// How much a document may hold.
@@ -27,7 +27,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// What kube-apiserver reads, from requests and from etcd.
+    /// The form that kube-apiserver reads from requests and from etcd.
     const REQUEST: Bounds = Bounds { depth: 64, length: 1024 };
     /// As deep as JSON may nest; whatever is longer has the bytes for it.
     const STORED: Bounds = Bounds { depth: 10_000, length: usize::MAX };

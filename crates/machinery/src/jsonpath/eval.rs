@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 type Found<'v> = Vec<Cow<'v, Value>>;
 
-/// What was found, and why it is not all; a failed step hands on what filters count as found.
+/// The values that were found, and the error that ended the search; a failed step hands on what filters count as found.
 pub(super) type Outcome<'v> = (Found<'v>, Option<String>);
 
 /// Evaluates the nodes in turn.

@@ -270,7 +270,7 @@ fn child<'v>(container: &'v Value, key: &str) -> Outcome<Option<&'v Value>> {
     }
 }
 
-/// What holds the value at a path, and the value's key in it.
+/// The container of the value at a path, and the value's key in it.
 fn found<'v>(document: &'v Value, path: &str) -> Option<(&'v Value, String)> {
     let (parts, key) = split(path)?;
     let mut node = document;

@@ -16,7 +16,7 @@ pub use raw::{Raw, RawKind};
 
 use crate::value::{Value, decode_strict};
 
-/// What happens to unknown and duplicate fields of a patch (`fieldValidation`).
+/// How unknown and duplicate fields of a patch are treated (`fieldValidation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// `Ignore`: they are dropped silently, and so are some wrong types.

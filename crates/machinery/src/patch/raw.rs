@@ -18,7 +18,7 @@ pub struct Raw {
     before: Value,
 }
 
-/// Of what kind a document is.
+/// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawKind {
     /// A custom resource.

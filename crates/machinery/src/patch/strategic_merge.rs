@@ -39,7 +39,7 @@ static NO_FIELD: FieldMeta =
     FieldMeta { merge: false, replace: false, merge_key: Text::new_static(""), child: PatchMeta { fields: vec![] } };
 
 impl PatchMeta {
-    /// Of an object of a built-in kind: what `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` say in its
+    /// The metadata of a built-in kind: what `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` say in its
     /// OpenAPI schema, and the built-in rules of its metadata.
     pub fn of_kind(schema: &Value) -> PatchMeta {
         let mut meta = PatchMeta::of_schema(schema);
@@ -103,7 +103,7 @@ pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<StrategicPatch, Pa
     Ok(StrategicPatch { value, strict_errors })
 }
 
-/// What is left of a patch when it has been merged into an object, as errors show it: directives are taken out where they
+/// The rest of a patch once it has been merged into an object, as errors show it: directives are taken out where they
 /// are followed, lists with their order, and nulls that remove nothing.
 pub fn applied(patch: &Value, original: &Value) -> Value {
     let (Value::Object(members), Value::Object(original)) = (patch, original) else { return patch.clone() };
@@ -368,7 +368,7 @@ fn merge_items(
     Ok(original)
 }
 
-/// Of equal items the first stays; the place of another is taken by the last item, as upstream.
+/// Drops repeated items. The first of equal items stays; the last item takes the place of a dropped one, as upstream.
 fn without_duplicates(mut items: Vec<Value>) -> Vec<Value> {
     let mut i = 0;
     while i + 1 < items.len() {

@@ -176,7 +176,7 @@ fn raw(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
     Some(out.into_bytes())
 }
 
-/// What stands before and behind the items of an enveloped list, whose items have `items_bytes` bytes as
+/// The bytes before and behind the items of an enveloped list, whose items have `items_bytes` bytes as
 /// [`encode_list_item`] encodes them. `None` for kinds that have no message.
 pub fn encode_list_frame(
     api_version: &str,

@@ -11,7 +11,7 @@ pub use error::ProtobufError;
 
 use crate::status::{Cause, Details, Status};
 
-/// What every message starts with.
+/// The magic number of enveloped messages.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
 /// Appends fields of one message.
@@ -84,7 +84,7 @@ pub fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What stands before and behind the end of a message that begins with `start`, of which `rest` more bytes are not here.
+/// The bytes before and behind the rest of a message that begins with `start`, of which `rest` more bytes are not here.
 fn envelope_around(api_version: &str, kind: &str, start: &[u8], rest: u64) -> (Vec<u8>, Vec<u8>) {
     let mut head = Writer { bytes: MAGIC.to_vec() };
     head.message(1, |meta| {
@@ -172,7 +172,7 @@ pub fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
     Some(out)
 }
 
-/// What an envelope holds.
+/// The content of an envelope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The group and version, such as `apps/v1`.

@@ -20,7 +20,7 @@ const DIGITS_KEPT: usize = 1024;
 /// The smallest power of ten that is kept.
 const NANO: i32 = -9;
 
-/// What a suffix stands for: the form, and a power of ten or of two.
+/// The meaning of a suffix: the form, and a power of ten or of two.
 type Suffix = (Form, i32);
 
 /// The parts of a text that has the form of a quantity.
@@ -83,7 +83,7 @@ fn suffix_of(suffix: &str) -> Option<Suffix> {
     Some((Form::Exponent, power as i32))
 }
 
-/// What is kept in 64 bits: up to 18 digits, fewer with binary suffixes.
+/// Amounts that are kept in 64 bits: up to 18 digits, fewer with binary suffixes.
 fn small(parts: &Parts<'_>, (form, power): Suffix, text: &str) -> Result<Option<Quantity>, &'static str> {
     let digits = parts.whole.len() + parts.fraction.len();
     let (factor, power, fits) = match form {

@@ -66,7 +66,7 @@ pub struct GoType {
     pub item_alias: Option<&'static str>,
 }
 
-/// What is around a value.
+/// The container of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// A single value.

@@ -15,7 +15,7 @@ pub fn merged_text(object: &Value, before: &Value, patch: &Value) -> String {
     out
 }
 
-/// What is known of the fields of a value.
+/// The known types of the fields of a value.
 #[derive(Clone, Copy)]
 enum FieldsOf {
     /// Nothing: they are sorted.
@@ -26,7 +26,7 @@ enum FieldsOf {
 }
 
 impl FieldsOf {
-    /// Of a struct; types that hold any value, or this or that, are written like what they hold.
+    /// The fields of a struct; types that hold alternatives are written like the alternative.
     fn named(name: &str) -> FieldsOf {
         let name = match name {
             "apiextensions.v1.JSONSchemaPropsOrBool"

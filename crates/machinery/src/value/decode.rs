@@ -57,7 +57,7 @@ struct Decoder<'a> {
     duplicated: bool,
     /// The first number that no float can hold: reported if the syntax is right.
     overflow: Option<JsonError>,
-    /// What is asked for beside the value.
+    /// What else is returned beside the value.
     trace: Option<Trace>,
     /// Members that come again are kept beside those that they replace.
     every: bool,

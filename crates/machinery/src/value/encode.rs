@@ -109,7 +109,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// What Go's `unicode.IsPrint` says, for the ranges that matter: no controls, no spaces but U+0020, no private use,
+/// Whether Go's `unicode.IsPrint` holds, for the ranges that matter: no controls, no spaces but U+0020, no private use,
 /// no surrogates, no non-characters, no format characters.
 fn is_printable(c: char) -> bool {
     match c {

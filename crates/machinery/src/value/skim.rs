@@ -139,7 +139,7 @@ fn name(key: &[u8]) -> Option<Text> {
     }
 }
 
-/// What an outline leaves out, by the names of fields, wherever they are.
+/// The names of fields that an outline omits at any depth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Omitted<'a> {
     /// Its values become their numbers in the list of places.

@@ -38,7 +38,7 @@ pub struct Document {
     pub root: Id,
 }
 
-/// What comes next in a collection that is open.
+/// The part of an open collection that is expected next.
 #[derive(Clone, Copy)]
 enum State {
     BlockEntry,
@@ -65,7 +65,7 @@ struct Open {
     children: Vec<Id>,
 }
 
-/// What stands in front of a node.
+/// The anchor and the tag in front of a node.
 #[derive(Default)]
 struct Properties {
     anchor: Option<String>,
@@ -235,7 +235,7 @@ impl Composer<'_> {
         }
     }
 
-    /// What the open collection expects when the node that comes next is complete.
+    /// The part that the open collection expects once the next node is complete.
     fn then(&mut self, state: State) {
         if let Some(open) = self.open.last_mut() {
             open.state = state;
@@ -509,7 +509,7 @@ impl Composer<'_> {
         }
     }
 
-    /// What stands behind a `?`.
+    /// The key behind a `?`.
     fn flow_member(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;

@@ -374,7 +374,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// What may be a key, and is followed by none.
+    /// Possible keys that no `:` follows.
     fn fetch_content(
         &mut self,
         line: usize,

@@ -140,7 +140,7 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
     errors
 }
 
-/// What is wrong with a request: it is PEM in base64.
+/// The error in a request, which is PEM in base64.
 fn request_error(encoded: &str) -> Option<&'static str> {
     const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();

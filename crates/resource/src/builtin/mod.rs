@@ -152,7 +152,7 @@ pub struct OwnSubresource {
     pub endpoint: OwnEndpoint,
 }
 
-/// What an own subresource does.
+/// The behaviour of an own subresource.
 #[derive(Clone, Copy, Debug)]
 pub enum OwnEndpoint {
     /// Writes a part of the object.
@@ -180,7 +180,7 @@ impl std::fmt::Debug for Part {
 
 /// How the server itself writes what follows from a posted object.
 static AS_SERVER: Part = Part { prepare: keep_owners, validate: |_, _, _| vec![], reset: || &NO_RESETS };
-/// What the server itself writes has no owner.
+/// Writes of the server itself have no owner.
 fn keep_owners(object: &mut Value, old: &Value) {
     let path = ["metadata", "managedFields"];
     match old.at(&path) {
@@ -191,7 +191,7 @@ fn keep_owners(object: &mut Value, old: &Value) {
 
 static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
 
-/// What a client is connected with.
+/// The target of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
     /// The log of a container.
@@ -239,7 +239,7 @@ pub struct BuiltIn {
     pub metadata: MetadataRules,
     pub deletion: Deletion,
     pub hooks: Hooks,
-    /// What responds to a POST, if objects of the kind are not stored.
+    /// The review that responds to a POST, if objects of the kind are not stored.
     pub review: Option<Review>,
     /// The fields that the main endpoint resets, if that is not the status alone.
     pub resets: Option<fn() -> &'static FieldSet>,
@@ -282,7 +282,7 @@ pub struct BuiltIn {
     pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
     /// Whether tables begin with the name.
     pub name_column: bool,
-    /// What tables show besides the name.
+    /// The columns of tables besides the name.
     pub columns: &'static [BuiltInColumn],
     /// The columns before a release.
     pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
@@ -415,7 +415,7 @@ impl BuiltIn {
         Some(Text::from(found.unwrap_or_default()))
     }
 
-    /// What tables show besides the name in a release.
+    /// The columns of tables besides the name, in a release.
     pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
         match self.former_columns {
             Some((since, columns)) if release < since => columns,

@@ -53,7 +53,7 @@ pub const SUBRESOURCES: &[OwnSubresource] = &[
     part("resize", &Part { prepare: resize, validate: validate_resize, reset: || &RESIZE_RESETS }),
 ];
 
-/// What is posted to `pods/binding`.
+/// The kind that is posted to `pods/binding`.
 static BINDING: BuiltIn = BuiltIn {
     review: Some(Review::Binding),
     kind: "Binding",
@@ -62,7 +62,7 @@ static BINDING: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// What is posted to `pods/eviction`.
+/// The kind that is posted to `pods/eviction`.
 static EVICTION: BuiltIn = BuiltIn {
     review: Some(Review::Eviction),
     group: "policy",

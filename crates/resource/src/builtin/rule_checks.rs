@@ -325,7 +325,7 @@ fn port_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     invalid_each(path, of(value), port_name_problems(of(value)), errors);
 }
 
-/// What is wrong with the name of a port (IANA's service names).
+/// The errors in the name of a port (IANA's service names).
 pub fn port_name_problems(name: &str) -> Vec<String> {
     let mut problems = vec![];
     if name.len() > 15 {

@@ -39,7 +39,7 @@ pub const SECRET: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// What a type of Secret requires.
+/// The data that a type of Secret requires.
 enum Needs {
     /// All of these keys.
     Present(&'static [&'static str]),

@@ -102,7 +102,7 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     errors
 }
 
-/// What is advised of drivers that get tokens.
+/// The advice for drivers that get tokens.
 pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
     if old.is_some() {
         return vec![];

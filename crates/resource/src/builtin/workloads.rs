@@ -401,7 +401,7 @@ fn is_indexed(spec: &Value) -> bool {
     text(spec, "completionMode") == "Indexed"
 }
 
-/// What does not change in a Job.
+/// The immutable fields of a Job.
 fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let names = [
         "completions",
@@ -650,7 +650,7 @@ fn unchanged(object: &Value, old: Option<&Value>, go: &str, errors: &mut Vec<Fie
     }
 }
 
-/// What a claim asks of devices.
+/// The device requests of a claim.
 fn devices(devices: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut names: Vec<String> = vec![];
     for (path, request) in items(devices, "requests", path) {

@@ -196,7 +196,7 @@ impl BuiltInCodec {
         strict.duplicates.retain(|path| row.sees_duplicate(path));
     }
 
-    /// Of several fields of wrong types, the error of the first in the order of the body.
+    /// The error of the first field of a wrong type, in the order of the body.
     fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
         let errors = self.row_of(object).shape(object).errors;
         if errors.len() < 2 {

@@ -7,7 +7,7 @@ pub struct Deletion {
     /// DELETE responds with the object instead of a Status.
     pub returns_object: bool,
     pub dependents: Dependents,
-    /// What happens to dependents if the request does not say it.
+    /// How dependents are treated if the request does not say it.
     pub propagation: Option<Propagation>,
     pub preconditions: Preconditions,
     /// Whether an object that cannot be read can be deleted.

@@ -8,7 +8,7 @@ use super::{Attempt, Force, Request, attempt, conflicts};
 use machinery::value::decode;
 use machinery::{Status, Value};
 
-/// What `kubectl apply` without `--server-side` leaves on objects.
+/// The annotation that `kubectl apply` without `--server-side` leaves on objects.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MANAGER: &str = "kubectl";
 /// All annotations of an object together.
@@ -46,7 +46,7 @@ pub(crate) fn apply(
     })
 }
 
-/// What the annotation holds and the live object still has.
+/// The fields that are in the annotation and still in the live object.
 fn allowed(live: &Value, request: &Request<'_>) -> Option<FieldSet> {
     let last = decode(annotation(live)?.as_bytes()).ok()?;
     if last.str_at(&["apiVersion"]) != request.api_version || last.str_at(&["kind"]).is_empty() {

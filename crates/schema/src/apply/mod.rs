@@ -38,7 +38,7 @@ use typed::{Duplicates, errors_text, validate};
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// Who writes, where and when.
+/// The manager, version and time of a write.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub manager: &'a str,
@@ -198,7 +198,7 @@ pub enum Force {
     Yes,
 }
 
-/// What comes of an apply.
+/// The outcome of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyOutcome {
     /// With its managedFields.

@@ -24,7 +24,7 @@ impl Operation {
     }
 }
 
-/// Who an entry belongs to. Appliers are the same in every version: their `api_version` is empty.
+/// The owner of an entry. Appliers are the same in every version: their `api_version` is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub manager: Text,

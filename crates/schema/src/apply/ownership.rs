@@ -33,7 +33,7 @@ pub(crate) enum Failure {
     Other(String),
 }
 
-/// What one owner would lose.
+/// The fields that one owner would lose.
 #[derive(Clone)]
 pub(crate) struct Conflict {
     pub owner: Identity,

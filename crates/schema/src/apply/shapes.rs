@@ -96,7 +96,7 @@ fn is_atomic(merge: Merge) -> bool {
     }
 }
 
-/// What a key counts as where it is left out: fields that are always printed have a default.
+/// The values of keys that are left out: fields that are always printed have a default.
 fn zero(field: &shape::Field) -> Option<Value> {
     match field.shape {
         Shape::Text(_) if field.key_default.is_some() => field.key_default.map(Value::from),

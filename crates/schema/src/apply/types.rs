@@ -6,7 +6,7 @@
 use crate::limits::TYPE_DEPTH_MAX;
 use machinery::{Map, Text, Value};
 
-/// What a scalar may hold.
+/// The values that a scalar allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {
     Numeric,
@@ -143,7 +143,7 @@ pub struct TypeSchema {
 }
 
 impl TypeSchema {
-    /// Of a resource whose schema says nothing: maps are granular, lists atomic.
+    /// The type of a resource without a schema: maps are granular, lists atomic.
     pub fn schemaless() -> TypeSchema {
         let mut compiler = Compiler::new();
         let deduced_map = |is_object_metadata, metadata| MapType {
@@ -158,7 +158,7 @@ impl TypeSchema {
         compiler.finish(root)
     }
 
-    /// Of an OpenAPI v3 structural schema. `apiVersion`, `kind` and `metadata` of the object and of embedded resources
+    /// The type of an OpenAPI v3 structural schema. `apiVersion`, `kind` and `metadata` of the object and of embedded resources
     /// have their built-in types, whatever the schema says of them.
     pub fn compile(schema: &Value) -> TypeSchema {
         let mut compiler = Compiler::new();

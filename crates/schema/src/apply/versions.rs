@@ -14,7 +14,7 @@ pub enum ConvertError {
     Failed(String),
 }
 
-/// What a resource is in each of its versions. Versions are written as in `apiVersion`.
+/// The types of a resource in each of its versions. Versions are written as in `apiVersion`.
 pub trait Versions: Sync {
     /// The types of a version; `None` if there is no such version.
     fn types(&self, api_version: &str) -> Option<&TypeSchema>;

@@ -76,7 +76,7 @@ pub fn remove_condition(definition: &mut Value, kind: &str) {
     definition.set_at(&["status", "conditions"], rest);
 }
 
-/// What the naming rules say about a definition.
+/// The result of the naming rules for a CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Naming {
     pub accepted_names: Value,

@@ -81,7 +81,7 @@ fn unpruned(node: &Node) -> bool {
 struct DefaultsWalk<'o> {
     options: &'o Options,
     errors: Vec<FieldError>,
-    /// What rules may still cost.
+    /// The cost that is left for rules.
     budget: u64,
 }
 

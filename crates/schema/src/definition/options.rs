@@ -22,7 +22,7 @@ pub(super) struct Options {
     /// Rules and message expressions that are stored already: they may use everything the server knows.
     pub(super) known_rules: HashSet<String>,
     pub(super) known_messages: HashSet<String>,
-    /// What the request says in v1beta1, if it does: then less is required, and defaults only where some are stored.
+    /// The v1beta1 form of the request, if it has one: then less is required, and defaults only where some are stored.
     pub(super) beta: Option<BetaErrors>,
     pub(super) allow_defaults: bool,
     pub(super) release: Release,
@@ -51,7 +51,7 @@ impl Options {
     }
 }
 
-/// What only a v1beta1 definition can get wrong.
+/// Rules that only v1beta1 CRDs can violate.
 #[derive(Default)]
 pub(super) struct BetaErrors {
     /// `spec.version`.

@@ -56,7 +56,7 @@ fn drop_broken(schema: &mut Value, path: &FieldPath, broken: &[String]) {
     }
 }
 
-/// What the rules of all defaults of a schema may cost together.
+/// The maximum cost of the rules of all defaults of a schema.
 pub(super) const DEFAULTS_BUDGET: u64 = OBJECT_COST_MAX;
 
 /// The errors of rules at or below a node that its default breaks.

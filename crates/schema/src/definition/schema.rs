@@ -11,7 +11,7 @@ use super::{defaults, internal, structural};
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: &[&str] = &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// What one validation of a definition has to look at.
+/// The input of one validation of a CRD.
 pub(super) struct ValidationContext<'a> {
     pub(super) options: &'a Options,
     /// Schemas must be structural.
@@ -98,7 +98,7 @@ fn shown(path: &FieldPath, value: String, detail: &str) -> FieldError {
     FieldError { kind, field, value, detail: detail.to_owned() }
 }
 
-/// What holds at a node because of those above it.
+/// The conditions that a node inherits from its ancestors.
 #[derive(Clone)]
 struct NodeScope {
     root: bool,

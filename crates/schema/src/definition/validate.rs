@@ -168,7 +168,7 @@ fn schema_presence(
     }
 }
 
-/// What stands at the top of the internal view.
+/// The top-level fields of the internal view.
 fn top_level(
     spec: &Hoisted<'_>,
     context: &schema::ValidationContext<'_>,

@@ -9,7 +9,7 @@ pub struct TypeError {
     /// Where the value stands: `spec.list[0].a`.
     pub path: String,
     pub problem: TypeProblem,
-    /// What the conversion of maps to structs reports instead.
+    /// The error that the conversion of maps to structs reports instead.
     pub(super) conversion: Conversion,
     /// The value decodes itself: decoding ends here, and this is reported whatever came before.
     pub(super) ends: bool,
@@ -33,7 +33,7 @@ pub enum TypeProblem {
     Rejected(Text),
 }
 
-/// What the conversion of maps to structs reports.
+/// The error of the conversion of maps to structs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Conversion {
     /// A value that does not become one of this Go type; `what` is what comes before the type.

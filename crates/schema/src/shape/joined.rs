@@ -16,7 +16,7 @@ pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     }
 }
 
-/// What a place holds when these values were read into it in turn. One of a wrong type stays, so that it is reported.
+/// The content of a place after these values were read into it in turn. One of a wrong type stays, so that it is reported.
 fn read(values: &[&Value], shape: &'static Shape, pointer: bool) -> Value {
     if let Some(wrong) = values.iter().find(|value| !fits(value, shape)) {
         return plain(wrong);

@@ -74,7 +74,7 @@ pub struct Field {
     pub shape: Shape,
     pub print: Print,
     pub merge: Merge,
-    /// What the field counts as where it is left out of a key.
+    /// The value that a key without the field is treated as having.
     pub key_default: Option<&'static str>,
     /// The embedded Go structs that the field comes from, as errors show them: each ends with a dot.
     pub embedded: &'static str,
@@ -108,7 +108,7 @@ impl Field {
         Field { merge, ..self }
     }
 
-    /// With what the field counts as where it is left out of a key.
+    /// The same field, with the value that a key without it is treated as having.
     #[must_use]
     pub const fn or(self, key_default: &'static str) -> Field {
         Field { key_default: Some(key_default), ..self }

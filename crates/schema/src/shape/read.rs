@@ -9,7 +9,7 @@ use machinery::{Map, Text, Value};
 use super::error::{Conversion, TypeError, TypeProblem, first_error};
 use super::{Field, Print, Shape, Struct};
 
-/// What reading gave: the normalised object, the paths of unknown fields in the order in which they stand in the
+/// Result of reading: the normalised object, the paths of unknown fields in the order in which they stand in the
 /// (sorted) tree, and the type error that counts.
 #[derive(Debug, Default)]
 pub struct Read {
@@ -92,7 +92,7 @@ pub fn read_request(value: &Value, shape: &'static Struct) -> Read {
     Reader::new(Some(Paths::default()), Empty::Kept).read(value, shape)
 }
 
-/// What becomes of empty lists and maps.
+/// How empty lists and maps are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Empty {
     AsPrinted,
@@ -536,7 +536,7 @@ fn go_type(shape: &Shape) -> (&'static str, &'static str) {
     }
 }
 
-/// What the conversion of a value to a Go type of this sort reports. Go converts numbers to each other and whole ones to
+/// The error of the conversion of a value to a Go type of this sort. Go converts numbers to each other and whole ones to
 /// texts, and nothing else.
 fn conversion(value: &Value, go: &str, sort: &str) -> Conversion {
     let found = match value {

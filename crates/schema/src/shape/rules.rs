@@ -10,7 +10,7 @@ use super::{Field, Print, Shape, Struct};
 
 static TEXT: &str = include_str!("rules.txt");
 
-/// What is required of a field.
+/// A requirement of a field.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// The value of a field that is not set.
@@ -36,7 +36,7 @@ pub struct Rules {
 /// A struct of which one field is to be set.
 #[derive(Debug)]
 pub struct Union {
-    /// What the fields are, as errors name them.
+    /// The kind of the fields, as errors name it.
     pub what: &'static str,
     pub names: Vec<&'static str>,
 }

@@ -15,7 +15,7 @@ use crate::program::{Node, Schema};
 use crate::report::Report;
 use crate::{embedded, lists, rules};
 
-/// What was found before: the errors of the object's metadata, or those of its type, which hide what the schema says.
+/// Earlier findings: the errors of the object's metadata, or those of its type, which hide what the schema says.
 #[derive(Debug, Default)]
 pub enum Prior {
     #[default]

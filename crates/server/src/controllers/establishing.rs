@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use crate::limits;
 use crate::verbs::{self, Context};
 
-/// What is known of a definition that has changed.
+/// The known state of a CRD that has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DefinitionChange {
     /// It was read or created: it needs nothing if it is served by the names of its spec.

@@ -35,7 +35,7 @@ impl Expiring {
         }
     }
 
-    /// What has expired by `now`, at most `most`; else the time of the first that will.
+    /// The events that have expired by `now`, at most `most`; else the time of the next expiry.
     fn expired(&self, now: i64, most: usize) -> (Vec<Text>, Option<i64>) {
         let expired = self.by_time.iter().take_while(|(due, _)| *due <= now).take(most);
         (expired.map(|(_, path)| path.clone()).collect(), self.by_time.first().map(|(due, _)| *due))

@@ -111,7 +111,7 @@ impl Keeper {
         }
     }
 
-    /// What puts an object right: its data, and along with that its description.
+    /// The patch that restores an object: its data, and along with that its description.
     fn repair(&self, found: &Value) -> Option<Value> {
         let data = self.object.get("data")?;
         let given = |object: &Value| object.at(&["metadata", "annotations"]).cloned().unwrap_or_else(Value::object);

@@ -50,7 +50,7 @@ pub async fn run(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::
     }
 }
 
-/// What the holder does besides, for a server that needs no Lease: repairs what a failing etcd has left unfinished.
+/// The other duties of the holder, for a server that needs no Lease: repairs what a failing etcd has left unfinished.
 pub async fn settle(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {

@@ -21,7 +21,7 @@ use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
 const MANAGER: &str = "storage-version-migrator-controller";
-/// What can be done to a resource whose objects can be written again.
+/// The operations on a resource whose objects can be rewritten.
 const WANTED_VERBS: &str = "[update patch list]";
 
 /// Wakes with every change of a migration, and of what defines resources.
@@ -98,7 +98,7 @@ impl Target {
     }
 }
 
-/// What is to be done for a migration.
+/// The next step of a migration.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Nothing,
@@ -249,7 +249,7 @@ async fn rewrite_all(
     outcome
 }
 
-/// What one of several writers does of the whole.
+/// The share of one of several writers.
 struct WriterShare {
     all: Arc<[Arc<Stored>]>,
     /// The first object that no writer has taken.

@@ -38,7 +38,7 @@ use crate::verbs::Context;
 pub use control_plane::keep_control_plane;
 pub use switch::Controllers;
 
-/// What controllers keep from events, whether or not they run yet; nothing of those that are off.
+/// The state that controllers derive from events, whether or not they run yet; nothing of those that are off.
 pub struct Derived {
     /// They run here and are not contended for.
     alone: bool,

@@ -50,7 +50,7 @@ impl TerminatingNamespaces {
     }
 }
 
-/// What could not be deleted yet.
+/// The objects that could not be deleted yet.
 #[derive(Default)]
 struct Remaining {
     /// Objects by resource.

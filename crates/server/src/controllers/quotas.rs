@@ -154,7 +154,7 @@ struct Counts<'a> {
 }
 
 impl Counts<'_> {
-    /// What the status of a quota should be: nothing is used of what no object here has.
+    /// The expected status of a quota: resources that no object has are unused.
     fn status(&self, quota: &Value) -> Value {
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or(Value::object());
         let mut used = Map::new();

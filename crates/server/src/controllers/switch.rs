@@ -19,7 +19,7 @@ pub const TOKEN_SECRETS: &str = "serviceaccount-token-controller";
 pub const POLICY_STATUS: &str = "validatingadmissionpolicy-status-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
-/// Those that put objects into every namespace are off: without pods nothing needs them, and a namespace is as empty as
+/// Controllers that put objects into every namespace are off: without Pods nothing needs them, and a namespace is as empty as
 /// kube-apiserver alone leaves it. So is the one that only reports type errors of policies, since it writes to every policy.
 static KNOWN: [SwitchedController; 9] = [
     SwitchedController { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
@@ -38,7 +38,7 @@ static KNOWN: [SwitchedController; 9] = [
 pub struct Controllers {
     /// As given: `*`, `name` or `-name`; aliases are resolved.
     chosen: Vec<String>,
-    /// What passes between the last write of an event and its end; zero for no end.
+    /// Time between the last write of an event and its end; zero for no end.
     pub event_ttl: std::time::Duration,
     /// Run the controllers without asking who else does.
     pub alone: bool,

@@ -145,7 +145,7 @@ struct CheckedKind {
     variables: Vec<(Text, Type)>,
 }
 
-/// What the expressions of a policy are checked against: its kinds, and that of its parameters.
+/// The types that the expressions of a policy are checked against: its kinds, and that of its parameters.
 struct Checks {
     kinds: Vec<CheckedKind>,
     params: Option<Arc<Decl>>,

@@ -18,7 +18,7 @@ pub(super) struct Route {
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
     pub subresource: Subresource,
-    /// What an object of another kind is posted to.
+    /// The resource to which an object of another kind is posted.
     pub posted_to: Option<Arc<Resource>>,
 }
 

@@ -18,7 +18,7 @@ use super::respond::{self, Reply, set};
 /// First segments of paths that serve the API itself, which `/statusz` does not list.
 const API_PATHS: [&str; 5] = ["/.well-known", "/api", "/apis", "/openapi", "/openid"];
 
-/// What kube-apiserver puts between a name and a value: any of these, so that programs do not parse the text.
+/// The separators of names and values: kube-apiserver chooses any of these, so that programs do not parse the text.
 const DELIMITERS: [&str; 4] = [":", ": ", "=", " "];
 
 const GROUP: &str = "config.k8s.io";

@@ -59,7 +59,7 @@ impl Admit<'_> {
         self.context.admission.protects(&self.attributes(None, None, &|_| {}), name)
     }
 
-    /// What writing an object costs the quotas of its namespace; refuses what exceeds one.
+    /// Charges the write of an object to the quotas of its namespace; refuses a write that exceeds one.
     pub fn charges(&self, object: &Value, old: Option<&Value>) -> Result<Vec<Charge>, Status> {
         if !self.request.admitted {
             return Ok(vec![]);

@@ -97,7 +97,7 @@ async fn settle_trust(
     patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop)
 }
 
-/// What is published beside what the ConfigMap has: authorities are added to it, anything else is replaced.
+/// The data to publish: certificate authorities are added to those of the ConfigMap, anything else is replaced.
 fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
     let mut wanted = Value::object();
     for (key, text) in data {

@@ -51,14 +51,14 @@ pub struct Live {
     pub stored: Arc<Stored>,
     /// In the version of the request.
     pub object: Value,
-    /// What changes are applied to, where the endpoint shows a view of objects.
+    /// The view that changes are applied to, where the endpoint shows one.
     pub view: Option<Value>,
     /// The schemas that are missing in `object`, of a CRD that is edited without them.
     pub outline: Option<Outline>,
 }
 
 impl Live {
-    /// What changes are applied to.
+    /// The object that changes are applied to.
     pub fn editable(&self) -> &Value {
         self.view.as_ref().unwrap_or(&self.object)
     }

@@ -157,7 +157,7 @@ impl Write<'_> {
         Ok(Shown::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))
     }
 
-    /// What follows a write before it is responded to, and the response.
+    /// Completes a write and makes its response.
     pub async fn written(&self, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
         if self.change.is_edit() {
             return Ok(Outcome::Success(Value::Null));

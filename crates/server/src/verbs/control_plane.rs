@@ -21,7 +21,7 @@ const NAMESPACE: &str = "default";
 const LEASE_NAMESPACE: &str = "kube-system";
 const CIDR_CONTROLLER: &str = "kubernetes-service-cidr-controller";
 
-/// What a server says of itself.
+/// The identity of a server, as objects show it.
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
     pub port: u16,

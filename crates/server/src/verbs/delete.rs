@@ -41,7 +41,7 @@ fn recorded(given: &Value) -> Value {
     options
 }
 
-/// What the reference server can read in the place of `DeleteOptions`, by `apiVersion`, and not turn into them.
+/// The kinds that the reference server reads in the place of `DeleteOptions`, by `apiVersion`, and not turn into them.
 const OTHER_TYPES: [(&str, &[&str]); 2] = [
     ("v1", &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "Status", "UpdateOptions"]),
     (

@@ -78,14 +78,14 @@ pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut V
     }
 }
 
-/// What follows a write.
+/// The consequences of a write.
 pub async fn after_write(write: &Write<'_>, stored: &Stored) {
     if write.request.resource.hooks == Hooks::Definition {
         naming::after_write(write.context, &stored.meta.name).await;
     }
 }
 
-/// What follows the removal of an object.
+/// The consequences of the removal of an object.
 pub async fn after_delete(write: &Write<'_>, object: &Value) {
     match write.request.resource.hooks {
         Hooks::Service => write.context.allocation.release_all(&write.context.objects, object).await,

@@ -100,7 +100,7 @@ static TURN: Semaphore = Semaphore::const_new(1);
 pub struct Pace(Option<SemaphorePermit<'static>>);
 
 impl Pace {
-    /// To be called after each batch.
+    /// Lets other tasks run; called after each batch.
     pub async fn next(&mut self) {
         if self.0.is_none() {
             self.0 = TURN.acquire().await.ok();

@@ -288,7 +288,7 @@ fn expired_token(token: Continue) -> Status {
     status
 }
 
-/// What a page of a list consists of.
+/// The content of a page of a list.
 struct Survey {
     /// The selected objects, unless they are more than [`limits::LIST_KEPT`].
     kept: Vec<Shown>,

@@ -5,7 +5,7 @@ use machinery::{Status, Value};
 
 use super::Request;
 
-/// What a create wipes before anything else.
+/// The fields that a create removes first.
 const SYSTEM: [&str; 5] = ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 /// Takes from a new object what only the server gives it, and puts it into its namespace.

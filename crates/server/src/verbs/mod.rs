@@ -71,14 +71,14 @@ pub use write::{check_update_options, create, patch, update};
 
 pub use resource::{Document, Format, Subresource};
 
-/// What every verb works with.
+/// The parts of the server that every verb uses.
 pub struct Context {
     pub objects: Arc<Objects>,
     pub registry: Arc<Registry>,
     pub admission: Arc<Admission>,
     pub authentication: Authentication,
     pub authorizer: Authorizer,
-    /// Who runs when, unless requests are only counted.
+    /// Priority and fairness, unless requests are only counted.
     pub flow: Option<Arc<Flow>>,
     /// The aggregated API servers.
     pub aggregation: Arc<Aggregation>,
@@ -115,12 +115,12 @@ impl Context {
         }
     }
 
-    /// What is posted to a subresource, as a resource.
+    /// The resource whose objects are posted to a subresource.
     pub fn posted(&self, row: &'static builtin::BuiltIn) -> Arc<Resource> {
         Arc::new(resource::from_row(row, &[], &self.objects, self.registry.gates()))
     }
 
-    /// What admission looks at.
+    /// The input of admission.
     fn world(&self) -> World<'_> {
         World { objects: &self.objects, registry: &self.registry, authorizer: &self.authorizer }
     }
@@ -132,16 +132,16 @@ pub struct Request {
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
     pub subresource: Subresource,
-    /// What an object of another kind is posted to.
+    /// The resource to which an object of another kind is posted.
     pub posted_to: Option<Arc<Resource>>,
-    /// What the endpoint does with objects that are written.
+    /// The strategy of the endpoint.
     strategy: Arc<dyn Strategy>,
     /// From the User-Agent, for writes that name no field manager.
     pub default_manager: Text,
     /// Whether admission is asked; the server's own bookkeeping is not.
     pub admitted: bool,
     pub warnings: Warnings,
-    /// What is recorded of the request, if anything.
+    /// The audit context of the request, if it is recorded.
     pub audit_context: Option<Arc<AuditContext>>,
 }
 
@@ -250,7 +250,7 @@ impl Request {
         self.resource.not_found(self.name())
     }
 
-    /// What an own subresource does, if the request is for one.
+    /// The own subresource that the request is for, if any.
     pub fn endpoint(&self) -> Option<builtin::OwnEndpoint> {
         self.resource.own_subresource(self.subresource.as_str()).map(|own| own.endpoint)
     }

@@ -33,21 +33,21 @@ fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
     as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
-/// What follows the write of a CRD.
+/// The consequences of the write of a CRD.
 pub async fn after_write(context: &Context, name: &str) {
     leave_to_controller(settle(context, name).await);
     // other definitions may take the names that it has left, and find those taken that it has
     leave_to_controller(settle_peers(context, group_of(name), name).await);
 }
 
-/// What a write sets in motion is tried again by `controllers/establishing`: the write itself has succeeded.
+/// `controllers/establishing` retries the consequences of a write: the write itself has succeeded.
 fn leave_to_controller(settled: Result<(), Status>) {
     if let Err(status) = settled {
         tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written yet");
     }
 }
 
-/// What follows the removal of a CRD or a ThirdPartyResource.
+/// The consequences of the removal of a CRD or a ThirdPartyResource.
 pub async fn after_delete(context: &Context, name: &str) {
     leave_to_controller(settle_peers(context, group_of(name), "").await);
 }
@@ -135,7 +135,7 @@ fn naming(context: &Context, old: &Value) -> Option<definition::Naming> {
     context.registry.names().decide(old, &third_party_names(context, group, name))
 }
 
-/// What is in the way of the names of a ThirdPartyResource.
+/// The conflicts of the names of a ThirdPartyResource.
 pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdPartyNames) -> Option<String> {
     let mut wanted = definition::from_third_party(registration)?;
     wanted.remove_at(&["status"]);

@@ -95,7 +95,7 @@ pub fn decode_configuration(
     Ok((decoded.value, RepeatedKeys { lines: decoded.duplicates, validation }))
 }
 
-/// What errors call the body of an apply.
+/// The name of the body of an apply in errors.
 fn body_of(release: Release) -> &'static str {
     if release >= Release::V1_37 { "patch" } else { "YAML" }
 }
@@ -197,7 +197,7 @@ impl Patch {
         Ok(object)
     }
 
-    /// What strict field validation reports of the patch itself.
+    /// The errors of strict field validation in the patch itself.
     fn strict_errors(&self) -> Vec<String> {
         let (errors, prefix) = match self {
             Patch::Json(patch, _) => (&patch.strict_errors, "json patch "),

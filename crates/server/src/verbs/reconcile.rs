@@ -6,7 +6,7 @@ use machinery::{Value, json};
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// What becomes of a role or a binding that is there already.
+/// How an existing role or binding is treated.
 #[derive(Debug, PartialEq)]
 pub enum Repair {
     Nothing,
@@ -16,7 +16,7 @@ pub enum Repair {
     Replace,
 }
 
-/// What makes `existing` hold all that `wanted` has.
+/// The rules to add so that `existing` grants everything that `wanted` does.
 pub fn change(existing: &Value, wanted: &Value) -> Repair {
     if existing.str_at(&["metadata", "annotations", AUTOUPDATE]) == "false" {
         return Repair::Nothing;

@@ -1,4 +1,4 @@
-//! What a list, a watch or a deletecollection selects.
+//! The selection of a list, a watch or a deletecollection.
 
 use base::request::ListOptions;
 use machinery::{Status, Text};
@@ -6,7 +6,7 @@ use objects::{Scope, Stored};
 
 use super::Request;
 
-/// What a list, a watch or a deletecollection selects.
+/// The selection of a list, a watch or a deletecollection.
 #[derive(Clone)]
 pub struct Selection {
     pub options: ListOptions,

@@ -13,7 +13,7 @@ const BOATS: &str = "/apis/harbor.example.com/v1";
 const SEEDS: u64 = 40;
 const STEPS: usize = 60;
 
-/// What is listed and watched: where, and which objects.
+/// The listed and watched views: a scope and a selector.
 const VIEWS: [(&str, &str); 8] = [
     ("", ""),
     ("/namespaces/n", ""),
@@ -319,7 +319,7 @@ async fn update_after_concurrent_deletion_is_not_found() {
     assert_eq!(codes, [404; 20]);
 }
 
-/// What needs a webhook in the middle of its work is done again when the webhook has responded; no thread waits for it, and this
+/// Work that needs a webhook starts again when the webhook has responded; no thread waits for it, and this
 /// runtime has but one.
 #[tokio::test]
 async fn field_manager_does_not_block_threads() {

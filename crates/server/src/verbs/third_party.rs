@@ -31,7 +31,7 @@ pub fn check_names(context: &Context, request: &Request, object: &Value) -> Resu
     Err(Status::invalid(&resource.group, &resource.kind, name, &[error]))
 }
 
-/// What becomes of the instances when a ThirdPartyResource is deleted: `marked` is held until they are gone, or a
+/// How the instances of a deleted ThirdPartyResource are treated: `marked` is held until they are gone, or a
 /// definition keeps them. One that is in the way is an error.
 pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<(), Status> {
     if let Some(names) = successor(context, marked)? {

@@ -103,7 +103,7 @@ impl Request {
         self.tracked(manager, live.is_none(), work).await;
     }
 
-    /// What comes of applying `configuration`.
+    /// The outcome of applying `configuration`.
     pub async fn track_apply(
         &self,
         live: Option<&Value>,

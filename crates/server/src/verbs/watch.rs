@@ -23,7 +23,7 @@ pub enum WatchEvent {
     Error(Status),
 }
 
-/// What comes before the events.
+/// The initial part of a watch.
 enum Initial {
     /// The current state, and the bookmark behind it if one was asked for.
     State(Items, Option<Revision>),
@@ -220,7 +220,7 @@ impl Watch {
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// What is still untold, then a bookmark at the newest revision.
+    /// The events that were not delivered yet, then a bookmark at the newest revision.
     async fn bookmark(&mut self) -> Vec<WatchEvent> {
         self.next_bookmark = next_bookmark(clock::instant(), self.deadline);
         // asked for before the ring is read: everything up to here is in it
@@ -234,7 +234,7 @@ impl Watch {
         shown
     }
 
-    /// What selectors leave of events; an error ends the stream.
+    /// The events that selectors leave; an error ends the stream.
     async fn select(&mut self, events: &[Arc<Event>]) -> Vec<WatchEvent> {
         let (resource, version) = (&self.request.resource, &self.request.version);
         if resource.is_prepared() {

@@ -165,7 +165,7 @@ const TEXTS: &[&str] = &[
     "a\nb\n", "\n", "[a]", "{2}", "a.b", ".*", "αβγ", "A", "\u{b}", "a\\b", "_", "٣", "x{,2}y",
 ];
 
-/// What is different, if anything is.
+/// The difference, if there is one.
 type Difference = Option<String>;
 
 fn compare_pattern(pattern: &str, response: &Value) -> Difference {

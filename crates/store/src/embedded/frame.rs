@@ -125,7 +125,7 @@ fn header_checksum(salt: u64, frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &frame[4..8]), &frame[12..20])
 }
 
-/// Of everything after the checksum.
+/// The checksum of everything behind it.
 fn checksum(salt: u64, frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&salt.to_be_bytes()), &frame[12..])
 }

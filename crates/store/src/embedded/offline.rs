@@ -14,7 +14,7 @@ use super::{OpenError, format, open_error};
 use crate::contract::{Revision, Snapshot, StoreError};
 use crate::limits;
 
-/// What a data directory or a backup holds.
+/// The content of a data directory or a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub objects: usize,

@@ -10,7 +10,7 @@ use super::state::State;
 use crate::contract::{Change, Revision, StoreError};
 use crate::limits;
 
-/// What a log holds, and what is to be done before it can go on.
+/// The content of a log, and the repair that it needs before it continues.
 pub struct Found {
     pub listed: Listed,
     pub state: State,

@@ -37,7 +37,7 @@ pub struct Writer {
     unmade: Option<String>,
 }
 
-/// What failed left the log as it was.
+/// The failed operation left the log unchanged.
 fn temporary(what: &str, error: &std::io::Error) -> Failure {
     Failure::Temporary(format!("cannot {what} the log: {error}"))
 }

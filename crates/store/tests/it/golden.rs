@@ -21,7 +21,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a store holds, as `expected` has it.
+/// The content of a store, in the form of `expected`.
 async fn content(data: &Path) -> String {
     let store = Embedded::open(data, "a test", Options::default()).unwrap_or_else(|error| panic!("{error}"));
     let snapshot = store.snapshot().await.unwrap();

@@ -141,7 +141,7 @@ pub fn policy(kind: &Kind) -> String {
     )
 }
 
-/// What makes the policy refuse.
+/// The value that the policy refuses.
 pub fn policy_binding() -> &'static str {
     r#"{"metadata":{"name":"guard"},"spec":{"policyName":"guard","validationActions":["Deny"]}}"#
 }

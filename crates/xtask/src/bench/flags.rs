@@ -53,9 +53,9 @@ pub enum Measure {
     Collect,
     /// From the deletion of a namespace to its end
     Namespace,
-    /// What a ValidatingAdmissionPolicy adds to a create
+    /// The cost of a ValidatingAdmissionPolicy for a create
     Policy,
-    /// What RBAC with many bindings adds to a get
+    /// The cost of RBAC with many bindings for a get
     Rights,
     /// Definitions of 5,000 properties
     Big,
@@ -150,7 +150,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// What is to be measured, in the order of the table.
+    /// The measures, in the order of the table.
     pub fn measures(&self) -> Vec<Measure> {
         let all = Measure::value_variants().iter().copied();
         all.filter(|measure| self.only.is_empty() || self.only.contains(measure)).collect()

@@ -12,7 +12,7 @@ use client::Access;
 /// How long a server may take to be ready, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is started, and where its data go.
+/// The binary to start, and the directory of its data.
 pub struct Launch {
     pub binary: PathBuf,
     pub directory: PathBuf,
@@ -63,7 +63,7 @@ impl Launch {
         Ok(server)
     }
 
-    /// What the server said instead of being ready.
+    /// The output of a server that did not become ready.
     fn failure(&self, name: &str, line: &str) -> String {
         let log = std::fs::read_to_string(self.directory.join(format!("{name}.log"))).unwrap_or_default();
         match [line.trim()].into_iter().chain(log.lines()).rfind(|text| !text.is_empty()) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::load::Samples;
 
-/// What a measure should reach.
+/// The goal of a measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
     /// Requests per second.
@@ -22,7 +22,7 @@ pub enum Goal {
     Delivered(Duration),
 }
 
-/// What was measured.
+/// A measured row.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub what: String,
@@ -32,7 +32,7 @@ pub struct Row {
     pub memory: Option<u64>,
     /// The share of deliveries that arrived.
     pub delivered: Option<f64>,
-    /// What else is worth knowing.
+    /// Remarks.
     pub note: String,
     pub goal: Goal,
 }
@@ -55,7 +55,7 @@ impl Row {
         }
     }
 
-    /// What the goal speaks of, as a number that is better when it is larger.
+    /// The measured value that the goal is compared with; larger is better.
     fn speed(&self) -> f64 {
         let per_second = |time: Duration| 1.0 / time.as_secs_f64().max(1e-9);
         match self.goal {

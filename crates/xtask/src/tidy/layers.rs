@@ -123,7 +123,7 @@ fn depth(rest: &str) -> usize {
     if rest.ends_with("/mod.rs") { folders } else { folders + 1 }
 }
 
-/// What is named directly below the crate: by `crate::` or by as many `super::` as there are modules above.
+/// The modules named directly below the crate: by `crate::` or by as many `super::` as there are modules above.
 fn imports(code: &str, depth: usize) -> BTreeSet<(usize, String)> {
     let mut found = BTreeSet::new();
     for root in ["crate::".to_owned(), "super::".repeat(depth)] {

@@ -15,14 +15,14 @@ fn signer(object: &Value) -> String {
     object.str_at(&["spec", "signerName"]).to_owned()
 }
 
-/// Who approves a request needs the verb for its signer.
+/// Approving a request requires a permission for its signer.
 pub fn approval(call: &Call<'_>) -> Option<Needed> {
     let signer = signer(call.old());
     let refusal = format!("user not permitted to approve requests with signerName {signer:?}");
     Some(Needed { verb: "approve", signer, refusal })
 }
 
-/// Who sets the certificate of a request, or its conditions, needs the verb for its signer.
+/// Setting the certificate of a request, or its conditions, requires a permission for its signer.
 pub fn signing(call: &Call<'_>) -> Option<Needed> {
     let (old, new) = (call.old(), call.object());
     let same = |field: &str| old.at(&["status", field]) == new.at(&["status", field]);
@@ -34,7 +34,7 @@ pub fn signing(call: &Call<'_>) -> Option<Needed> {
     Some(Needed { verb: "sign", signer, refusal })
 }
 
-/// Who writes a trust bundle of a signer needs the verb for it.
+/// Writing a trust bundle of a signer requires a permission for it.
 pub fn attesting(call: &Call<'_>) -> Option<Needed> {
     let signer = signer(call.object());
     let unchanged = !call.is_create() && call.old().get("spec") == call.object().get("spec");

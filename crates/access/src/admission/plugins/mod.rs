@@ -29,7 +29,7 @@ use crate::authorization::AccessAttributes;
 pub use pod_security::PodSecurity;
 pub use selection::{EnabledPlugins, PluginFlags};
 
-/// What the plugins are configured with.
+/// The configuration of the plugins.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub release: Release,
@@ -148,7 +148,7 @@ struct Plugin {
     admit: Option<fn(&Call<'_>, &mut Value) -> Decision>,
     /// Refuses an object that is valid otherwise.
     validate: Option<fn(&Call<'_>) -> Decision>,
-    /// What the user must be allowed to do besides.
+    /// The permission that the user needs besides.
     needs: Option<fn(&Call<'_>) -> Option<Needed>>,
 }
 

@@ -13,7 +13,7 @@ pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralCon
 /// Amounts of resources by their names.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// What a container states of resources.
+/// The requests and limits of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     Requests,
@@ -50,7 +50,7 @@ fn raise(most: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// What a Pod needs in all: the sum of its containers, or more while one of its init containers runs; sidecars keep
+/// The total requests of a Pod: the sum of its containers, or more while one of its init containers runs; sidecars keep
 /// running. Amounts of the Pod itself replace those of its containers.
 pub fn total(pod: &Value, field: Field) -> Amounts {
     let spec = pod.get("spec").unwrap_or(&Value::Null);

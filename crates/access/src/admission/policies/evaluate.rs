@@ -23,7 +23,7 @@ pub fn activation<'p>(
     activation
 }
 
-/// What a policy has against a write, and what is to be recorded of it. What goes wrong is held against it too if the
+/// The refusals of a policy, and its audit annotations. What goes wrong is held against it too if the
 /// policy `fails`.
 pub fn run(
     subject: &WriteVariables<'_>,

@@ -16,7 +16,7 @@ use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::{Attributes, World};
 
-/// What runs once: a policy under a binding, and the namespace and name of the parameters.
+/// The unit that runs once: a policy under a binding, with the namespace and name of the parameters.
 pub type PolicyKey = (Text, Text, Option<(Text, Text)>);
 
 /// A policy under one of its bindings, with one object of parameters.
@@ -27,7 +27,7 @@ struct Invocation<'a> {
     params: Option<Value>,
 }
 
-/// What has gone wrong so far, of policies that refuse for it: messages, the first with its reason.
+/// The failures so far of policies that refuse on failure: messages, the first with its reason.
 #[derive(Default)]
 struct Faults {
     messages: Vec<String>,
@@ -112,7 +112,7 @@ pub async fn apply(
     Ok(changed.or(given))
 }
 
-/// What is meant by a write.
+/// The written resource.
 async fn invocations<'a>(
     bound: &'a [BoundPolicy],
     world: &World<'a>,
@@ -210,7 +210,7 @@ impl Invocation<'_> {
     }
 }
 
-/// What a mutation can come to grief with.
+/// The ways in which a mutation can fail.
 enum Fault {
     /// The policy is wrong, which refuses the write or is ignored.
     Policy(String),

@@ -89,7 +89,7 @@ fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), Strin
     }
 }
 
-/// What an object uses more than the one that it replaces. What it uses less stays counted until usage is determined anew.
+/// The additional usage of an object over the one that it replaces. Reduced usage stays counted until it is determined anew.
 fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amounts {
     let now = clock::now_seconds();
     let mut more = counting.of(object, now);

@@ -33,7 +33,7 @@ pub struct Counting {
     pub count: String,
     /// The other names of a quota that the kind knows.
     pub knows: fn(&str) -> bool,
-    /// What an object uses besides.
+    /// The further usage of an object.
     pub usage: fn(&Value, i64) -> Amounts,
     /// Whether an object is in a scope, which has a name, an operator and values.
     pub is_in_scope: fn(&Value, &Value) -> bool,
@@ -87,7 +87,7 @@ pub fn counted_kind(name: &str) -> (&str, &str) {
 }
 
 impl Counting {
-    /// All that an object uses, at a time in seconds.
+    /// The usage of an object at a time in seconds.
     pub fn of(&self, object: &Value, now: i64) -> Amounts {
         let mut used = (self.usage)(object, now);
         used.insert(self.count.clone(), Quantity::from_int(1));
@@ -138,7 +138,7 @@ fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
     used
 }
 
-/// What requests and limits are called in quotas.
+/// The names of requests and limits in quotas.
 fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut used = Amounts::new();
     for (name, amount) in requests {

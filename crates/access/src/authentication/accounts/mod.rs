@@ -27,9 +27,9 @@ pub use secrets::{LAST_USED, Uses};
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// The issuer of tokens that lie in Secrets.
 const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
-/// What begins their own claims.
+/// The key of the claims that are Kubernetes' own.
 const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
-/// What tokens of ServiceAccounts are signed with.
+/// The signing key of ServiceAccount tokens.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
 
 /// How tokens of ServiceAccounts are issued and accepted.
@@ -37,7 +37,7 @@ const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorith
 pub struct AccountOptions {
     /// The first issues, all are accepted; empty for [`DEFAULT_ISSUER`].
     pub issuers: Vec<String>,
-    /// Who this server is to a token; empty for the issuers.
+    /// The audiences of this server; empty for the issuers.
     pub audiences: Vec<String>,
     /// Seconds that a token may be good for; 0 for any number.
     pub max_expiration: i64,
@@ -130,7 +130,7 @@ impl Accounts {
         let _ = self.inner.jwks_uri.set(format!("https://{address}/openid/v1/jwks"));
     }
 
-    /// Who this server is to a token.
+    /// The audiences of this server.
     pub fn audiences(&self) -> &[Text] {
         &self.inner.audiences
     }
@@ -272,7 +272,7 @@ pub fn quoted(list: &[Text]) -> String {
     format!("[{}]", all.join(" "))
 }
 
-/// Those of the wanted audiences that the token is for.
+/// The requested audiences that the token is for.
 fn accepted_audiences(claims: &Value, wanted: &[Text], own: &[Text]) -> Result<Vec<Text>, String> {
     let given: Vec<Text> = match claims.get("aud") {
         Some(Value::String(one)) => vec![one.clone()],
@@ -345,7 +345,7 @@ fn long_deleted(object: &Stored, now: i64) -> bool {
     object.meta.deleting && since().is_some_and(|since| since < now - limits::ACCOUNT_LEEWAY)
 }
 
-/// What a token is known by that has this `jti`.
+/// The credential id of a token with this `jti`.
 fn credential(id: &str) -> Text {
     Text::from(format!("JTI={id}"))
 }

@@ -40,7 +40,7 @@ impl Uses {
         }
     }
 
-    /// Those that were used since this was asked last.
+    /// The tokens that were used since the last call.
     pub fn take(&self) -> BTreeSet<Text> {
         std::mem::take(&mut self.untold.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -7,7 +7,7 @@ use resource::builtin::{MINOR, user_info_type};
 
 use super::texts;
 
-/// What a value is taken from.
+/// The source of a value.
 #[derive(Debug)]
 pub enum Mapping {
     /// A claim, and what goes before each of its values.
@@ -32,7 +32,7 @@ impl std::fmt::Debug for ClaimExpression {
     }
 }
 
-/// What must hold of claims or of a user.
+/// A condition on claims or on a user.
 #[derive(Debug)]
 pub enum ClaimRule {
     /// A claim has a value.
@@ -57,7 +57,7 @@ pub struct Claims {
     pub user_rules: Vec<ClaimRule>,
 }
 
-/// What expressions see.
+/// The variables of expressions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ClaimScope {
     Claims,

@@ -30,7 +30,7 @@ impl Anonymous {
     }
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug)]
 pub struct AuthenticationConfiguration {
     pub issuers: Vec<Issuer>,

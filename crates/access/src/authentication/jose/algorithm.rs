@@ -2,7 +2,7 @@
 
 use aws_lc_rs::signature::{self, VerificationAlgorithm};
 
-/// What a key can sign with: RSA, or a curve.
+/// The algorithm family of a key: RSA, or a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     Rsa,

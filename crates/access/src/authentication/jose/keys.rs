@@ -14,7 +14,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use super::Algorithm;
 use super::algorithm::Family;
 
-/// What verifies.
+/// A key that verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     pub family: Family,
@@ -106,7 +106,7 @@ enum Secret {
     Ec(EcdsaKeyPair),
 }
 
-/// What signs.
+/// A key that signs.
 #[derive(Debug)]
 pub struct SigningKey {
     secret: Secret,

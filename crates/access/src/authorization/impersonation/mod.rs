@@ -72,7 +72,7 @@ struct ImpersonationTarget {
     extra: Vec<(Text, Vec<Text>)>,
 }
 
-/// What the headers ask for; `None` where none of them is there.
+/// The impersonation that the headers request; `None` without such headers.
 fn wanted(headers: &HeaderMap) -> Option<ImpersonationTarget> {
     let text = |value: &http::HeaderValue| Text::from(String::from_utf8_lossy(value.as_bytes()).as_ref());
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();

@@ -22,7 +22,7 @@ use crate::limits;
 
 const NODE: &str = "system:node:";
 const NODES: &str = "system:nodes";
-/// What tokens of ServiceAccounts say of the node of their pod.
+/// The claim of ServiceAccount tokens about the node of their Pod.
 const ACCOUNT_NODE: &str = "authentication.kubernetes.io/node-name";
 const ACCOUNT_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
 
@@ -57,7 +57,7 @@ impl ImpersonationMode {
         }
     }
 
-    /// What is asked for on the parts of a user.
+    /// The verbs that are required on the parts of a user.
     fn verb(self) -> &'static str {
         match self {
             ImpersonationMode::AssociatedNode => "impersonate:associated-node",
@@ -134,7 +134,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// Who a request acts as; the error is that of the mode which was tried first.
+    /// The impersonated user; the error is that of the mode that was tried first.
     pub async fn act(
         &self,
         authorizer: &Authorizer,

@@ -4,7 +4,7 @@ use crate::ast::{Ast, Expr, Id, Kind};
 use crate::limits::EXPLAINED_PARTS_MAX;
 use std::collections::{BTreeMap, HashMap};
 
-/// What one piece of an expression adds to its estimated cost.
+/// The share of one part of an expression in its estimated cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Part {
@@ -23,7 +23,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// What the piece costs in all.
+    /// The total cost of the part.
     pub fn cost(&self) -> u64 {
         self.each.saturating_mul(self.times)
     }

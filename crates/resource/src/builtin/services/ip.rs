@@ -131,7 +131,7 @@ fn strict_address(text: &str) -> Option<IpAddr> {
     written.parse::<IpAddr>().ok().filter(|_| bits.len() < 2 || !bits.starts_with('0'))
 }
 
-/// What warnings say of forms that are errors, or will be.
+/// The warnings about forms that are errors, or will be.
 fn verdict(release: Release) -> &'static str {
     if is_strict(release) { "is invalid" } else { "will be considered invalid in a future Kubernetes release" }
 }

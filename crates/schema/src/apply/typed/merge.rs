@@ -84,7 +84,7 @@ impl MergeWalk<'_> {
         }
     }
 
-    /// What identifies the item at `index`; the error is kept if it has no identity.
+    /// The identity of the item at `index`; the error is kept if it has none.
     fn identify(&mut self, list: &ListType, index: usize, item: &Value) -> Option<PathElement> {
         let element = item_element(self.types, list, item);
         element.map_err(|why| self.errors.push(Mismatch::new("", format!("element {index}: {why}")))).ok()

@@ -46,7 +46,7 @@ pub(crate) fn errors_text(errors: &[Mismatch]) -> String {
     }
 }
 
-/// What identifies an item of a set or of a list with keys.
+/// The identity of an item of a set or of a list with keys.
 fn item_element(types: &TypeSchema, list: &ListType, item: &Value) -> Result<PathElement, String> {
     match &list.kind {
         ListRelation::Atomic => Err("invalid indexing of non-associative list".to_owned()),

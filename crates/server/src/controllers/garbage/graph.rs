@@ -12,7 +12,7 @@ use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What waits to be looked at.
+/// The objects that wait to be examined.
 pub const QUEUE: Queue = Queue("garbage_collector_attempt_to_delete");
 
 /// An object that the garbage collector is to examine.
@@ -46,7 +46,7 @@ struct GraphState {
     waiting: HashMap<Text, Key>,
     /// With the times since when they wait.
     ready: VecDeque<(Task, Instant)>,
-    /// What stands in `ready`.
+    /// The content of `ready`.
     queued: HashSet<Task>,
     later: BTreeMap<(Instant, u64), Task>,
     /// Dependents of owners whose kind is not served; a new definition may change that.
@@ -203,13 +203,13 @@ impl Graph {
         self.changed.notify_one();
     }
 
-    /// What is to be done by `now`.
+    /// The items that are due by `now`.
     #[cfg(test)]
     pub fn take_by(&self, now: Instant) -> Vec<Task> {
         self.lock().take(usize::MAX, now).0
     }
 
-    /// What is to be done now, at most `most`; waits until there is something.
+    /// The items that are due, at most `most`; waits until there is one.
     pub async fn take(&self, most: usize) -> Vec<Task> {
         loop {
             let (tasks, next) = self.lock().take(most, clock::instant());

@@ -43,7 +43,7 @@ pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::
     }
 }
 
-/// What comes of looking at an object.
+/// The outcome of the examination of an object.
 enum Verdict {
     Done,
     /// Look again when a definition has changed.
@@ -139,7 +139,7 @@ enum OwnerState {
     Impossible,
 }
 
-/// What an owner is said to be, where that is served.
+/// The resource that an owner reference names, if it is served.
 fn kind_of(context: &Context, owner: &Owner) -> Option<Arc<Resource>> {
     let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
     context.registry.of_kind(group, version, &owner.kind).filter(|resource| !resource.is_review())

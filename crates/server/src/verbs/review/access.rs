@@ -76,7 +76,7 @@ enum Usable {
     Nothing,
 }
 
-/// What is said of selectors that cannot be used as they are.
+/// The errors of selectors that cannot be used.
 fn ignored_selectors(review: &Value) -> Vec<String> {
     let asked = review.at(&["spec", "resourceAttributes"]);
     let usable = |name: &str| {

@@ -128,7 +128,7 @@ impl Sim {
         self.lock().fail_sync = fail;
     }
 
-    /// What the disk may hold when the machine starts again.
+    /// The possible contents of the disk after a restart of the machine.
     pub fn after_crash(&self, chance: &mut Chance) -> Sim {
         let world = self.lock();
         let mut names = world.durable_names.clone();

@@ -14,7 +14,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const OBJECTS: usize = 1_000;
 const OBJECT_BYTES: usize = 100_000;
 
-/// What a hostile client does.
+/// The requests of a hostile client.
 #[derive(Clone)]
 pub enum Attack {
     Requests(fn() -> Vec<Call>),

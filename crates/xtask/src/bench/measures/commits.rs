@@ -18,7 +18,7 @@ use super::super::sizes::Sizes;
 
 /// Bytes of a value.
 const SIZE: usize = 1500;
-/// What a commit of one writer may take longer than the disk.
+/// The time that a commit of one writer may take beyond that of the disk.
 const OVERHEAD: Duration = Duration::from_micros(300);
 
 fn open(launch: &Launch, name: &str) -> Result<Embedded, String> {

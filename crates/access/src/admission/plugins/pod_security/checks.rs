@@ -8,7 +8,7 @@ use super::containers::{all, name, named, security};
 use super::policy::{LevelVersion, SecurityLevel};
 use super::{Pod, items};
 
-/// What violates a check: the reason, and which fields of which containers it is.
+/// A violation of a check: the reason, and the fields and containers concerned.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Violation {
     reason: String,
@@ -81,7 +81,7 @@ impl Check {
     }
 }
 
-/// What of a Pod violates a level.
+/// The violations of a level by a Pod.
 pub fn evaluate(level: LevelVersion, pod: Pod<'_>, release: Release) -> Vec<Violation> {
     if level.level == SecurityLevel::Privileged {
         return vec![];
@@ -133,7 +133,7 @@ fn containers(names: &[&str]) -> String {
     format!("{} {}", plural(names.len(), "container", "containers"), quoted(names))
 }
 
-/// Who sets something: the Pod, containers, or both.
+/// Where a field is set: in the Pod, in containers, or in both.
 fn setters(of_pod: bool, names: &[&str]) -> Option<String> {
     let of_containers = (!names.is_empty()).then(|| containers(names));
     let setters: Vec<String> = of_pod.then(|| "pod".to_owned()).into_iter().chain(of_containers).collect();

@@ -71,7 +71,7 @@ impl fmt::Display for LevelVersion {
     }
 }
 
-/// What is enforced, audited and warned about.
+/// The levels that are enforced, audited and warned about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecurityPolicy {
     pub enforce: LevelVersion,
