@@ -216,7 +216,7 @@ pub struct Ast {
 }
 
 impl Ast {
-    /// Where a node stands.
+    /// The position of a node.
     pub fn offset(&self, id: Id) -> Offset {
         self.offsets.get(id as usize).copied().unwrap_or(NOWHERE)
     }

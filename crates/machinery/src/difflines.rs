@@ -29,7 +29,7 @@ type Change = (Range<usize>, Range<usize>);
 struct Matcher<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
-    /// Where a line stands in the new text.
+    /// The position of a line in the new text.
     places: HashMap<&'a str, Vec<usize>>,
 }
 

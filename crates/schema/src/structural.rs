@@ -64,7 +64,7 @@ struct StructuralWalk {
     errors: Vec<FieldError>,
 }
 
-/// Where a walk through value validations stands: the node there, and what its branches may do.
+/// The position of a walk through value validations: the node there, and what its branches may do.
 #[derive(Clone, Copy, Default)]
 struct Pattern {
     any_of: bool,

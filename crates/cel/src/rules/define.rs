@@ -101,7 +101,7 @@ fn check_fields(schema: &Value, rule: &Value, path: &FieldPath, errors: &mut Vec
     }
 }
 
-/// Where the walk stands.
+/// The position of the walk.
 struct WalkPlace<'p> {
     path: &'p FieldPath,
     /// The declaration of this node, if a rule is here or above.

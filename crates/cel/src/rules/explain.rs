@@ -77,7 +77,7 @@ struct Candidate {
     bound: Bound,
 }
 
-/// Where an expression stands.
+/// The position of an expression.
 struct ExpressionPlace {
     path: String,
     node: String,

@@ -109,7 +109,7 @@ pub(crate) struct Groups<'a> {
     rest: &'a str,
     /// The bytes read so far.
     bytes: Vec<u8>,
-    /// Where `::` stands among them.
+    /// The position of `::` among them.
     gap: Option<usize>,
 }
 

@@ -56,7 +56,7 @@ fn error(input: &Decoder<'_>, problem: CborProblem) -> CborError {
     CborError { offset: input.position(), problem }
 }
 
-/// Where a value stands.
+/// The position of a value.
 #[derive(Clone, Copy)]
 struct ValuePlace {
     depth: usize,

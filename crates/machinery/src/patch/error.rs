@@ -39,7 +39,7 @@ pub enum PatchPart {
 /// A field that strict field validation reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrictError {
-    /// Where the field stands in the patch: `spec.x`, or `[0].value.x` in a JSON patch.
+    /// The position of the field in the patch: `spec.x`, or `[0].value.x` in a JSON patch.
     pub path: String,
     /// Whether the field is there twice; else it is unknown.
     pub is_duplicate: bool,

@@ -115,7 +115,7 @@ impl Raw {
     }
 }
 
-/// Where a text stands.
+/// The position of a text.
 fn path_of(value: &Value, text: &str) -> Option<String> {
     match value {
         Value::String(found) => (found == text).then(String::new),

@@ -54,7 +54,7 @@ impl FieldsOf {
         }
     }
 
-    /// Where a field stands in its struct; the type of an object comes first.
+    /// The position of a field in its struct; the type of an object comes first.
     fn place(self, name: &str) -> usize {
         let FieldsOf::Struct(of) = self else { return 0 };
         match (name, flat(of).position(|field| field.name == name)) {

@@ -35,11 +35,11 @@ pub enum JsonProblem {
 /// Where a byte was found that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonContext {
-    /// Where a value begins.
+    /// At the start of a value.
     Value,
     /// An opening bracket that nests deeper than [`super::DEPTH_MAX`].
     Depth,
-    /// Where a key begins.
+    /// At the start of a key.
     Key,
     /// Behind a key, in front of its colon.
     AfterKey,

@@ -61,12 +61,12 @@ fn hash(path: &str) -> u64 {
 }
 
 impl KeyOrder {
-    /// Where a path stands for the first time.
+    /// The first position of a path.
     pub fn first(&self, path: &str) -> Option<u32> {
         self.places.get(&hash(path)).map(|place| place.first)
     }
 
-    /// Where a key stands for the second time.
+    /// The second position of a key.
     pub fn again(&self, path: &str) -> Option<u32> {
         self.places.get(&hash(path)).and_then(|place| place.again)
     }

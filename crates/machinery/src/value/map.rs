@@ -34,12 +34,12 @@ impl Map {
         self.entries.is_empty()
     }
 
-    /// Where a key stands, or where it would.
+    /// The position of a key, or where it would be inserted.
     fn position(&self, key: &str) -> Result<usize, usize> {
         self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
 
-    /// Where a key stands. Most are sought in vain: few are compared faster than sorted, by their lengths first.
+    /// The position of a key. Most searches find nothing: in small maps, comparing lengths first is faster than a binary search.
     fn find(&self, key: &str) -> Option<usize> {
         if self.entries.len() <= FOUND_IN_TURN {
             return self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_str() == key);

@@ -13,7 +13,7 @@ use super::{Map, Text, Value, decode};
 pub struct Member<'a> {
     /// As it is written, between the quotes.
     pub key: &'a [u8],
-    /// Where the quote before the key stands.
+    /// The position of the quote before the key.
     pub at: usize,
     /// The range of the bytes of the value.
     pub value: Range<usize>,
@@ -22,7 +22,7 @@ pub struct Member<'a> {
 /// Goes through the fields of an object, one after the other.
 struct MemberReader<'a> {
     bytes: &'a [u8],
-    /// Where the next key begins; none at the end.
+    /// The start of the next key; none at the end.
     next: Option<usize>,
 }
 

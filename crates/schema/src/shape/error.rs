@@ -6,7 +6,7 @@ use machinery::value::KeyOrder;
 /// A field of a wrong type.
 #[derive(Debug)]
 pub struct TypeError {
-    /// Where the value stands: `spec.list[0].a`.
+    /// The position of the value: `spec.list[0].a`.
     pub path: String,
     pub problem: TypeProblem,
     /// The error that the conversion of maps to structs reports instead.
@@ -115,7 +115,7 @@ fn reported<'a>(errors: &'a [TypeError], order: Option<&KeyOrder>) -> Option<&'a
     ending.or_else(|| errors.iter().min_by_key(place))
 }
 
-/// Where a path stands in a document; a path that the document does not have stands where the nearest one above it does.
+/// The position of a path in a document; that of its nearest ancestor for a path that the document does not have.
 fn place(path: &str, order: &KeyOrder) -> u32 {
     let mut path = path;
     loop {

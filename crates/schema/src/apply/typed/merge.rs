@@ -90,7 +90,7 @@ impl MergeWalk<'_> {
         element.map_err(|why| self.errors.push(Mismatch::new("", format!("element {index}: {why}")))).ok()
     }
 
-    /// Where each key stands in the applied list, in which it may stand only once.
+    /// The position of each key in the applied list, which may contain it only once.
     fn positions(&mut self, list: &ListType, applied: &[Value]) -> BTreeMap<PathElement, usize> {
         let mut positions = BTreeMap::new();
         for (i, item) in applied.iter().enumerate() {

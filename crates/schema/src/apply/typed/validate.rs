@@ -33,7 +33,7 @@ pub(crate) fn validate_foreign(
     if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
 }
 
-/// Where the walk stands, as a chain on the stack; made into text only for errors.
+/// The position of the walk, as a chain on the stack; made into text only for errors.
 enum TypedPath<'a> {
     Root,
     TypeField(&'a TypedPath<'a>, &'a str),
