@@ -548,6 +548,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn history_that_is_read_after_the_first_writes_changes_nothing() {
+        let storage = Storage::own(Arc::new(Embedded::in_memory()));
+        let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
+        let first = put(&objects, "a").await;
+        put(&objects, "b").await;
+        objects.clone().load_history(0).await;
+        put(&objects, "c").await;
+        let collection = objects.collection(&"g".into(), &"things".into());
+        assert_eq!((collection.len(), collection.at(first).unwrap().len()), (3, 1));
+        assert_eq!(objects.faults.now(), Ok(()));
+    }
+
+    #[tokio::test]
     async fn feed_survives_panicking_observer() {
         let observer: Observer = Box::new(|_, key, _| assert!(key.path != "bad", "an observer panics"));
         let storage = Storage::own(Arc::new(Embedded::in_memory()));
