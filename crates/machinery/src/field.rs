@@ -131,7 +131,7 @@ pub struct FieldError {
     pub field: String,
     /// The invalid value as it is printed; empty if it is not shown.
     pub value: String,
-    /// What is wrong, or what is allowed.
+    /// The violated rule, or the allowed values.
     pub detail: String,
 }
 

@@ -131,10 +131,10 @@ pub fn label_selector(selector: &Value, path: &FieldPath) -> Vec<FieldError> {
     errors
 }
 
-fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The errors of the operator of a requirement of a label selector, and of the number of its values.
+pub fn operator_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let values = list(requirement, "values");
-    let (operator, key) = (text(requirement, "operator"), text(requirement, "key"));
-    match operator {
+    match text(requirement, "operator") {
         "In" | "NotIn" if values.is_empty() => {
             let why = "must be specified when `operator` is 'In' or 'NotIn'";
             errors.push(FieldError::required(&path.child("values"), why));
@@ -149,6 +149,11 @@ fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<Fi
             errors.push(FieldError::invalid(&path.child("operator"), &Value::from(other), why));
         }
     }
+}
+
+fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    operator_errors(requirement, path, errors);
+    let key = text(requirement, "key");
     invalid_each(&path.child("key"), key, names::qualified_name(key), errors);
     for (path, value) in items(requirement, "values", path) {
         let value = value.as_str().unwrap_or_default();

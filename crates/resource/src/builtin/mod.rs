@@ -114,7 +114,7 @@ pub enum Hooks {
     /// Names and establishes what a CRD defines.
     Definition,
     ThirdPartyResource,
-    /// Records who asks for a certificate.
+    /// Sets the user of a certificate signing request.
     CertificateRequest,
 }
 

@@ -7,7 +7,7 @@ use machinery::quantity::Quantity;
 use machinery::{Map, Value, names};
 use schema::shape;
 
-use super::checks::{invalid_each, items, list, text};
+use super::checks::{invalid_each, items, list, operator_errors, text};
 use super::rule_checks;
 
 type Errors = Vec<FieldError>;
@@ -565,22 +565,7 @@ fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
 pub fn selector_operators(selector: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
     let Some(selector) = selector else { return };
     for (path, requirement) in items(selector, "matchExpressions", path) {
-        let values = list(requirement, "values");
-        match text(requirement, "operator") {
-            "In" | "NotIn" if values.is_empty() => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(FieldError::required(&path.child("values"), why));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(FieldError::forbidden(&path.child("values"), why));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let why = "not a valid selector operator";
-                errors.push(FieldError::invalid(&path.child("operator"), &Value::from(other), why));
-            }
-        }
+        operator_errors(requirement, &path, errors);
         for (path, value) in items(requirement, "values", &path) {
             let value = value.as_str().unwrap_or_default();
             invalid_each(&path, value, names::label_value(value), errors);
