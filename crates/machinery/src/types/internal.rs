@@ -35,7 +35,8 @@ fn fields(name: &str) -> Option<&'static Fields> {
 }
 
 /// The names of fields in JSON that are not those of the internal type in small letters.
-const RENAMED: [(&str, &str); 6] = [
+const RENAMED: [(&str, &str); 7] = [
+    ("EndpointsName", "endpoints"),
     ("DeprecatedServiceAccount", "serviceAccount"),
     ("CephMonitors", "monitors"),
     ("RBDImage", "image"),
