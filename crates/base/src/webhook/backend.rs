@@ -23,7 +23,7 @@ pub struct Backend {
     pub namespace: Text,
     pub name: Text,
     pub port: u16,
-    /// Server name of its certificate.
+    /// The name for which the server's certificate must be valid.
     host: String,
     tls: Result<TlsConnector, String>,
     unverified: Result<TlsConnector, String>,
@@ -69,7 +69,7 @@ impl Backend {
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push((address.clone(), connection));
         } else if let Some(busy) = idle.iter_mut().find(|(_, connection)| !connection.is_ready()) {
-            // it ends with its request, such as a watch
+            // a connection with a running request, such as a watch, ends with it
             *busy = (address.clone(), connection);
         }
     }
@@ -84,7 +84,7 @@ impl Client {
     /// Sends a request and returns when the headers of the response have arrived; bodies are streamed, and a response 101
     /// can be upgraded. The server's certificate is verified only if `verified` is true. The error is one line, in Go's
     /// wording.
-    pub async fn pass_on<B>(
+    pub async fn forward<B>(
         &self,
         backend: &Backend,
         address: &Address,

@@ -170,7 +170,7 @@ impl Aggregation {
     }
 
     /// Forwards a request that has the user headers. The error is a response: its code and its text.
-    pub async fn pass_on<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
+    pub async fn forward<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
@@ -184,7 +184,7 @@ impl Aggregation {
         // a discovery request asks every server and waits for the slowest
         let discovering = request.uri().path().trim_end_matches('/') == remote.root();
         let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
-        let response = self.client.pass_on(&remote.backend, &address, true, request);
+        let response = self.client.forward(&remote.backend, &address, true, request);
         let response = tokio::time::timeout(bound, response).await;
         let response = response.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         response.map_err(|why| (503, format!("error trying to reach service: {why}\n")))

@@ -76,7 +76,7 @@ async fn get(aggregation: &Aggregation, remote: &Remote, path: &str, etag: &str)
     if !etag.is_empty() {
         headers.insert(IF_NONE_MATCH, HeaderValue::from_str(etag).ok()?);
     }
-    aggregation.pass_on(remote, request).await.ok()
+    aggregation.forward(remote, request).await.ok()
 }
 
 async fn body(response: Response<Incoming>) -> Option<Value> {

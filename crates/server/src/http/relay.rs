@@ -50,7 +50,7 @@ impl Edge {
         if let Ok(id) = HeaderValue::from_str(audit_id) {
             headers.insert("audit-id", id);
         }
-        let mut response = match self.context.aggregation.pass_on(remote, request).await {
+        let mut response = match self.context.aggregation.forward(remote, request).await {
             Ok(response) => response,
             Err((code, why)) => return respond::text(code, &why),
         };
