@@ -3,7 +3,7 @@
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
-    components, nodes, pods, routing, tables, volumes, workloads,
+    components, nodes, pod_warnings, pods, routing, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -123,11 +123,13 @@ pub static CATALOGUE: &[BuiltIn] = &[
         default: pods::default,
         prepare: pods::prepare,
         validate: pods::validate,
+        warnings: pod_warnings::of_pod,
         ..workload(namespaced("", "core.v1.Pod", "Pod", "pods", "pod"))
     },
     BuiltIn {
         columns: tables::POD_TEMPLATE,
         validate: workloads::validate_pod_template,
+        warnings: pod_warnings::of_workload,
         deletion: RETURNED,
         generation: true,
         default: workloads::default_template,
@@ -141,6 +143,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         scale: true,
         default: workloads::default_controller,
         validate: workloads::validate_controller,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced(
             "",
             "core.v1.ReplicationController",
@@ -166,6 +169,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["ds"],
         default: workloads::default_daemon_set,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.DaemonSet", "DaemonSet", "daemonsets", "daemonset"))
     },
     BuiltIn {
@@ -176,6 +180,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         scale: true,
         default: workloads::default_deployment,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.Deployment", "Deployment", "deployments", "deployment"))
     },
     BuiltIn {
@@ -185,6 +190,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         scale: true,
         default: workloads::default_template,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.ReplicaSet", "ReplicaSet", "replicasets", "replicaset"))
     },
     BuiltIn {
@@ -194,6 +200,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         scale: true,
         default: workloads::default_stateful_set,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.StatefulSet", "StatefulSet", "statefulsets", "statefulset"))
     },
     BuiltIn {
@@ -217,6 +224,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["cj"],
         default: workloads::default_cron_job,
         validate: workloads::validate_cron_job,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("batch", "batch.v1.CronJob", "CronJob", "cronjobs", "cronjob"))
     },
     BuiltIn {
@@ -225,6 +233,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         default: workloads::default_job,
         prepare: workloads::prepare_job,
         validate: workloads::validate_job,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("batch", "batch.v1.Job", "Job", "jobs", "job"))
     },
     BuiltIn {

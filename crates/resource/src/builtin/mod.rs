@@ -23,6 +23,8 @@ mod migrations;
 mod mutations;
 mod namespaces;
 mod nodes;
+mod pod_volumes;
+mod pod_warnings;
 mod pods;
 mod podspec;
 mod policies;
@@ -294,9 +296,17 @@ impl BuiltIn {
         match self.form {
             Form::Definition(version) => definition::shape(object, version),
             Form::Typed(_) | Form::Named(_) => {
-                let read = shape::read(object, self.structure());
+                let read = shape::read_request(object, self.structure());
                 Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
             }
+        }
+    }
+
+    /// A decoded object as its JSON shows it: without empty lists and maps that Go's encoder omits.
+    pub fn printed(&self, object: &Value) -> Value {
+        match self.form {
+            Form::Definition(_) => object.clone(),
+            Form::Typed(_) | Form::Named(_) => shape::read(object, self.structure()).value,
         }
     }
 

@@ -352,12 +352,13 @@ fn underscored(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
         invalid("must be no more than 253 characters");
     }
     let is_label = |label: &str| {
-        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        label.starts_with(word) && label.ends_with(word) && label.chars().all(|c| word(c) || c == '-')
+        let (word, label) =
+            (|c: char| c.is_ascii_lowercase() || c.is_ascii_digit(), label.strip_prefix('_').unwrap_or(label));
+        label.starts_with(word) && label.ends_with(word) && label.chars().all(|c| word(c) || matches!(c, '-' | '_'))
     };
     if !value.split('.').all(is_label) {
         invalid(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
         );
     }
 }

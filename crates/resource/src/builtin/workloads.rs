@@ -78,7 +78,7 @@ pub fn default_cron_job(object: &mut Value) {
 pub fn default_job(object: &mut Value) {
     default_template(object);
     let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
-    if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
+    if let Some(labels) = labels {
         let own = object.at(&["metadata", "labels"]).and_then(Value::as_object);
         if own.is_none_or(Map::is_empty) {
             object.set_at(&["metadata", "labels"], Value::Object(labels));
@@ -114,7 +114,8 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
         return;
     }
     // labels that default to those of the template are the same map in Go
-    let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
+    let own = job.at(&["metadata", "labels"]);
+    let shares = own.is_some() && own == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
         let value = Value::from(job.str_at(&["metadata", field]));
         job.set_at(&["spec", "template", "metadata", "labels", label], value);

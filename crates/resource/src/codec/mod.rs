@@ -94,6 +94,11 @@ pub trait Codec: Send + Sync {
         Cow::Borrowed(object)
     }
 
+    /// The object as its JSON shows it, if validation sees more than that.
+    fn printed(&self, _object: &Value) -> Option<Value> {
+        None
+    }
+
     /// The zero value of the Go type, for types that always have some fields.
     fn zero(&self) -> Option<Value> {
         None

@@ -5,6 +5,9 @@ use machinery::{Status, Value};
 
 use super::Request;
 
+/// The path of the owners of fields.
+pub const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+
 /// The fields that a create removes first.
 const SYSTEM: [&str; 5] = ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
