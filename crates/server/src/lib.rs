@@ -273,7 +273,7 @@ impl Server {
 
     /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed.
     pub fn reload(&self) {
-        task::look_at_files();
+        task::reload_files();
     }
 
     /// Waits until the server has to end because of a fault, and returns the reason.

@@ -39,8 +39,9 @@ pub struct AccessReviewer {
 
 impl AccessReviewer {
     pub fn new(remote: Remote, version: ReviewVersion, remember: Remember) -> AccessReviewer {
-        let good_for = move |decision: &Decision| if decision.allowed() { remember.allowed } else { remember.refused };
-        let remembered = ResponseCache::new(good_for);
+        let time_to_live =
+            move |decision: &Decision| if decision.allowed() { remember.allowed } else { remember.refused };
+        let remembered = ResponseCache::new(time_to_live);
         AccessReviewer { name: DEFAULT_NAME.to_owned(), remote, version, remembered, conditions: vec![], denies: false }
     }
 

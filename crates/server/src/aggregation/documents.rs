@@ -19,7 +19,7 @@ pub async fn read(aggregation: &Aggregation, remote: &Remote) -> Option<Value> {
     let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).ok()?;
     identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut()).ok()?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-    let response = aggregation.pass_on(remote, request).await.ok()?;
+    let response = aggregation.forward(remote, request).await.ok()?;
     if response.status() != http::StatusCode::OK {
         return None;
     }

@@ -56,9 +56,9 @@ async fn look(context: &Context, remote: Arc<Remote>) -> bool {
         tracing::warn!(error = %status, "the status of an APIService cannot be written yet");
         return false;
     }
-    METRICS.aggregation.found(&remote.name(), found.is_good());
+    METRICS.aggregation.checked(&remote.name(), found.is_good());
     if remote.available && !found.is_good() {
-        METRICS.aggregation.failed(&remote.name(), found.reason);
+        METRICS.aggregation.became_unavailable(&remote.name(), found.reason);
     }
     found.is_good()
 }

@@ -259,7 +259,7 @@ impl Attempt<'_> {
         let begun = clock::instant();
         let found = self.authorizer.decide(&self.user, &asked).await;
         let attempt = ImpersonationAttempt { mode: self.mode.as_str(), decision: decision(found.allowed()) };
-        METRICS.impersonation.asked(&attempt, begun.elapsed());
+        METRICS.impersonation.authorized(&attempt, begun.elapsed());
         if found.allowed() {
             return Ok(());
         }
