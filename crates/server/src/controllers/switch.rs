@@ -17,11 +17,13 @@ pub const QUOTAS: &str = "resourcequota-controller";
 pub const SERVICE_ACCOUNT: &str = "serviceaccount-controller";
 pub const TOKEN_SECRETS: &str = "serviceaccount-token-controller";
 pub const POLICY_STATUS: &str = "validatingadmissionpolicy-status-controller";
+pub const SIGNING: &str = "certificatesigningrequest-signing-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
 /// Controllers that put objects into every namespace are off: without Pods nothing needs them, and a namespace is as empty as
 /// kube-apiserver alone leaves it. So is the one that only reports type errors of policies, since it writes to every policy.
-static KNOWN: [SwitchedController; 9] = [
+static KNOWN: [SwitchedController; 10] = [
+    SwitchedController { name: SIGNING, alias: "csrsigning", by_default: true },
     SwitchedController { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
     SwitchedController { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
     SwitchedController { name: NAMESPACE, alias: "namespace", by_default: true },
@@ -44,6 +46,8 @@ pub struct Controllers {
     pub alone: bool,
     /// The authority of the server's certificate, PEM.
     pub root_authority: String,
+    /// Signs certificates of clients, if the server has the key of a certificate authority.
+    pub signer: Option<super::CertificateSigner>,
 }
 
 impl Controllers {
