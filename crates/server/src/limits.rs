@@ -103,7 +103,11 @@ pub const TOKEN_TRACKING_PAUSE: Duration = Duration::from_secs(1_800);
 /// Maximum interval of availability checks of aggregated API servers, and the time limit of one; upstream's values.
 pub const REMOTE_AVAILABILITY: Duration = Duration::from_secs(30);
 pub const REMOTE_CHECK: Duration = Duration::from_secs(5);
-/// Time between questions for their resources.
+/// Bytes of an OpenAPI document of one. Ours: that of kube-apiserver with all its kinds has 4 MB.
+pub const REMOTE_OPENAPI_BYTES_MAX: usize = 16 << 20;
+/// Time limit for their OpenAPI documents; upstream's.
+pub const REMOTE_OPENAPI: Duration = Duration::from_secs(60);
+/// Time between questions for their resources and OpenAPI documents.
 pub const REMOTE_DISCOVERY: Duration = Duration::from_secs(60);
 /// How long a controller waits after a failure before it tries again.
 pub const CONTROLLER_RETRY: Duration = Duration::from_secs(5);

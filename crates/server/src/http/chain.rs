@@ -77,7 +77,7 @@ impl Edge {
             version,
             pages: ZPages::new(&gates, registry.release(), flags),
             discovery: Discovery::new(registry.clone(), context.aggregation.clone()),
-            openapi: OpenApi::new(registry),
+            openapi: OpenApi::new(registry, context.aggregation.clone()),
             health,
             context,
             stop,
@@ -133,7 +133,7 @@ impl Edge {
                     // its response is streamed unchanged
                     Some(remote) => {
                         let (address, authorized) = (client.address, &entry.authorized);
-                        let relayed = Box::pin(self.relay(&remote, authorized, &parts, address, audit_id, body));
+                        let relayed = Box::pin(self.relay(&remote, authorized, &mut parts, address, audit_id, body));
                         in_time(until, relayed, &reply).await
                     }
                     None => {
