@@ -180,6 +180,7 @@ pub fn grace(pod: &Value, given: Option<i64>) -> i64 {
 }
 
 pub fn default(pod: &mut Value) {
+    super::pod_status::default(pod);
     let Some(spec) = pod.get_mut("spec") else { return };
     default_spec(spec);
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {

@@ -502,6 +502,28 @@ fn resources(container: &Value, path: &FieldPath, claims: &[&str], errors: &mut 
     }
 }
 
+/// The resources without a domain that containers may not have.
+const COUNTED: [&str; 18] = [
+    "configmaps",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+    "requests.hugepages-",
+];
+
 /// A resource of a container.
 pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     let problems = names::qualified_name(name);
@@ -509,7 +531,7 @@ pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     invalid_each(path, name, problems, errors);
     let is_known = name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-");
     let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(name), why));
-    if !is_known && is_name {
+    if !is_known && !COUNTED.contains(&name) && is_name {
         invalid("must be a standard resource type or fully qualified");
     }
     if !is_known {

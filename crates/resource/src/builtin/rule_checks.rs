@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value, names};
 use schema::shape::Check;
 
-use super::checks::{invalid_each, text};
+use super::checks::{invalid_each, list, text};
 
 /// The check of a name.
 pub fn named(name: &str) -> Option<Check> {
@@ -29,6 +29,14 @@ const CHECKS: &[(&str, Check)] = &[
     ("domain-path", domain_path),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
+    ("endpoint-subsets", |value, path, errors| {
+        for (i, subset) in value.as_array().unwrap_or_default().iter().enumerate() {
+            if ["addresses", "notReadyAddresses"].iter().all(|name| list(subset, name).is_empty()) {
+                let why = "must specify `addresses` or `notReadyAddresses`";
+                errors.push(FieldError::required(&path.index(i), why));
+            }
+        }
+    }),
     ("env-name", env_name),
     ("field-terms", |_, _, _| {}),
     ("host", |value, path, errors| host(of(value), path, errors)),
@@ -44,11 +52,6 @@ const CHECKS: &[(&str, Check)] = &[
     ("id", |value, path, errors| {
         if value.as_int().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
             errors.push(FieldError::invalid(path, value, "must be between 0 and 2147483647, inclusive"));
-        }
-    }),
-    ("ingress-class", |value, path, errors| {
-        if !value.is_null() {
-            subdomain(of(value), path, errors);
         }
     }),
     ("ip", |value, path, errors| ip(of(value), path, errors)),
