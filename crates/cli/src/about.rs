@@ -1,48 +1,12 @@
-//! What the program says about itself: short help, completions, man pages and its version.
+//! What the program says about itself: completions, man pages and its version.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
 use machinery::{Release, json};
 
 use crate::flags::{Arguments, VersionForm};
-
-/// The flags of `pintle serve` that `-h` shows; `--help` shows all.
-const MAIN_FLAGS: [&str; 24] = [
-    "config",
-    "data-dir",
-    "storage",
-    "durability",
-    "etcd-servers",
-    "encryption-provider-config",
-    "bind-address",
-    "advertise-address",
-    "secure-port",
-    "feature-gates",
-    "tls-san",
-    "tls-cert-file",
-    "tls-private-key-file",
-    "write-kubeconfig",
-    "client-ca-file",
-    "token-auth-file",
-    "oidc-issuer-url",
-    "oidc-client-id",
-    "authorization-mode",
-    "audit-policy-file",
-    "audit-log-path",
-    "controllers",
-    "v",
-    "logging-format",
-];
-
-/// The command whose short help has only the main flags.
-pub fn with_short_help(command: Command) -> Command {
-    command.mut_args(|flag| match flag.get_long() {
-        Some(name) if !MAIN_FLAGS.contains(&name) && name != "help" => flag.hide_short_help(true),
-        _ => flag,
-    })
-}
+use crate::logs;
 
 /// The commands and flags of Pintle's own.
 fn documented() -> Command {
@@ -53,7 +17,7 @@ fn documented() -> Command {
 pub fn completion(shell: clap_complete::Shell) -> Result<(), String> {
     let mut script = vec![];
     clap_complete::generate(shell, &mut documented(), "pintle", &mut script);
-    print(&script)
+    logs::print(&script)
 }
 
 /// Writes a man page for each command into a directory.
@@ -78,29 +42,12 @@ pub fn version(form: VersionForm) -> Result<(), String> {
             fields.to_json() + "\n"
         }
     };
-    print(text.as_bytes())
-}
-
-/// Prints to stdout.
-pub fn print(text: &[u8]) -> Result<(), String> {
-    std::io::stdout().write_all(text).map_err(|error| format!("cannot write to stdout: {error}"))
+    logs::print(text.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn short_help_has_the_main_flags() {
-        let command = crate::flags::command();
-        let serve = command.find_subcommand("serve").unwrap();
-        let shown = serve.get_arguments().filter(|flag| !flag.is_hide_set() && !flag.is_hide_short_help_set());
-        let mut shown: Vec<&str> = shown.filter_map(clap::Arg::get_long).collect();
-        let mut wanted = MAIN_FLAGS;
-        shown.sort_unstable();
-        wanted.sort_unstable();
-        assert_eq!(shown, wanted);
-    }
 
     #[test]
     fn every_command_has_a_man_page() {

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use clap::error::ContextKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
-use crate::values::{
-    cluster_id, context_name, durability, duration, mode, renamed, server_url, subject, subject_name, user_lifetime,
-};
-use crate::{about, upstream_flags};
+use crate::place::Place;
+use crate::users::KubeconfigTask;
+use crate::values::{cluster_id, context_name, durability, duration, mode, renamed, subject_name};
+use crate::{short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
@@ -34,7 +35,7 @@ pub struct Given {
 
 /// The commands, with the flags of kube-apiserver that are accepted without effect.
 pub fn command() -> clap::Command {
-    let serve = |command| about::with_short_help(upstream_flags::added_to(command));
+    let serve = |command| short_help::applied_to(upstream_flags::added_to(command));
     let command = Arguments::command().mut_subcommand("serve", serve);
     command.mut_subcommand("config", |config| config.mut_subcommand("view", serve))
 }
@@ -121,7 +122,7 @@ pub enum Command {
     ///
     /// A running server reads them again within seconds.
     #[command(subcommand)]
-    Certificates(Certificates),
+    Certificates(CertificateTask),
     /// Create kubeconfigs of users.
     #[command(subcommand)]
     Kubeconfig(KubeconfigTask),
@@ -149,104 +150,6 @@ pub enum Command {
         #[arg(short, long, value_enum, default_value = "text")]
         output: VersionForm,
     },
-}
-
-/// The directory of certificates.
-#[derive(Args)]
-pub struct CertificatePlace {
-    #[command(flatten)]
-    pub place: Place,
-
-    /// Directory of the certificates [default: the data directory].
-    #[arg(long, value_name = "DIR")]
-    pub cert_dir: Option<PathBuf>,
-}
-
-/// A certificate that the server creates for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CertificateName {
-    Serving,
-    Admin,
-}
-
-/// The form in which `pintle certificates list` prints them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ListForm {
-    Table,
-    Json,
-}
-
-#[derive(Subcommand)]
-pub enum Certificates {
-    /// Print the certificates, with their names and the days that they are still valid.
-    List {
-        #[command(flatten)]
-        place: CertificatePlace,
-
-        /// The form of the output.
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: ListForm,
-    },
-    /// Renew the serving certificate and that of the administrator now; the server does so by itself 90 days before their end.
-    Renew {
-        #[command(flatten)]
-        place: CertificatePlace,
-
-        /// The certificates [default: both].
-        #[arg(value_enum)]
-        names: Vec<CertificateName>,
-    },
-    /// Replace the certificate authority, in two steps.
-    ///
-    /// The first step creates an authority, which signs from now on. Clients that have the former one only are still
-    /// served, and certificates that it has signed are still accepted. When all clients have the new ca.crt or a new
-    /// kubeconfig, the second step, --finish, ends that.
-    RotateCa {
-        #[command(flatten)]
-        place: CertificatePlace,
-
-        /// Stop trusting the former authority.
-        #[arg(long)]
-        finish: bool,
-    },
-}
-
-#[derive(Subcommand)]
-pub enum KubeconfigTask {
-    /// Create a kubeconfig with a client certificate for a user, signed by the certificate authority of a data directory.
-    ///
-    /// The certificate is valid until it expires: grant it its rights by RoleBindings, which can be removed.
-    Create(KubeconfigFlags),
-}
-
-#[derive(Args)]
-pub struct KubeconfigFlags {
-    /// Name of the user.
-    #[arg(value_parser = subject)]
-    pub name: String,
-
-    /// Group of the user; may be repeated.
-    #[arg(long, value_name = "GROUP", value_parser = subject)]
-    pub group: Vec<String>,
-
-    /// Time for which the certificate is valid, at least 10m.
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = user_lifetime)]
-    pub ttl: std::time::Duration,
-
-    /// URL of the server [default: that of the administrator's kubeconfig in the data directory].
-    #[arg(long, value_name = "URL", value_parser = server_url)]
-    pub server: Option<String>,
-
-    /// Add the context to the kubeconfig of the environment variable KUBECONFIG, or ~/.kube/config, instead of printing it.
-    #[arg(long)]
-    pub merge: bool,
-
-    /// Name of the context.
-    #[arg(long, value_name = "NAME", default_value = "pintle", value_parser = context_name)]
-    pub context: String,
-
-    #[command(flatten)]
-    pub place: CertificatePlace,
 }
 
 /// The form in which `pintle version` prints it.
@@ -340,13 +243,6 @@ pub enum Store {
         /// The backup.
         file: PathBuf,
     },
-}
-
-#[derive(Args)]
-pub struct Place {
-    /// The data directory.
-    #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR")]
-    pub data_dir: PathBuf,
 }
 
 #[derive(Subcommand)]
@@ -456,13 +352,6 @@ pub struct Etcd {
     /// File with the password of the etcd user.
     #[arg(long, value_name = "FILE", requires = "etcd_username", help_heading = "Storage")]
     pub etcd_password_file: Option<PathBuf>,
-}
-
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Text,
-    Json,
 }
 
 #[derive(Args)]
@@ -664,5 +553,5 @@ pub struct Serve {
 
     /// Format of log lines.
     #[arg(long, value_enum, default_value = "text", help_heading = "Logs")]
-    pub logging_format: LogFormat,
+    pub logging_format: crate::logs::LogFormat,
 }

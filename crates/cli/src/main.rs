@@ -5,6 +5,7 @@ mod accounts;
 mod admission;
 mod audit;
 mod cel;
+mod certificate_tasks;
 mod certificates;
 mod client;
 mod config_file;
@@ -20,8 +21,10 @@ mod limits;
 mod logs;
 mod migrate;
 mod own;
+mod place;
 mod reload;
 mod serve;
+mod short_help;
 mod storage;
 mod store_tasks;
 mod traces;
@@ -61,9 +64,9 @@ fn run(command: flags::Command, given: flags::Given) -> Result<(), String> {
         flags::Command::Migrate(task) => migrate::run(&task),
         flags::Command::Storage(task) => storage::run(&task),
         flags::Command::Assets(task) => envtest::run(&task),
-        flags::Command::Certificates(task) => certificates::run(&task),
-        flags::Command::Kubeconfig(flags::KubeconfigTask::Create(task)) => users::create(&task),
-        flags::Command::Config(flags::Config::View(_)) => about::print(given.file.as_bytes()),
+        flags::Command::Certificates(task) => certificate_tasks::run(&task),
+        flags::Command::Kubeconfig(users::KubeconfigTask::Create(task)) => users::create(&task),
+        flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),
         flags::Command::Man { directory } => about::man(&directory),
         flags::Command::Version { output } => about::version(output),

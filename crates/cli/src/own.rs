@@ -1,10 +1,10 @@
 //! What a server makes for itself and keeps valid while it runs: its certificates, and the administrator's kubeconfigs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use server::CertificateSigner;
+use server::{CertificateSigner, Controllers};
 
 use crate::certificates::{self, Certificates, Directory, Names, directory_of};
 use crate::flags::Serve;
@@ -53,6 +53,10 @@ impl Own {
         self.lock().clone()
     }
 
+    pub fn directory(&self) -> &Path {
+        &self.0.directory.path
+    }
+
     /// The files that change when certificates are renewed.
     pub fn files(&self) -> Vec<PathBuf> {
         self.0.directory.files()
@@ -98,10 +102,12 @@ impl Own {
         bundle(self.0.root_authority.as_ref(), &self.current())
     }
 
-    /// Signs certificates of clients with the own authority.
-    pub fn signer(&self) -> CertificateSigner {
+    /// Gives controllers the CA bundle to publish, and the own authority to sign certificates of clients with.
+    pub fn equip(&self, controllers: &mut Controllers) -> Result<(), String> {
+        controllers.root_authority = self.root_authority()?;
         let own = self.clone();
-        CertificateSigner::new(move |request, lifetime| own.sign(request, lifetime))
+        controllers.signer = Some(CertificateSigner::new(move |request, lifetime| own.sign(request, lifetime)));
+        Ok(())
     }
 
     fn sign(&self, request: &str, lifetime: Option<Duration>) -> Result<String, String> {

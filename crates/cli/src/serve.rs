@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
-use crate::certificates::{directory_of, hostname};
+use crate::certificates::hostname;
 use crate::flags::{Engine, Given, Serve};
 use crate::limits;
 use crate::own::Own;
@@ -38,12 +38,10 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
     let own = Own::start(flags)?;
-    controllers.root_authority = own.root_authority()?;
-    controllers.signer = Some(own.signer());
+    own.equip(&mut controllers)?;
     let files = Files::of(flags, &own);
     authentication.tokens = files.tokens()?;
-    let certificates = directory_of(&flags.data_dir, flags.cert_dir.as_ref());
-    let (accounts, key_to_make) = accounts::load(flags, &certificates.path)?;
+    let (accounts, key_to_make) = accounts::load(flags, own.directory())?;
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
@@ -83,9 +81,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
             // the store may have to be waited for
             () = signals.end() => return Ok(()),
         };
-        // with --storage memory nothing else has made it
-        store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
-        let path = own.write_kubeconfigs(url(server.address))?;
+        let path = write_kubeconfigs(flags, &own, server.address)?;
         say_ready(server.address, started.elapsed(), &path);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
@@ -94,6 +90,12 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     });
     end_threads(runtime, key);
     ended
+}
+
+fn write_kubeconfigs(flags: &Serve, own: &Own, address: SocketAddr) -> Result<PathBuf, String> {
+    // with --storage memory nothing else has made it
+    store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
+    own.write_kubeconfigs(url(address))
 }
 
 /// The optional APIs and the feature gates.

@@ -3,13 +3,54 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use crate::certificates::{self, directory_of};
-use crate::flags::KubeconfigFlags;
+use clap::{Args, Subcommand};
+
 use crate::kubeconfig::{ADMIN_FILE, Entries, Kubeconfig};
+use crate::place::CertificatePlace;
+use crate::values::{context_name, server_url, subject, user_lifetime};
+use crate::{certificates, logs};
+
+#[derive(Subcommand)]
+pub enum KubeconfigTask {
+    /// Create a kubeconfig with a client certificate for a user, signed by the certificate authority of a data directory.
+    ///
+    /// The certificate is valid until it expires: grant it its rights by RoleBindings, which can be removed.
+    Create(KubeconfigFlags),
+}
+
+#[derive(Args)]
+pub struct KubeconfigFlags {
+    /// Name of the user.
+    #[arg(value_parser = subject)]
+    pub name: String,
+
+    /// Group of the user; may be repeated.
+    #[arg(long, value_name = "GROUP", value_parser = subject)]
+    pub group: Vec<String>,
+
+    /// Time for which the certificate is valid, at least 10m.
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = user_lifetime)]
+    pub ttl: std::time::Duration,
+
+    /// URL of the server [default: that of the administrator's kubeconfig in the data directory].
+    #[arg(long, value_name = "URL", value_parser = server_url)]
+    pub server: Option<String>,
+
+    /// Add the context to the kubeconfig of the environment variable KUBECONFIG, or ~/.kube/config, instead of printing it.
+    #[arg(long)]
+    pub merge: bool,
+
+    /// Name of the context.
+    #[arg(long, value_name = "NAME", default_value = "pintle", value_parser = context_name)]
+    pub context: String,
+
+    #[command(flatten)]
+    pub place: CertificatePlace,
+}
 
 /// Creates it. The error is one line.
 pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
-    let directory = directory_of(&task.place.place.data_dir, task.place.cert_dir.as_ref());
+    let directory = task.place.directory();
     let authority = directory.authority()?.ok_or_else(|| {
         format!("{} has no certificate authority: pintle serve creates it at its first start", directory.path.display())
     })?;
@@ -23,7 +64,7 @@ pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
     if !task.merge {
         let mut kubeconfig = Kubeconfig::new();
         kubeconfig.set(&entries, &server, &authority.certificate, &credentials);
-        return crate::about::print(kubeconfig.text().as_bytes());
+        return logs::print(kubeconfig.text().as_bytes());
     }
     let path = merge_target()?;
     let mut kubeconfig = Kubeconfig::read(&path)?.unwrap_or_else(Kubeconfig::new);

@@ -49,7 +49,7 @@ pub fn authority(common_name: &str) -> Result<Pair, Error> {
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// The certificate of a new authority that a former one signs: whoever trusts the former one trusts the new one by it.
+/// The certificate of a new authority that a former one signs: clients that trust the former one trust the new one by it.
 pub fn cross_certificate(common_name: &str, new: &Pair, former: &Pair) -> Result<String, Error> {
     let mut params = authority_params(common_name)?;
     params.use_authority_key_identifier_extension = true;

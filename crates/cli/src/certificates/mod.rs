@@ -2,11 +2,10 @@
 //!
 //! `ca.crt` has the authority that signs, followed by the former one while `pintle certificates rotate-ca` is not finished.
 
-mod commands;
 mod inspect;
 mod issue;
 mod names;
-mod rotation;
+pub mod rotation;
 mod subject;
 
 use std::fs;
@@ -17,16 +16,15 @@ use std::time::Duration;
 
 use rcgen::KeyPair;
 
-pub use commands::{directory_of, run};
-pub use inspect::first;
+pub use inspect::{Facts, first, of_pem};
 pub use issue::{client, requested};
 pub use names::{Names, hostname};
 
 use crate::limits;
 
-const AUTHORITY: &str = "ca";
-const SERVING: &str = "serving";
-const ADMIN: &str = "admin";
+pub const AUTHORITY: &str = "ca";
+pub const SERVING: &str = "serving";
+pub const ADMIN: &str = "admin";
 /// The common name of the first authority.
 const AUTHORITY_NAME: &str = "pintle-ca";
 
@@ -79,13 +77,26 @@ pub struct Directory {
     pub path: PathBuf,
 }
 
+/// The directory of the certificates.
+pub fn directory_of(data_dir: &Path, cert_dir: Option<&PathBuf>) -> Directory {
+    Directory { path: cert_dir.cloned().unwrap_or_else(|| data_dir.to_owned()) }
+}
+
 impl Directory {
+    /// Keeps others from changing the certificates until the lock is dropped.
+    pub fn lock(&self) -> Result<fs::File, String> {
+        let failed = |error: std::io::Error| format!("cannot lock {}: {error}", self.path.display());
+        let directory = fs::File::open(&self.path).map_err(failed)?;
+        directory.lock().map_err(failed)?;
+        Ok(directory)
+    }
+
     /// The files that change when certificates are renewed.
     pub fn files(&self) -> Vec<PathBuf> {
         [AUTHORITY, SERVING, ADMIN].map(|name| self.path.join(format!("{name}.crt"))).to_vec()
     }
 
-    fn load(&self, name: &str) -> Result<Option<Pair>, String> {
+    pub fn load(&self, name: &str) -> Result<Option<Pair>, String> {
         let (certificate, key) =
             (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
         match (certificate, key) {
@@ -121,6 +132,7 @@ impl Directory {
         let mut private = fs::DirBuilder::new();
         let made = private.recursive(true).mode(0o700).create(&self.path);
         made.map_err(|error| format!("cannot create {}: {error}", self.path.display()))?;
+        let _lock = self.lock()?;
         let authority = match self.authority()? {
             Some(authority) => authority,
             None => {
@@ -150,14 +162,14 @@ impl Directory {
         Ok(Certificates { authority: authority.certificate, serving, admin })
     }
 
-    fn issue_serving(&self, names: &Names, by: &Pair) -> Result<Pair, String> {
+    pub fn issue_serving(&self, names: &Names, by: &Pair) -> Result<Pair, String> {
         let mut serving = issue::serving(names, by).map_err(cannot_make)?;
         serving.certificate += &read(&self.path.join(rotation::CROSS))?.unwrap_or_default();
         self.save(SERVING, &serving)?;
         Ok(serving)
     }
 
-    fn issue_admin(&self, by: &Pair) -> Result<Pair, String> {
+    pub fn issue_admin(&self, by: &Pair) -> Result<Pair, String> {
         let groups = ["system:masters".to_owned()];
         let admin =
             issue::client("kubernetes-admin", &groups, limits::CERTIFICATE_LIFETIME, by).map_err(cannot_make)?;

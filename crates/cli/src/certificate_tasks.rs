@@ -1,32 +1,76 @@
 //! `pintle certificates`: lists, renews and rotates the certificates of a data directory. A running server reads them again.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 
+use clap::{Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{ADMIN, AUTHORITY, Directory, SERVING, first, inspect, rotation};
-use crate::flags::{CertificateName, CertificatePlace, Certificates, ListForm};
-use crate::kubeconfig::Kubeconfig;
+use crate::certificates::{ADMIN, AUTHORITY, Directory, Facts, SERVING, first, of_pem, rotation};
+use crate::kubeconfig::{ADMIN_FILE, Kubeconfig};
+use crate::place::CertificatePlace;
 
 const DAY: i64 = 24 * 3600;
 
-/// The directory of the certificates.
-pub fn directory_of(data_dir: &Path, cert_dir: Option<&PathBuf>) -> Directory {
-    Directory { path: cert_dir.cloned().unwrap_or_else(|| data_dir.to_owned()) }
+/// A certificate that the server creates for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CertificateName {
+    Serving,
+    Admin,
+}
+
+/// The form in which `pintle certificates list` prints them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListForm {
+    Table,
+    Json,
+}
+
+#[derive(Subcommand)]
+pub enum CertificateTask {
+    /// Print the certificates, with their names and the days that they are still valid.
+    List {
+        #[command(flatten)]
+        place: CertificatePlace,
+
+        /// The form of the output.
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: ListForm,
+    },
+    /// Renew the serving certificate and that of the administrator now; the server does so by itself 90 days before their end.
+    Renew {
+        #[command(flatten)]
+        place: CertificatePlace,
+
+        /// The certificates [default: both].
+        #[arg(value_enum)]
+        names: Vec<CertificateName>,
+    },
+    /// Replace the certificate authority, in two steps.
+    ///
+    /// The first step creates an authority, which signs from now on. Clients that have the former one only are still
+    /// served, and certificates that it has signed are still accepted. When all clients have the new ca.crt or a new
+    /// kubeconfig, the second step, --finish, ends that.
+    RotateCa {
+        #[command(flatten)]
+        place: CertificatePlace,
+
+        /// Stop trusting the former authority.
+        #[arg(long)]
+        finish: bool,
+    },
 }
 
 /// Runs a task. The error is one line.
-pub fn run(task: &Certificates) -> Result<(), String> {
+pub fn run(task: &CertificateTask) -> Result<(), String> {
     match task {
-        Certificates::List { place, output } => list(&directory(place)?, *output),
-        Certificates::Renew { place, names } => renew(place, names),
-        Certificates::RotateCa { place, finish } => rotate(place, *finish),
+        CertificateTask::List { place, output } => list(&directory(place)?, *output),
+        CertificateTask::Renew { place, names } => renew(place, names),
+        CertificateTask::RotateCa { place, finish } => rotate(place, *finish),
     }
 }
 
 fn directory(place: &CertificatePlace) -> Result<Directory, String> {
-    let directory = directory_of(&place.place.data_dir, place.cert_dir.as_ref());
+    let directory = place.directory();
     match directory.authority()? {
         Some(_) => Ok(directory),
         None => Err(format!(
@@ -46,18 +90,18 @@ fn list(directory: &Directory, form: ListForm) -> Result<(), String> {
     for name in [AUTHORITY, SERVING, ADMIN] {
         let Some(pair) = directory.load(name)? else { continue };
         let file = directory.path.join(format!("{name}.crt"));
-        let found = inspect::of_pem(&pair.certificate).map_err(|why| format!("{}: {why}", file.display()))?;
+        let found = of_pem(&pair.certificate).map_err(|why| format!("{}: {why}", file.display()))?;
         // what follows the serving certificate is its chain
         let count = if name == AUTHORITY { found.len() } else { 1 };
         rows.extend(found.into_iter().take(count).map(|facts| (name, facts)));
     }
     let now = base::clock::now_seconds();
-    let names = |facts: &inspect::Facts| -> Vec<String> {
+    let names = |facts: &Facts| -> Vec<String> {
         facts.names.dns.iter().cloned().chain(facts.names.addresses.iter().map(ToString::to_string)).collect()
     };
     match form {
         ListForm::Json => {
-            let row = |(name, facts): &(&str, inspect::Facts)| {
+            let row = |(name, facts): &(&str, Facts)| {
                 let names: Value = names(facts).into_iter().map(Value::from).collect();
                 json!({
                     "name": (*name), "subject": (facts.subject.as_str()), "issuer": (facts.issuer.as_str()),
@@ -81,6 +125,11 @@ fn list(directory: &Directory, form: ListForm) -> Result<(), String> {
 
 fn renew(place: &CertificatePlace, names: &[CertificateName]) -> Result<(), String> {
     let directory = directory(place)?;
+    let _lock = directory.lock()?;
+    issue(place, &directory, names)
+}
+
+fn issue(place: &CertificatePlace, directory: &Directory, names: &[CertificateName]) -> Result<(), String> {
     let authority = directory.authority()?.ok_or("there is no certificate authority")?;
     let wanted = |name: CertificateName| names.is_empty() || names.contains(&name);
     if wanted(CertificateName::Serving) {
@@ -95,18 +144,20 @@ fn renew(place: &CertificatePlace, names: &[CertificateName]) -> Result<(), Stri
         directory.issue_admin(&authority)?;
         say(&format!("{} is renewed\n", directory.path.join("admin.crt").display()));
     }
-    update_kubeconfig(place, &directory)
+    update_kubeconfig(place, directory)
 }
 
 fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
     let directory = directory(place)?;
+    // a running server waits until all files are there
+    let _lock = directory.lock()?;
     let file = directory.path.join("ca.crt");
     if finish {
         rotation::finish(&directory)?;
     } else {
         rotation::begin(&directory)?;
     }
-    renew(place, &[])?;
+    issue(place, &directory, &[])?;
     say(&match finish {
         true => format!("{} has the new certificate authority only\n", file.display()),
         false => format!(
@@ -120,7 +171,7 @@ fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
 
 /// Puts the new certificates into the administrator's kubeconfig of the data directory, if there is one.
 fn update_kubeconfig(place: &CertificatePlace, directory: &Directory) -> Result<(), String> {
-    let path = place.place.data_dir.join(crate::kubeconfig::ADMIN_FILE);
+    let path = place.place.data_dir.join(ADMIN_FILE);
     let (Some(authority), Some(admin)) = (directory.authority()?, directory.load(ADMIN)?) else { return Ok(()) };
     let Some(mut kubeconfig) = Kubeconfig::read(&path)? else { return Ok(()) };
     kubeconfig.renew(&authority.certificate, &admin);
