@@ -10,6 +10,8 @@ mod discovery;
 mod http;
 mod limits;
 mod openapi;
+#[cfg(test)]
+mod testing;
 pub mod transfer;
 mod verbs;
 
@@ -420,7 +422,7 @@ struct Components {
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
     allocation: Allocation,
-    /// The identity of the server, as objects show it.
+    /// The identity of the server in the objects of the control plane.
     own: Option<ControlPlane>,
 }
 
@@ -461,10 +463,10 @@ async fn prepare(
         if !store.is_shared() || store.health().is_ok() {
             return Err(status.message.clone());
         }
-        // the store may take writes again
+        // the store may become writable again
         tokio::time::sleep(limits::LEASE_RETRY).await;
     }
-    verbs::settle_all(&context).await;
+    verbs::establish_all(&context).await;
     if !context.objects.store().is_shared() {
         // no request is served yet, so no Service is being written
         let repaired = context.allocation.repair(&context.objects, &mut UnownedReservations::default(), true).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::clock;
 use machinery::{FieldError, FieldPath, Status, Text, Value, json};
 use objects::{Collection, Encoded, Key, Objects};
-use resource::builtin::services::addresses::{allocates_addresses, is_settled};
+use resource::builtin::services::addresses::{allocates_addresses, keeps_addresses};
 use resource::builtin::services::ip::{self, Family};
 use resource::builtin::services::is_external_name;
 use store::Refused;
@@ -75,7 +75,7 @@ impl Allocation {
                 false => Ok(()),
             };
         };
-        if is_settled(spec, old) || !allocates_addresses(old) {
+        if keeps_addresses(spec, old) || !allocates_addresses(old) {
             return Ok(());
         }
         let (families, before) = (texts(spec, "ipFamilies").len(), texts(old, "ipFamilies").len());

@@ -1,5 +1,5 @@
-//! Objects that every namespace has: the ServiceAccount `default`, and the ConfigMap with the authority of the server's
-//! certificate.
+//! Objects that exist in every namespace: the ServiceAccount `default` (`serviceaccount-controller`), and the ConfigMap
+//! `kube-root-ca.crt` with the CA bundle of the server's certificate (`root-ca-certificate-publisher-controller`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,14 +20,14 @@ const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify t
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                            guaranteed across distributions of Kubernetes clusters.";
 
-/// Keeps one object in every namespace.
+/// The controller that keeps one object in every namespace.
 pub struct Keeper {
     user: &'static str,
     queue: Queue,
     plural: &'static str,
-    /// The object; what it has in `data` is restored when it is changed.
+    /// The object. Its `data` is restored if it is changed.
     object: Value,
-    /// Namespaces to be looked at, and since when.
+    /// The namespaces to be checked, with the time at which they were added.
     pending: Mutex<BTreeMap<Text, Instant>>,
     changed: Notify,
 }
@@ -42,7 +42,7 @@ impl Keeper {
         Keeper::new(user, "serviceaccount", "serviceaccounts", json!({"metadata": {"name": "default"}}))
     }
 
-    /// `authority` is PEM.
+    /// `authority` is the CA bundle in PEM format.
     pub fn of_root_authority(authority: &str) -> Keeper {
         let user = "system:serviceaccount:kube-system:root-ca-cert-publisher";
         let annotations = Value::from([(DESCRIPTION, Value::from(ABOUT_AUTHORITY))]);
@@ -60,7 +60,7 @@ impl Keeper {
         self.object.str_at(&["metadata", "name"])
     }
 
-    /// Hears of every change of an object, one after the other.
+    /// Observes the changes of all objects, in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if !key.group.is_empty() {
             return;
@@ -90,7 +90,7 @@ impl Keeper {
                 let began = clock::instant();
                 self.queue.taken(began - since);
                 if let Err(status) = self.keep(&context, &namespace).await {
-                    tracing::warn!(%namespace, name = self.name(), error = %status, "an object of a namespace is missing");
+                    tracing::warn!(%namespace, name = self.name(), error = %status, "an object cannot be created or restored; will retry");
                     self.queue.retried();
                     self.add(namespace);
                     again = true;
@@ -111,7 +111,7 @@ impl Keeper {
         }
     }
 
-    /// The patch that restores an object: its data, and along with that its description.
+    /// The JSON patch that restores the data and the description of an object; `None` if they are unchanged.
     fn repair(&self, found: &Value) -> Option<Value> {
         let data = self.object.get("data")?;
         let given = |object: &Value| object.at(&["metadata", "annotations"]).cloned().unwrap_or_else(Value::object);

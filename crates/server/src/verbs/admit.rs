@@ -85,7 +85,7 @@ impl Admit<'_> {
         let changed = Box::pin(self.context.admission.mutate(&world, &attributes, object)).await?;
         match changed {
             Some(object) if given.as_ref() != Some(&object) => {
-                let mut object = self.settled(given.as_ref(), object)?;
+                let mut object = self.normalize(given.as_ref(), object)?;
                 if let Some(old) = old {
                     keep_times(&mut object, old);
                 }
@@ -95,8 +95,8 @@ impl Admit<'_> {
         }
     }
 
-    /// A changed object with its types and defaults, and with managedFields that can be read.
-    fn settled(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
+    /// Checks and normalizes an object that admission has changed: its types, defaults and managedFields.
+    fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
         if strategy.is_view() {
             return Ok(object);

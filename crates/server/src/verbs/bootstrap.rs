@@ -68,10 +68,10 @@ const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication"
 pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<(), Status> {
     let resource = context.registry.get("", "configmaps").filter(|_| !data.is_empty());
     let Some(resource) = resource else { return Ok(()) };
-    in_turn(context, || settle_trust(context, &resource, data)).await
+    in_turn(context, || write_trust(context, &resource, data)).await
 }
 
-async fn settle_trust(
+async fn write_trust(
     context: &Context,
     resource: &Arc<Resource>,
     data: &[(&'static str, String)],

@@ -110,8 +110,9 @@ pub async fn renew(context: &Context, own: &ControlPlane) -> Result<(), Status> 
     edit(context, server_request(&resource, &http::Method::PUT, &path, Subresource::None), Change::Edit(&renewed)).await
 }
 
-/// Takes the Lease over from an earlier run, and gives the Service and the addresses behind it the port and the address of this server, if no other server has the store.
-pub async fn settle(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+/// Takes over the Lease of an earlier run. On an embedded store, also writes the port and the address of this server to the
+/// Service `kubernetes` and its Endpoints and EndpointSlice.
+pub async fn take_over(context: &Context, own: &ControlPlane) -> Result<(), Status> {
     if !own.holds_lease(context) {
         renew(context, own).await?;
     }

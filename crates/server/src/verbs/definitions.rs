@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::as_server::{self, SERVER};
 use super::delete::{Pass, delete_instances};
-use super::naming::{definitions, group_of, settle_peers};
+use super::naming::{definitions, establish_peers, group_of};
 use super::{Context, Subresource, third_party};
 use crate::limits;
 
@@ -117,7 +117,7 @@ async fn change_status(
 ) -> Result<(), Status> {
     as_server::change_as(SERVER, context, resource, name, Subresource::Status, change).await?;
     if resource.collection.get(name).is_none() {
-        settle_peers(context, group_of(name), name).await?;
+        establish_peers(context, group_of(name), name).await?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
 }
 
 /// Reserves what an object needs that is to be created or to replace `old`, and fills it in. A write that is abandoned
-/// before [`settle_reservation`] leaves its reservation to the next repair.
+/// before [`finish_reservation`] leaves its reservation to the next repair.
 pub async fn reserve(
     write: &Write<'_>,
     object: &mut Value,
@@ -53,8 +53,8 @@ fn record_user(user: &Value, object: &mut Value) {
     }
 }
 
-/// Ends a reservation: the object was written, or it was not.
-pub async fn settle_reservation(context: &Context, reservation: Option<Reservation>, written: bool) {
+/// Keeps a reservation if the object was written, and releases it otherwise.
+pub async fn finish_reservation(context: &Context, reservation: Option<Reservation>, written: bool) {
     if let Some(reservation) = reservation {
         context.allocation.finish(&context.objects, reservation, written).await;
     }

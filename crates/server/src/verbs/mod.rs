@@ -62,7 +62,7 @@ pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
-pub use naming::{settle, settle_all, settle_peers};
+pub use naming::{establish, establish_all, establish_peers};
 pub use patch::PatchKind;
 pub use upkeep::create_missing;
 pub use warnings::Warnings;

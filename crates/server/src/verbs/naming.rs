@@ -35,51 +35,50 @@ fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
 
 /// The consequences of the write of a CRD.
 pub async fn after_write(context: &Context, name: &str) {
-    leave_to_controller(settle(context, name).await);
-    // other definitions may take the names that it has left, and find those taken that it has
-    leave_to_controller(settle_peers(context, group_of(name), name).await);
+    log_error(establish(context, name).await);
+    // names that the CRD has given up are free for its peers, and names that it has accepted are taken
+    log_error(establish_peers(context, group_of(name), name).await);
 }
 
-/// `controllers/establishing` retries the consequences of a write: the write itself has succeeded.
-fn leave_to_controller(settled: Result<(), Status>) {
-    if let Err(status) = settled {
-        tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written yet");
+/// Only logs an error, since the write itself has succeeded; `controllers/establishing` retries its consequences.
+fn log_error(established: Result<(), Status>) {
+    if let Err(status) = established {
+        tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
     }
 }
 
 /// The consequences of the removal of a CRD or a ThirdPartyResource.
 pub async fn after_delete(context: &Context, name: &str) {
-    leave_to_controller(settle_peers(context, group_of(name), "").await);
+    log_error(establish_peers(context, group_of(name), "").await);
 }
 
-/// Settles, at a start, what the last server left unsettled. A definition that is served by the names of its spec has been
-/// settled.
-pub async fn settle_all(context: &Context) {
+/// Establishes, at the start, all CRDs that the previous server has not established.
+pub async fn establish_all(context: &Context) {
     let Some(resource) = definitions(context) else { return };
     let (root, _) = resource.collection.latest();
     for (name, _) in root {
         let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
-        if context.registry.get(group, plural).is_none_or(|served| !served.settled) {
-            leave_to_controller(settle(context, &name).await);
+        if context.registry.get(group, plural).is_none_or(|served| !served.names_accepted) {
+            log_error(establish(context, &name).await);
         }
     }
 }
 
-/// Other definitions of a group may take names that have become free, or find more of theirs taken.
-pub async fn settle_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
+/// Updates the status of all CRDs of a group whose names are not all accepted, apart from the CRD named `except`.
+pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
     for plural in context.registry.names().wanting(group) {
         let name = format!("{plural}.{group}");
         if name != except {
-            settle(context, &name).await?;
+            establish(context, &name).await?;
         }
     }
     Ok(())
 }
 
-/// Makes a definition's status follow from its spec, one write at a time as the reference server's controllers do.
-pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
+/// Updates the status of a CRD from its spec, condition by condition in separate writes, as kube-apiserver's controllers do.
+pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
     let Some(resource) = definitions(context) else { return Ok(()) };
-    // of two that ask for the same name, one is decided upon before the other
+    // one CRD at a time, so that two CRDs cannot accept the same name
     let _turn = context.naming_turn.lock().await;
     for _ in 0..limits::NAMING_ROUNDS_MAX {
         let edited = AtomicBool::new(false);
@@ -96,7 +95,7 @@ pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
     Err(resource.modified(name))
 }
 
-/// The definition with the next change of its status; `None` when it is settled.
+/// The CRD with the next change of its status; `None` if nothing is to be changed.
 fn next_status(context: &Context, outline: &Outline) -> Option<Value> {
     let now = clock::now_rfc3339();
     let old = &outline.definition;

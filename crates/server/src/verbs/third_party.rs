@@ -13,7 +13,7 @@ use resource::builtin::{
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
 use super::delete::{Pass, delete_instances};
-use super::naming::{name_conflict, settle_peers, third_party_resources};
+use super::naming::{establish_peers, name_conflict, third_party_resources};
 use super::{Context, Request, Subresource, as_server};
 
 /// Refuses names that something else has already.
@@ -119,5 +119,5 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
     }
     let release = definition::remove_cleanup_finalizer;
     as_server::change_as(as_server::SERVER, context, resource, name, Subresource::Status, release).await?;
-    settle_peers(context, &names.group, "").await
+    establish_peers(context, &names.group, "").await
 }
