@@ -55,7 +55,7 @@ pub(super) async fn release(objects: &Arc<Objects>, address: IpAddr) {
     if let Some(current) = collection(objects).get(&key.path)
         && let Err(Refused::Failed(error)) = objects.delete(&key, current.revision).await
     {
-        tracing::warn!(%address, %error, "a cluster IP could not be released");
+        tracing::warn!(%address, %error, "a cluster IP cannot be released; the next repair will do so");
     }
 }
 
@@ -186,7 +186,7 @@ impl Allocation {
     }
 }
 
-/// Whether a stored `spec` should have an address and has none: it was written before Pintle allocated addresses.
+/// Whether a stored `spec` should have an address and has none, since it was written before Pintle allocated addresses.
 fn of_any(old: &Value) -> bool {
     allocates_addresses(old) && old.get("clusterIPs").is_none()
 }

@@ -1,7 +1,6 @@
-//! Names of CRDs, and the conditions that follow from them.
+//! The accepted names of CRDs and the conditions that depend on them.
 //!
-//! Names are decided and a CRD is established before its write returns, so that its resource is served when the POST
-//! returns.
+//! A CRD is established before its write returns, so that its resource is served when the POST returns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +16,17 @@ use super::change::Change;
 use super::{Context, Request, Subresource};
 use crate::limits;
 
-/// The resource of definitions themselves.
+/// The resource `customresourcedefinitions`.
 pub fn definitions(context: &Context) -> Option<Arc<Resource>> {
     context.registry.get(DEFINITION_GROUP, DEFINITIONS)
 }
 
-/// The group that is in the name of a definition, or of a ThirdPartyResource.
+/// The group in the name of a CRD or a ThirdPartyResource.
 pub fn group_of(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// A request of the server itself to the status of a definition.
+/// A request of the server itself to the status of a CRD.
 fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
     let path = format!("{}/status", as_server::path_of(resource, "", name));
     as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
@@ -138,7 +137,7 @@ fn naming(context: &Context, old: &Value) -> Option<definition::Naming> {
 pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdPartyNames) -> Option<String> {
     let mut wanted = definition::from_third_party(registration)?;
     wanted.remove_at(&["status"]);
-    // its definition is none that may share them: instances would be of two kinds of rules
+    // a CRD with the same names must not exist, since instances would be subject to both
     let twin = definitions(context)?.collection.get(&names.definition()).is_some();
     let older = peers(context, &names.group, "");
     let same = older.iter().any(|peer| peer.str_at(&["metadata", "name"]) == names.definition());
@@ -149,12 +148,12 @@ pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdParty
     (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
 }
 
-/// The resource of ThirdPartyResources themselves, if they are served.
+/// The resource `thirdpartyresources`, if it is served.
 pub fn third_party_resources(context: &Context) -> Option<Arc<Resource>> {
     context.registry.get(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES)
 }
 
-/// As definitions, the ThirdPartyResources of a group, but for the one that a definition of this name keeps.
+/// The ThirdPartyResources of a group, converted to CRDs, without the one that the CRD named `except` replaces.
 fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     if third_party_resources(context).is_none() {
         return vec![];
@@ -163,7 +162,7 @@ fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
 }
 
-/// The names that [`peers`] have.
+/// The names that [`peers`] take.
 fn third_party_names(context: &Context, group: &str, except: &str) -> Taken {
     let mut taken = Taken::default();
     let peers = peers(context, group, except);

@@ -1,4 +1,4 @@
-//! Random histories: a list and the events after it make every later list; a list in pages is one moment.
+//! Random histories: a list and the events after it result in every later list, and all pages of a list have one revision.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const VIEWS: [(&str, &str); 8] = [
     ("/namespaces/m", "fieldSelector=metadata.name%3Db1"),
 ];
 
-/// xorshift: a seed names a history for good.
+/// A xorshift generator: a seed always gives the same history.
 struct Random(u64);
 
 impl Random {
@@ -89,7 +89,7 @@ impl TestServer {
         of.get(at).map_or(Value::Null, |text| Value::from(*text))
     }
 
-    /// One write; that it may be refused belongs to the history.
+    /// One random write, which may fail.
     async fn step(&mut self) {
         let (namespace, name) = self.boat();
         let place = format!("{BOATS}/namespaces/{namespace}/boats");
@@ -137,7 +137,7 @@ impl TestServer {
     }
 }
 
-/// The fields that are not null.
+/// Removes null fields.
 fn set(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());
@@ -156,13 +156,13 @@ async fn objects(request: &Request, mut items: Items) -> Objects {
     objects
 }
 
-/// A watcher and the state that it has derived from its events.
+/// A watcher and the objects derived from its events.
 struct Watcher {
     view: (&'static str, &'static str),
     label: String,
     objects: Objects,
     watch: Watch,
-    /// The version up to which all events were received; none while the first objects come.
+    /// The revision of the last event; `None` before the end of the initial events.
     newest: Option<u64>,
 }
 
@@ -255,7 +255,7 @@ async fn paginated_list_is_a_consistent_snapshot() {
     }
 }
 
-/// A deletecollection ends with the first deletion that is refused, and what stands behind it stays.
+/// A deletecollection ends with the first deletion that fails, and the objects after it are kept.
 #[tokio::test]
 async fn deletecollection_stops_at_first_refusal() {
     let server = TestServer::new(1).await;
@@ -283,7 +283,7 @@ async fn deletecollection_stops_at_first_refusal() {
     assert_eq!(left.keys().collect::<Vec<_>>(), ["n/c"]);
 }
 
-/// As for the loser of every race: the next look at the object decides (store.go, GuaranteedUpdate).
+/// An update whose object is deleted concurrently reads it again and finds none (`GuaranteedUpdate` in upstream's store.go).
 #[tokio::test]
 async fn update_after_concurrent_deletion_is_not_found() {
     let server = TestServer::new(1).await;
@@ -307,8 +307,7 @@ async fn update_after_concurrent_deletion_is_not_found() {
     assert_eq!(codes, [404; 20]);
 }
 
-/// Work that needs a webhook starts again when the webhook has responded; no thread waits for it, and this
-/// runtime has but one.
+/// The field manager waits for conversion webhooks without blocking a thread; this runtime has only one.
 #[tokio::test]
 async fn field_manager_does_not_block_threads() {
     let server = TestServer::new(1).await;
@@ -335,10 +334,10 @@ async fn field_manager_does_not_block_threads() {
     assert!(refused.message.contains(wanted), "{}", refused.message);
 }
 
-/// A change that another write overtakes at every attempt is reported as a conflict, so that its controller retries it.
+/// A change that conflicts with another write at every attempt is reported as a conflict, so that its controller retries it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::disallowed_methods, reason = "the other write must finish within the change")]
-async fn a_change_that_is_always_overtaken_is_a_conflict() {
+async fn repeated_conflicts_are_reported() {
     let server = TestServer::new(1).await;
     let crds = server.context.registry.get("apiextensions.k8s.io", "customresourcedefinitions").unwrap();
     let name = "boats.harbor.example.com";
