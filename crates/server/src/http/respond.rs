@@ -1,4 +1,4 @@
-//! ListEncoding of responses: shapes, media types, pretty printing, compression.
+//! The encoding of responses: shapes, media types, pretty printing, compression.
 
 use std::io::Write as _;
 use std::sync::Arc;
