@@ -1,13 +1,16 @@
 """Servers beside ours, that APIServices name: requests passed on to them, their conditions, discovery."""
 import base64
+import contextlib
 import http.server
 import json
+import socket
+import urllib.parse
 
 import pytest
 
 from boats import BOATS, DEFINITIONS
 from hooks import TlsServer
-from pintle import eventually
+from pintle import TOKEN, eventually, insecure
 from watch import Watch
 
 pytestmark = pytest.mark.aggregation
@@ -78,13 +81,15 @@ class Beside:
                 return whole
 
             def answer(self):
+                if self.headers.get("Upgrade") and not self.path.endswith("/refused"):
+                    return self.echo()
                 body = self.body()
                 headers = {}
                 for name, value in self.headers.items():
                     headers.setdefault(name.lower(), []).append(value)
                 path = self.path.split("?")[0]
                 # looks whether it is there are not counted
-                if headers["x-remote-user"] != ["system:kube-aggregator"]:
+                if headers["x-remote-user"] not in (["system:kube-aggregator"], ["system:aggregator"]):
                     beside.asked.append((self.command, self.path, headers, body))
                 status, more, sent = beside.answers.get(path, (200, {}, b"{}"))
                 self.send_response(status)
@@ -96,6 +101,18 @@ class Beside:
                         self.wfile.write(sent)
                 except OSError:
                     self.close_connection = True  # one successful check of several is enough
+
+            def echo(self):
+                """Upgrades the connection and sends back what it receives, in upper case."""
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                beside.asked.append((self.command, self.path, headers, b""))
+                self.send_response_only(101)
+                for name, value in (("Connection", "Upgrade"), ("Upgrade", self.headers["Upgrade"]), ("X-Own", "yes")):
+                    self.send_header(name, value)
+                self.end_headers()
+                while received := self.connection.recv(65536):
+                    self.connection.sendall(received.upper())
+                self.close_connection = True
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
 
@@ -154,6 +171,7 @@ def passing_on(server, remote):
             "metadata": {"name": "sailor"}, "subjects": [{"kind": "User", "name": "plain"}],
             "roleRef": {"kind": "ClusterRole", "name": "sailor"}})
     assert server.ok("GET", V1, token="plain-token")["items"] == []
+    documents(server, remote)
     # responses of the aggregated server are passed on
     assert server.request("GET", V1 + "/none")[1]["message"] == 'boats.harbor.example.com "none" not found'
     assert server.ok("GET", "/apis/harbor.example.com")["preferredVersion"]["version"] == "v1"
@@ -162,6 +180,37 @@ def passing_on(server, remote):
     (version,) = eventually(lambda: (found := discovered(server, "harbor.example.com")) and found[0]["freshness"] == "Current" and found)
     (resource,) = version["resources"]
     assert resource["resource"] == "boats" and resource["shortNames"] == ["bt"] and resource["subresources"][0]["subresource"] == "status", resource
+
+
+def documents(server, remote):
+    """OpenAPI documents of the aggregated server are part of ours: v3 by relaying, v2 merged, with definitions renamed."""
+    name = "apis/harbor.example.com/v1"
+    location = lambda one: one.ok("GET", "/openapi/v3")["paths"].get(name)
+    found = eventually(lambda: location(server))
+    assert found == location(remote), found
+    url = found["serverRelativeURL"]
+    assert server.ok("GET", url) == remote.ok("GET", url)
+    assert server.request("GET", "/openapi/v3/apis/harbor.example.com/v2")[0] == 404
+    merged = lambda: server.ok("GET", "/openapi/v2")
+    eventually(lambda: V1.replace("default", "{namespace}") in merged()["paths"])
+    document = merged()
+    boat = document["definitions"]["com.example.harbor.v1.Boat"]
+    assert boat["x-kubernetes-group-version-kind"] == [{"group": "harbor.example.com", "kind": "Boat", "version": "v1"}], boat
+    missing = [reference for reference in references(document) if reference[1] not in document[reference[0]]]
+    renamed = [name for name in document["definitions"] if name.endswith("_v2")]
+    assert (missing, renamed) == ([], []), "equal definitions are shared"
+    protobuf = {"Accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
+    assert "com.example.harbor.v1.Boat" in server.request("GET", "/openapi/v2", headers=protobuf)[1]
+
+
+def references(value):
+    """What a document refers to: (section, name)."""
+    if isinstance(value, list):
+        return [name for item in value for name in references(item)]
+    if isinstance(value, dict):
+        own = [tuple(value["$ref"].split("/")[1:])] if isinstance(value.get("$ref"), str) else []
+        return own + [name for item in value.values() for name in references(item)]
+    return []
 
 
 def is_gone(server, remote, port):
@@ -235,6 +284,45 @@ def test_forwarded_requests(launch):
         status, answer, headers = server.request("HEAD", root + "/waves")
         assert (status, answer, headers["content-length"]) == (201, "", str(len(large))), headers
         assert server.request("GET", root + "/waves", token=None)[0] == 403 and not [a for a in beside.asked if a[0] == "GET" and a[1].endswith("waves")]
+
+
+def test_upgraded_connections(launch):
+    """Connections are upgraded to the protocols of exec, port-forward and watches; bytes pass both ways until one side ends."""
+    with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port)) as server:
+        register(server, "sea.example.com", caBundle=bundle(other))
+        passed(server, "sea.example.com")
+        path = "/apis/sea.example.com/v1/namespaces/n/waves/x/exec"
+        for protocol in ("SPDY/3.1", "websocket"):
+            with upgrade(server, path, protocol) as (head, stream):
+                assert head.startswith("HTTP/1.1 101 ") and f"upgrade: {protocol}".lower() in head.lower() and "x-own: yes" in head.lower(), head
+                for sent in (b"hello", b"x" * 300_000):
+                    stream.sendall(sent)
+                    received = b""
+                    while len(received) < len(sent):
+                        received += stream.recv(65536)
+                    assert received == sent.upper()
+            _, _, headers, _ = beside.asked.pop()
+            assert headers["x-remote-user"] == "tester" and headers["upgrade"] == protocol, headers
+            assert headers["sec-websocket-protocol"] == "v5.channel.k8s.io" and "authorization" not in headers, headers
+        with upgrade(server, path, "h2c") as (head, _):
+            assert head.startswith("HTTP/1.1 200 "), "its requests could name another user"
+        with upgrade(server, path + "/refused", "SPDY/3.1") as (head, _):
+            assert head.startswith("HTTP/1.1 200 "), head
+
+
+@contextlib.contextmanager
+def upgrade(server, path, protocol):
+    """The head of the response to a request for an upgrade, and the connection."""
+    url = urllib.parse.urlsplit(server.url)
+    with socket.create_connection((url.hostname, url.port), timeout=30) as plain, insecure().wrap_socket(plain) as stream:
+        stream.sendall("\r\n".join([f"POST {path} HTTP/1.1", f"Host: {url.netloc}", "Connection: Upgrade", f"Upgrade: {protocol}",
+                                    f"Authorization: Bearer {TOKEN}", "Sec-WebSocket-Protocol: v5.channel.k8s.io", "Content-Length: 0", "", ""]).encode())
+        head = b""
+        while b"\r\n\r\n" not in head:
+            received = stream.recv(1)
+            assert received, head
+            head += received
+        yield head.decode(), stream
 
 
 def test_reasons_of_unavailability(launch):

@@ -129,7 +129,7 @@ def test_layout(launch):
         events = server.request("GET", f"{BOATS}?watch=1&resourceVersion={start}&timeoutSeconds=1")[1]
         assert [json.loads(line)["type"] for line in events.splitlines()] == kinds, events
         assert etcd.get("/registry/masterleases/p") == b"k8s\0 of no interest"
-        assert "keys that are not ours, such as /registry/masterleases/p" in server.stderr()
+        assert "keys of other programs, such as /registry/masterleases/p" in server.stderr()
 
 
 def test_two_servers(launch):
@@ -667,7 +667,7 @@ def test_another_cluster(launch):
         etcd.wait()
         eventually(lambda: "has cluster id" in server.request("GET", "/readyz")[1])
         status, answer, _ = server.request("POST", MAPS, config_map("b"))
-        assert status == 500 and "which it had before" in answer["message"], answer
+        assert status == 500 and "the id that it had before" in answer["message"], answer
         assert not etcd.keys("/registry/")
         # nor by the next start, which waits for the right one and says so
         server.stop()
@@ -680,7 +680,7 @@ def test_another_cluster(launch):
         found = ready.last.split(told)[1].split(" ")[0]
         server.flags = (*server.flags, "--etcd-cluster-id", "1f")
         with waiting(server) as ready:
-            eventually(lambda: f"{told}{found} and not 1f, which is the one that is meant" in ready())
+            eventually(lambda: f"{told}{found} and not 1f, the id that is configured" in ready())
         server.flags = (*server.flags[:-1], found)
         server.start()
         server.stop()
@@ -761,7 +761,7 @@ def test_member_hangs(launch):
                     status, answer, _ = server.request("POST", MAPS, config_map(f"{member.name}-{number}"))
                     if status == 201:
                         break
-                    assert status == 500 and "has not answered in 5 s" in answer["message"], answer
+                    assert status == 500 and "has not responded within 5 s" in answer["message"], answer
                 assert status == 201
                 made |= {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
             finally:

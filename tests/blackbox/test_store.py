@@ -80,7 +80,7 @@ def test_backup_beside_a_server(launch):
         kept = server.ok("GET", MAPS + "/kept")
         server.ok("DELETE", MAPS + "/kept")
         status, said = run_pintle(launch, "store", "backup", backup, "--data-dir", server.dir)
-        assert status == 1 and "the file is there already" in said, said
+        assert status == 1 and "the file exists already" in said, said
         status, said = run_pintle(launch, "store", "restore", backup, "--data-dir", server.dir)
         assert status == 1 and "is locked by another process; its file LOCK names pintle with process id" in said, said
     status, said = run_pintle(launch, "store", "restore", backup, "--data-dir", place / "data")
@@ -92,7 +92,7 @@ def test_backup_beside_a_server(launch):
         status, answer, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={version - 1}&timeoutSeconds=5")
         assert (answer["type"], answer["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410, answer
     status, said = run_pintle(launch, "store", "restore", backup, "--data-dir", place / "data")
-    assert status == 1 and "there is a store already" in said, said
+    assert status == 1 and "already contains a store" in said, said
     backup.write_bytes(backup.read_bytes()[:-10])
     status, said = run_pintle(launch, "store", "restore", backup, "--data-dir", place / "other")
     assert status == 1 and f"backup {backup}: checksum mismatch" in said and not (place / "other" / "FORMAT").exists(), said

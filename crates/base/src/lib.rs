@@ -1,4 +1,4 @@
-//! What every room of the API server builds on.
+//! The common basis of the rooms of the API server.
 //!
 //! `clock`, `digest`, `limits`, `metrics`, `task` and `wording` import none of the others; `deadline`, `request`, `trace` and
 //! `webhook` import those.

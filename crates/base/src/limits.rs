@@ -1,28 +1,32 @@
-//! Bounds of outgoing calls, traces and requests. Where kube-apiserver has the same bound, its value stands here.
+//! Bounds of outgoing calls, traces and requests. Where kube-apiserver has the same bound, it is the same value.
 
 use std::time::Duration;
 
-/// Connections to one webhook that are kept for later calls.
+/// Idle connections that are kept per webhook.
 pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
-/// Bytes of a webhook's response.
+/// Greatest size of a webhook's response.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// Runes of a webhook's error that are reported.
+/// Characters of a webhook's error that are reported.
 pub const WEBHOOK_ERROR_RUNES_MAX: usize = 2_048;
-/// Bytes of a field manager's name.
+/// Greatest length of a field manager's name.
 pub const FIELD_MANAGER_BYTES_MAX: usize = 128;
-/// How long a call to a server outside may take: webhooks of authentication, authorization and audit, keys of issuers.
+/// Timeout of calls to configured servers: webhooks for authentication, authorization and audit, and keys of issuers.
 pub const REMOTE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a call to a server outside is made, with a pause between that grows by half each time; upstream's.
+/// Attempts of a call to a configured server; upstream's.
 pub const REMOTE_TRIES: u32 = 5;
+/// Pause before the second attempt, which grows by half with each further one; upstream's.
 pub const REMOTE_PAUSE: Duration = Duration::from_millis(500);
-/// Cached responses of authentication and of authorization webhooks, each.
+/// Cached responses of all authentication webhooks, and of all authorization webhooks.
 pub const CACHED_RESPONSES_MAX: usize = 4096;
-/// Spans of traces that may wait to be sent, that one call sends, and what passes between calls; upstream's.
+/// Spans that may wait for their export; upstream's.
 pub const TRACE_QUEUE_SPANS: usize = 2_048;
+/// Spans of one export call; upstream's.
 pub const TRACE_BATCH_SPANS: usize = 512;
+/// Greatest interval between exports; upstream's.
 pub const TRACE_PAUSE: Duration = Duration::from_secs(5);
+/// Timeout of an export call; upstream's.
 pub const TRACE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Runes of a text in a span.
+/// Characters of an attribute of a span.
 pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = 64 << 20;

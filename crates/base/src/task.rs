@@ -25,12 +25,12 @@ where
 static RELOAD: tokio::sync::Notify = tokio::sync::Notify::const_new();
 
 /// Checks all watched files now instead of at the next interval.
-pub fn look_at_files() {
+pub fn reload_files() {
     RELOAD.notify_waiters();
 }
 
-/// Waits for the next interval, or for [`look_at_files`].
-async fn next_look(every: Duration) {
+/// Waits for the next interval, or for [`reload_files`].
+async fn next_poll(every: Duration) {
     tokio::select! {
         () = tokio::time::sleep(every) => {}
         () = RELOAD.notified() => {}
@@ -44,7 +44,7 @@ pub fn follow_files(paths: Vec<PathBuf>, every: Duration, mut changed: impl FnMu
     let mut known = contents();
     spawn("followed files", async move {
         loop {
-            next_look(every).await;
+            next_poll(every).await;
             let now = contents();
             if now != known {
                 known = now;
@@ -66,7 +66,7 @@ pub fn follow_file(
 ) {
     spawn("configuration file", async move {
         loop {
-            next_look(every).await;
+            next_poll(every).await;
             let go_on = match tokio::fs::read(&path).await {
                 Ok(content) if content == known => true,
                 Ok(content) => {
@@ -142,7 +142,7 @@ pub async fn beside_others<F: Future>(work: F) -> F::Output {
         drop(turn);
         match polled {
             Poll::Ready(output) => return output,
-            // whatever wakes `work` wakes this task
+            // the waker of `work` is that of this task
             Poll::Pending => pending_once().await,
         }
     }

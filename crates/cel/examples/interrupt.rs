@@ -1,8 +1,8 @@
-//! Ends an evaluation from outside when its time is over.
+//! Interrupts an evaluation at a deadline.
 //!
 //! `cargo run -p pintle-cel --example interrupt`
 
-#![allow(clippy::disallowed_methods, reason = "the rule is about the clock of the server")]
+#![allow(clippy::disallowed_methods, reason = "an example may read the clock")]
 
 use cel::{Environment, Program, interruptible};
 use std::cell::Cell;
@@ -12,7 +12,7 @@ thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Asked about once in a millisecond by the thread that evaluates.
+/// The interrupt, which the evaluation calls about once per millisecond.
 fn is_over() -> bool {
     DEADLINE.get().is_some_and(|deadline| Instant::now() > deadline)
 }

@@ -1,6 +1,6 @@
-//! The syntax tree and the source it came from.
+//! The syntax tree and its source.
 //!
-//! Every node has an id; ids count up in the order in which the nodes are made, and index the side tables: positions
+//! Every node has an id. Ids count up in the order in which the nodes are created, and index the side tables: positions
 //! here, types and references in `check`.
 
 use machinery::Text;
@@ -30,7 +30,7 @@ pub enum Literal {
 /// The kind of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Left by a syntax error.
+    /// The place of a syntax error.
     Error,
     Literal(Literal),
     Ident(Text),
@@ -56,7 +56,7 @@ pub enum Kind {
     Comprehension(Box<Comprehension>),
 }
 
-/// A member of a map literal.
+/// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub id: Id,
@@ -65,7 +65,7 @@ pub struct Entry {
     pub optional: bool,
 }
 
-/// A member of a message literal.
+/// A field of a message literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     pub id: Id,
@@ -74,7 +74,7 @@ pub struct Field {
     pub optional: bool,
 }
 
-/// A fold: what macros become.
+/// A comprehension (fold), to which macros are expanded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
     pub range: Expr,
@@ -99,7 +99,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` for the nodes directly below.
+    /// Calls `visit` for the children of the node.
     pub fn children<'a>(&'a self, mut visit: impl FnMut(&'a Expr)) {
         match &self.kind {
             Kind::Error | Kind::Literal(_) | Kind::Ident(_) => {}
@@ -119,7 +119,7 @@ impl Expr {
     }
 }
 
-/// An expression's text, by code points.
+/// The text of an expression, addressed by code points.
 #[derive(Clone, Debug)]
 pub struct Source {
     text: String,
@@ -127,19 +127,18 @@ pub struct Source {
     lines: Vec<u32>,
 }
 
-/// A place in a source; `NOWHERE` if there is none.
+/// An offset in a source, in code points, or [`NOWHERE`].
 pub type Offset = u32;
-
-/// The place of what has no place.
+/// The offset of nodes and issues without a position.
 pub const NOWHERE: Offset = u32::MAX;
 
-/// A problem at a place.
+/// A problem, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Issue {
-    /// Code points in front of the place; [`Source::place`] has its line and column.
+    /// The position, in code points; [`Source::place`] returns its line and column.
     pub offset: Offset,
-    /// The problem, in the words of cel-go.
+    /// The message, as cel-go words it.
     pub message: String,
 }
 
@@ -160,7 +159,7 @@ impl Source {
         &self.text
     }
 
-    /// Line and column, both from 1; none for what has no place.
+    /// Line and column, both from 1; `None` for [`NOWHERE`].
     pub fn place(&self, offset: Offset) -> Option<(usize, usize)> {
         if offset == NOWHERE {
             return None;
@@ -175,7 +174,7 @@ impl Source {
         (line, offset - self.lines[line - 1])
     }
 
-    /// The issues in the order of their places, as cel-go displays them. At most a hundred are shown.
+    /// The issues in the order of their positions, as cel-go displays them; at most a hundred.
     pub(crate) fn display(&self, issues: &[Issue]) -> String {
         let mut sorted: Vec<&Issue> = issues.iter().collect();
         sorted.sort_by_key(|issue| issue.offset.wrapping_add(1));
@@ -211,7 +210,7 @@ impl Source {
 pub struct Ast {
     pub source: Source,
     pub root: Expr,
-    /// The place of each node.
+    /// The position of each node.
     pub offsets: Vec<Offset>,
 }
 

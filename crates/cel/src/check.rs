@@ -1,7 +1,7 @@
 //! Type checker: gives every node a type, every name its variable and every call its overloads.
 //!
-//! The rules are those of cel-go's checker: an expression may have several overloads left where types are only known
-//! at run time; type parameters are variables solved by unification.
+//! The rules are those of cel-go's checker. A call may keep several overloads if types are only known at run time. Type
+//! parameters are variables, solved by unification.
 
 mod unify;
 mod validate;
@@ -30,7 +30,7 @@ pub struct Checked {
     pub(crate) ast: Ast,
     types: Vec<Type>,
     references: Vec<Reference>,
-    /// Problems were not reported: what cannot be resolved fails when it is evaluated.
+    /// Whether problems were not reported: nodes that could not be resolved fail when they are evaluated.
     pub(crate) lenient: bool,
 }
 
@@ -67,7 +67,7 @@ impl Checked {
     }
 }
 
-/// Why an expression cannot be compiled. Displayed as cel-go displays it, with the source and a mark at each place.
+/// Why an expression cannot be compiled. Displayed as by cel-go, with the source line and a marker at each position.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompileError {
@@ -86,8 +86,8 @@ impl std::fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 impl Environment {
-    /// Parses an expression and resolves its names, without checking types. What cannot be resolved, such as a variable
-    /// that is not declared, fails where the evaluation reaches it.
+    /// Parses an expression and resolves its names, without checking types. A name that cannot be resolved, such as a
+    /// variable that is not declared, is an error when the evaluation reaches it.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
     if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
 }
 
-/// Resolves what can be resolved, and reports the rest as issues unless that is left to the evaluation.
+/// Resolves names and overloads. Problems become issues, unless `lenient` leaves them to the evaluation.
 fn resolve(env: &Environment, mut ast: Ast, lenient: bool) -> (Checked, Vec<Issue>) {
     let count = ast.offsets.len();
     let mut checker = Checker {
@@ -208,8 +208,8 @@ impl Checker<'_> {
         self.scope.iter().any(|(local, _)| local == name)
     }
 
-    /// The declaration of a name, and its full name. A leading dot means that the name is full and no local variable;
-    /// otherwise the name is looked for in the container and all that are around it.
+    /// The declaration of a name, and its full name. A name with a leading dot is a full name and never a local variable;
+    /// other names are looked up in the container and in its parents, innermost first.
     fn lookup(&self, name: &str) -> Option<(Text, Type, Reference)> {
         if let Some(full) = name.strip_prefix('.') {
             let (t, reference) = self.global(full)?;
@@ -285,7 +285,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Makes the node a reference to what the name stands for, if it stands for something.
+    /// Makes the node a reference to the declaration of `name`. Returns false if there is none.
     fn name(&mut self, expr: &mut Expr, name: &str) -> bool {
         let Some((full, t, reference)) = self.lookup(name) else { return false };
         self.set(expr.id, t);
@@ -464,9 +464,9 @@ impl Checker<'_> {
         }
     }
 
-    /// The result of an overload if it takes the arguments.
+    /// The result type of an overload if it accepts the arguments.
     fn matches(&mut self, overload: &Overload, arguments: &[Type]) -> Option<Type> {
-        // upstream makes variables for overloads of any number of parameters, and messages show their numbers
+        // as upstream, which allocates variables before it compares the numbers of parameters: messages show them
         let first = self.solver.fresh(overload.letters.len());
         if overload.params.len() != arguments.len() {
             return None;
@@ -503,7 +503,7 @@ impl Checker<'_> {
         Type::Dyn
     }
 
-    /// The type inside an optional element of a literal.
+    /// The type of the value of an optional element of a literal.
     fn optional_element(&mut self, id: Id, t: Type) -> Type {
         if let Some(inner) = t.unwrapped() {
             return inner.clone();
@@ -545,7 +545,7 @@ impl Checker<'_> {
         Type::map(key, value)
     }
 
-    /// Messages are made of the types of mutations; no environment has others with fields.
+    /// Checks a message literal. Only the types of mutations have fields in any environment.
     fn message(&mut self, id: Id, name: &str, kind: &mut Kind) {
         let Kind::Struct { fields, .. } = kind else { return };
         if self.env.libraries.has(Library::JsonPatch)
@@ -576,14 +576,14 @@ impl Checker<'_> {
         }
     }
 
-    /// A field of a message that an expression makes: its type is known, or anything goes.
+    /// Checks a field of a constructed message, by the type of the field if that is declared.
     fn made_field(&mut self, field: &mut Field, of: fn(&str) -> Option<Type>) {
         self.expr(&mut field.value);
         let mut given = self.get(&field.value);
         if field.optional {
             given = self.optional_element(field.value.id, given);
         }
-        // a field that there is not has a type without a name, to which nothing can be assigned
+        // upstream gives an unknown field a type without a name, to which nothing can be assigned
         let Some(wanted) = of(&field.name) else {
             let given = self.show(&given);
             let message = format!("expected type of field '{}' is '' but provided type is '{given}'", field.name);

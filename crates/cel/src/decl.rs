@@ -1,7 +1,7 @@
-//! Declarations made from schemas: the type of each node, how its JSON becomes a value, and the sizes that bound costs.
+//! Declarations, derived from schemas: the type of each node, how its JSON becomes a value, and the sizes that bound costs.
 //!
-//! A node of an OpenAPI v3 schema is turned into a [`Decl`] once, when a definition is compiled. Types, sizes
-//! and escaped names are those that kube-apiserver derives from the schema.
+//! Each node of an OpenAPI v3 schema becomes a [`Decl`] when its CRD is compiled. Types, sizes and escaped names are those
+//! that kube-apiserver derives from the schema.
 
 pub mod types;
 
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use types::Type;
 
-/// A node of a schema as expressions see it.
+/// A node of a schema, as expressions use it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Decl {
@@ -22,11 +22,11 @@ pub struct Decl {
     pub nullable: bool,
     /// The `type` of the schema, as messages print it.
     pub schema_type: Text,
-    /// The type in the checker; none if the node isn't exposed.
+    /// The type in the checker; `None` if expressions cannot use the node.
     pub exposed: Option<Type>,
     /// The largest size in code points, bytes or items; 0 for a type that has no size.
     pub elements_max: u64,
-    /// The least number of bytes that a value has in JSON.
+    /// The smallest size of a value in JSON, in bytes.
     pub bytes_min: i64,
 }
 
@@ -65,13 +65,13 @@ pub enum DeclKind {
     Object(Arc<ObjectType>),
     /// Data of unknown shape.
     Preserved,
-    /// No type at all: an error when used.
+    /// A schema without a type: using a value is an error.
     Untyped,
-    /// Untyped data whose values are what the JSON is.
+    /// JSON without a schema: the type of a value follows from the JSON.
     Json,
 }
 
-/// How lists compare and add up.
+/// How lists are compared and concatenated (`x-kubernetes-list-type`).
 #[derive(Debug, PartialEq)]
 pub enum ListKind {
     /// Item by item.
@@ -85,7 +85,7 @@ pub enum ListKind {
 /// The elements of a set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Members {
-    /// What JSON decodes to: an integer is another member than the same number as a double. Until Kubernetes 1.36.
+    /// Decoded JSON, in which an integer differs from the same number as a float. Until Kubernetes 1.36.
     Decoded,
     /// Values of the type that the schema declares.
     Typed,
@@ -95,11 +95,11 @@ pub enum Members {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ObjectType {
-    /// Where the node is, from the schema's root: `.spec.list.@idx`.
+    /// The path of the node from the root of the schema: `.spec.list.@idx`.
     pub path: Text,
     /// Sorted by name.
     pub fields: Vec<DeclField>,
-    /// Whether the schema lists properties: else nothing inside can be reached.
+    /// Whether the schema has properties; otherwise expressions cannot select fields.
     pub has_properties: bool,
 }
 
@@ -109,14 +109,14 @@ pub struct ObjectType {
 pub struct DeclField {
     /// The name in objects.
     pub name: Text,
-    /// The name in expressions; none if it has none.
+    /// The name in expressions; `None` if the name cannot be escaped.
     pub escaped: Option<Text>,
     /// The declaration of the value.
     pub decl: Arc<Decl>,
 }
 
 impl ObjectType {
-    /// The field with a name as expressions write it.
+    /// The field with this escaped name.
     pub fn escaped(&self, name: &str) -> Option<&DeclField> {
         if let Some(field) = self.named(name)
             && field.escaped.as_deref() == Some(name)
@@ -126,17 +126,17 @@ impl ObjectType {
         self.fields.iter().find(|field| field.escaped.as_deref() == Some(name))
     }
 
-    /// The field that a rule means by a name: words that CEL reserves may stand for fields as they are.
+    /// The field that a rule selects by `name`; reserved words may be used without escaping.
     pub fn selected(&self, name: &str) -> Option<&DeclField> {
         self.escaped(name).or_else(|| if RESERVED.contains(&name) { self.named(name) } else { None })
     }
 
-    /// The field that a key means while a rule runs.
+    /// The field for a key at run time, which may be escaped.
     pub fn keyed(&self, key: &str) -> Option<&DeclField> {
         self.named(&unescape(key)?)
     }
 
-    /// The field with a name as objects write it.
+    /// The field with this name in objects.
     pub fn named(&self, name: &str) -> Option<&DeclField> {
         if self.fields.len() <= 8 {
             return self.fields.iter().find(|field| field.name == name);
@@ -145,8 +145,7 @@ impl ObjectType {
         self.fields.get(at)
     }
 
-    /// A type of its own, which is not a node of a schema: fields by name and type. Of several fields with one name the
-    /// last one counts.
+    /// A type that is not a node of a schema, from names and types of fields. Of fields with equal names, the last one counts.
     pub fn of_types(name: &'static str, fields: Vec<(Text, Type)>) -> ObjectType {
         let field = |(name, exposed): (Text, Type)| DeclField {
             escaped: Some(name.clone()),
@@ -190,7 +189,7 @@ impl Decl {
         Decl::with_sets(schema, root, Members::Typed)
     }
 
-    /// The same with what sets are compared by.
+    /// As [`Decl::from_schema`], with the rule by which elements of sets are compared.
     pub(crate) fn with_sets(schema: &Value, root: bool, members: Members) -> Arc<Decl> {
         Arc::new(Builder { members }.build(schema, root, &Text::default()))
     }
@@ -237,7 +236,7 @@ pub(crate) enum DeclStep<'a> {
     Field(&'a str),
     Items,
     Keys,
-    /// Places of list items: they have no declaration.
+    /// Indices of list items, which have no declaration.
     Indices,
 }
 
@@ -425,7 +424,7 @@ pub fn escape(name: &str) -> Option<Text> {
     Some(Text::from(out))
 }
 
-/// The name that an escaped one stands for; none if it holds a sequence that means nothing.
+/// The name of an escaped one; `None` if it contains an unknown sequence.
 fn unescape(key: &str) -> Option<Cow<'_, str>> {
     if !key.contains("__") {
         return Some(Cow::Borrowed(key));
@@ -443,7 +442,7 @@ fn unescape(key: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(out))
 }
 
-/// The word of the `__word__` that a text begins with.
+/// The word of a leading `__word__`.
 fn sequence(text: &str) -> Option<&str> {
     let word = text.strip_prefix("__")?;
     let word = &word[..word.find('_')?];
@@ -451,7 +450,7 @@ fn sequence(text: &str) -> Option<&str> {
     (!word.is_empty() && is_closed).then_some(word)
 }
 
-/// The meaning of a word between underscores; reserved words have one only as whole names.
+/// The text for an escape word; a reserved word is one only if it is the whole name.
 fn meaning(word: &str, is_whole: bool) -> Option<&str> {
     match word {
         "underscores" => Some("__"),

@@ -15,7 +15,7 @@ pub struct Variable {
     pub name: Text,
     /// The type that the checker gives it.
     pub r#type: Type,
-    /// The schema that bounds the sizes which costs are estimated from.
+    /// The schema that bounds the sizes from which costs are estimated.
     pub decl: Option<Arc<Decl>>,
 }
 
@@ -49,7 +49,7 @@ impl VariableNames {
     }
 }
 
-/// Libraries by the minor release of Kubernetes 1 that brought them.
+/// Libraries, with the minor release of Kubernetes 1 that introduced them.
 const SINCE: &[(u32, Library)] = &[
     (0, Library::Standard),
     (0, Library::Strings),
@@ -86,7 +86,7 @@ impl Environment {
             variables: vec![],
             homogeneous_literals: true,
             checked_literals: minor >= 29,
-            // Kubernetes 1.37 allows them in all expressions, and new ones are compiled for the release before
+            // since Kubernetes 1.37; new expressions are compiled for the release before the served one
             quoted_identifiers: minor >= 36,
             scope: Text::default(),
             container: Text::default(),

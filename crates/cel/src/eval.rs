@@ -1,6 +1,6 @@
-//! The evaluator: one walk over the nodes of a program, counting costs as cel-go's cost tracker does.
+//! The evaluator: walks the nodes of a program once and counts costs as cel-go's cost tracker does.
 //!
-//! Errors are values of `Result`; `&&`, `||` and folds absorb them, except the one that says the budget is used up.
+//! Errors are values of `Result`. `&&`, `||` and folds absorb them, except fatal ones, such as an exceeded budget.
 
 use crate::decl::types::Type;
 use crate::decl::{Decl, DeclKind};
@@ -24,7 +24,7 @@ pub(crate) enum Slot<'a> {
     Failed(Error),
     /// Evaluated when it is first used.
     Lazy(&'a Node),
-    /// A variable whose value another program makes when it is first asked for, and its name.
+    /// A variable whose value another program computes at its first use, and its name.
     Composed(&'a Program, &'a str),
     /// A variable whose value the caller computes when it is first needed.
     Supplied(&'a dyn LazyValue),
@@ -35,14 +35,14 @@ pub(crate) struct Frame<'a> {
     pub slots: Vec<Slot<'a>>,
     pub cost: u64,
     cost_max: u64,
-    /// Whether optional values are as in cel-go until Kubernetes 1.36: what is selected from one loses its schema, and `or`
-    /// and `orValue` return a value that is not optional as it is.
+    /// Whether optional values behave as in cel-go until Kubernetes 1.36: a value that is selected from one loses its
+    /// declaration, and `or` and `orValue` of a value that is not optional return that value.
     pub legacy_optionals: bool,
-    /// The cost at which the interrupt is asked next.
+    /// The cost at which the interrupt is called next.
     ask_at: u64,
 }
 
-/// Cost between two questions to the interrupt: about a millisecond.
+/// Cost between two calls of the interrupt: about a millisecond.
 const ASK_COST: u64 = 1 << 14;
 
 impl<'a> Frame<'a> {
@@ -68,7 +68,7 @@ impl<'a> Frame<'a> {
         if self.cost > self.cost_max || work::is_interrupted() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// Charges what may have stepped through values.
+    /// Charges an operation that may have walked values, and ends the evaluation if its work limit is used up.
     #[inline]
     fn charge_steps(&mut self, cost: u64) -> Result<()> {
         if work::is_used_up() { Err(Error::cancelled()) } else { self.charge(cost) }
@@ -136,7 +136,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Evaluates the program of a variable: it sees the variables before its own, and pays from the same budget.
+    /// Evaluates the program of a variable, with the variables declared before it and the same budget.
     fn composed(&mut self, program: &'a Program, name: &str) -> Result<Val<'a>> {
         let rest = self.slots.split_off(program.names.len().min(self.slots.len()));
         self.slots.resize_with(program.slots, || Slot::Empty);
@@ -193,7 +193,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The value behind all qualifiers, and whether it is optional.
+    /// Applies all qualifiers to a value. Returns the result and whether it is optional.
     fn qualified(&mut self, value: Val<'a>, qualifiers: &'a [Qualifier]) -> Result<(Option<Val<'a>>, bool)> {
         let (mut value, mut optional) = unwrap(value, self.legacy_optionals);
         if optional && value.is_none() {
@@ -257,7 +257,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// `&&` and `||`: the value `decisive` on either side decides, whatever the other side is.
+    /// `&&` and `||`: if either side is `decisive`, that is the result, even if the other side is an error.
     fn logical(&mut self, sides: &'a [Node; 2], decisive: bool) -> Result<Val<'a>> {
         let left = self.eval(&sides[0]);
         match &left {
@@ -277,8 +277,8 @@ impl<'a> Frame<'a> {
     }
 
     fn equal(&mut self, sides: &'a [Node; 2], negated: bool) -> Result<Val<'a>> {
-        let left = self.settled(&sides[0])?;
-        let right = self.settled(&sides[1])?;
+        let left = self.absorbable(&sides[0])?;
+        let right = self.absorbable(&sides[1])?;
         let (a, b) = match (left, right) {
             (Ok(a), Ok(b)) => (a, b),
             (a, b) => {
@@ -303,7 +303,7 @@ impl<'a> Frame<'a> {
             Err(error) if error.is_fatal() => return Err(error),
             other => other,
         };
-        let right = self.settled(&sides[1])?;
+        let right = self.absorbable(&sides[1])?;
         match (left, right) {
             (Ok(left), Ok(right)) => {
                 let found = compare(&left, &right);
@@ -317,8 +317,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// A value or an error that isn't fatal.
-    fn settled(&mut self, node: &'a Node) -> Result<Result<Val<'a>>> {
+    /// Evaluates a node. The outer error is fatal; the inner one may be absorbed.
+    fn absorbable(&mut self, node: &'a Node) -> Result<Result<Val<'a>>> {
         match self.eval(node) {
             Err(error) if error.is_fatal() => Err(error),
             other => Ok(other),
@@ -328,7 +328,7 @@ impl<'a> Frame<'a> {
     fn call(&mut self, call: &'a Call) -> Result<Val<'a>> {
         match &*call.args {
             [] => self.finish(call, &[]),
-            [arg] => match self.settled(arg)? {
+            [arg] => match self.absorbable(arg)? {
                 Ok(value) => self.finish(call, &[value]),
                 Err(_) if call.function == "@not_strictly_false" => {
                     self.charge(1)?;
@@ -340,8 +340,8 @@ impl<'a> Frame<'a> {
                 }
             },
             [left, right] => {
-                let left = self.settled(left)?;
-                let right = self.settled(right)?;
+                let left = self.absorbable(left)?;
+                let right = self.absorbable(right)?;
                 match (left, right) {
                     (Ok(left), Ok(right)) => self.finish(call, &[left, right]),
                     (left, right) => {
@@ -379,7 +379,7 @@ impl<'a> Frame<'a> {
     fn regex(&mut self, call: &'a RegexCall) -> Result<Val<'a>> {
         let mut args = Vec::with_capacity(3);
         for arg in &call.args {
-            match self.settled(arg)? {
+            match self.absorbable(arg)? {
                 Ok(value) => args.push(value),
                 Err(error) => {
                     self.charge(call.cost.of_error())?;
@@ -405,7 +405,7 @@ impl<'a> Frame<'a> {
     fn list(&mut self, items: &'a [Node], optional: &[bool]) -> Result<Val<'a>> {
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items.iter().zip(optional) {
-            let value = match self.settled(item)? {
+            let value = match self.absorbable(item)? {
                 Ok(value) => value,
                 Err(error) => {
                     self.charge(10)?;
@@ -431,13 +431,13 @@ impl<'a> Frame<'a> {
         Ok(Val::list(values))
     }
 
-    /// A message that an expression makes.
+    /// Constructs a message.
     fn made(&mut self, name: &'a Text, fields: &'a [(Text, Node, bool)]) -> Result<Val<'a>> {
         let mut map = std::collections::BTreeMap::new();
         for (field, value, optional) in fields {
             let value = self.eval(value)?;
             if let Some(value) = present(*optional, value)? {
-                // the name of a type is as good a text as any
+                // as upstream, a type counts as the text of its name
                 let is_text = matches!(value, Val::String(_) | Val::Type(_));
                 if name == "JSONPatch" && field != "value" && !is_text {
                     let of = value.native_type();
@@ -571,12 +571,12 @@ impl<'a> Frame<'a> {
         accu.map(Val::Bool)
     }
 
-    /// One round. Returns whether to go on.
+    /// One iteration. Returns whether to continue.
     fn iterate(&mut self, fold: &'a Fold) -> Result<bool> {
-        if let Ok(Val::Bool(false)) = self.settled(&fold.condition)? {
+        if let Ok(Val::Bool(false)) = self.absorbable(&fold.condition)? {
             return Ok(false);
         }
-        let step = self.settled(&fold.step)?;
+        let step = self.absorbable(&fold.step)?;
         self.set(fold.accu, step);
         Ok(true)
     }
@@ -591,7 +591,7 @@ impl<'a> Frame<'a> {
 
     fn append(&mut self, accu: u32, item: &'a Node, made: bool) -> Result<Val<'a>> {
         self.charge(1)?;
-        let item = self.settled(item)?;
+        let item = self.absorbable(item)?;
         self.charge(if made { 11 } else { 1 })?;
         let list = self.take(accu)?;
         let item = item?;
@@ -659,7 +659,7 @@ fn not_iterable(value: &Val<'_>, two: bool) -> Error {
     }
 }
 
-/// The member behind members of objects: `None` if any of the steps is of another kind, or is missing.
+/// The value at the end of a chain of field selections; `None` if a field is missing or a qualifier is of another kind.
 fn members<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<'a>>> {
     let (first, rest) = qualifiers.split_first()?;
     let name = first.member()?;
@@ -674,7 +674,7 @@ fn members<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<
     }
 }
 
-/// The same in JSON that nothing is declared of.
+/// As [`members`], in JSON without declarations.
 fn json_member<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> Option<&'a machinery::Value> {
     let (last, before) = qualifiers.split_last()?;
     for qualifier in before {
@@ -692,7 +692,7 @@ fn unwrap<'a>(value: Val<'a>, bare: bool) -> (Option<Val<'a>>, bool) {
     }
 }
 
-/// The value of a variable: what cel-go took out of an optional one until Kubernetes 1.36 lost what its schema says.
+/// The value of a variable as in cel-go until Kubernetes 1.36, where the value of an optional one lost its declaration.
 fn bared<'a>(value: Val<'a>) -> Val<'a> {
     match value {
         Val::Optional(Some(value)) => Val::some((*value).clone().bare()),
@@ -731,7 +731,7 @@ fn missing(object: &Val<'_>, key: &Val<'_>) -> Error {
     }
 }
 
-/// Chooses an overload by the types that the arguments turned out to have.
+/// Calls the overload that fits the types of the arguments at run time.
 fn dispatch<'a>(call: &Call, args: &[Val<'a>]) -> Result<Val<'a>> {
     match overload(call, args) {
         Some(overload) => (overload.call)(args),
@@ -751,7 +751,7 @@ fn no_overload(call: &Call, args: &[Val<'_>]) -> Error {
     Error::overload_of(format!("no such overload: {}({})", call.function, types.join(", ")))
 }
 
-/// The error of a function that was known before its arguments were: they may be of other types than was inferred.
+/// Corrects the error of a function that was chosen by inferred types, in case the arguments have other types.
 fn named(error: Error, call: &Call, args: &[Val<'_>]) -> Error {
     if is_plain(call.function) || error != Error::overload() || overload(call, args).is_some() {
         return error;
@@ -781,7 +781,7 @@ fn fits(value: &Val<'_>, t: &Type) -> bool {
     }
 }
 
-/// The value of an entry, none if it is optional and not there.
+/// The value of an entry; `None` if the entry is optional and its value absent.
 fn present(optional: bool, value: Val<'_>) -> Result<Option<Val<'_>>> {
     match (optional, value) {
         (false, value) => Ok(Some(value)),

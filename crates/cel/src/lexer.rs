@@ -1,11 +1,11 @@
-//! Tokens, with the errors of ANTLR's lexer.
+//! The lexer, with the errors of ANTLR's lexer.
 //!
-//! Positions count code points. Blanks and comments are no tokens; the text between tokens stays reachable through
-//! byte positions, since messages quote it.
+//! Positions are in code points. White space and comments are not tokens; tokens also have byte positions, since messages
+//! quote the text between them.
 
 use crate::ast::Issue;
 
-/// Kinds of tokens, numbered as in the grammar, which is the order in which messages list them. EOF is 0.
+/// Kinds of tokens, numbered as in the grammar, in which order messages list them. EOF is 0.
 pub(crate) mod kind {
     pub const EOF: u8 = 0;
     pub const EQUALS: u8 = 1;
@@ -105,11 +105,11 @@ struct Lexer<'a> {
     offset: u32,
     tokens: Vec<Token>,
     issues: Vec<Issue>,
-    /// Byte ranges of what could not be read.
+    /// Byte ranges that are not tokens.
     unread: Vec<(usize, usize)>,
 }
 
-/// The tokens of a text, EOF last, and what could not be read, as problems and as byte ranges.
+/// The tokens of a text, EOF last, and the parts that are not tokens, as issues and as byte ranges.
 pub(crate) fn tokens(text: &str) -> (Vec<Token>, Vec<Issue>, Vec<(usize, usize)>) {
     let mut lexer = Lexer {
         text,
@@ -142,7 +142,7 @@ impl Lexer<'_> {
         self.advance(len);
     }
 
-    /// Nothing can be read here; the first character that can't be continued with stands `len` bytes further.
+    /// Reports that no token starts here; the first unexpected character is `len` bytes ahead.
     fn fail(&mut self, len: usize) {
         let rest = &self.text[self.at..];
         let bad = rest[len..].chars().next().map_or(0, char::len_utf8);
@@ -280,12 +280,12 @@ impl Lexer<'_> {
     }
 }
 
-/// Blanks as ANTLR shows them.
+/// Escapes white space as ANTLR does in messages.
 pub(crate) fn escape_blanks(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
 }
 
-/// The length of the string literal at the start, or how far one could read.
+/// The length of the leading string literal; the error is the position of the first unexpected byte.
 fn string(bytes: &[u8], raw: bool) -> Result<usize, usize> {
     let quote = bytes[0];
     if bytes.len() >= 3 && bytes[1] == quote && bytes[2] == quote {
@@ -314,7 +314,7 @@ fn triple(bytes: &[u8], quote: u8, raw: bool) -> Option<usize> {
     }
 }
 
-/// Where the escape sequence at `at` ends, or how far it could be read.
+/// The end of the escape sequence at `at`; the error is the position of the first unexpected byte.
 fn escape(bytes: &[u8], at: usize) -> Result<usize, usize> {
     let all = |from: usize, count: usize, good: fn(&u8) -> bool| {
         for i in from..from + count {

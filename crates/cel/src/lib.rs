@@ -5,12 +5,12 @@
 //! evaluation; [`estimate`] bounds its cost. [`rules`] has the validation rules of custom resources, [`regex`] the regular
 //! expressions of Go.
 //!
-//! Layers, each of which knows only those before it: syntax (`ast`, `lexer`, `parser`); types and values (`decl`,
-//! `regex`, `value`, `library`); environments (`env`); checking (`check`) and estimates
-//! (`cost::estimate`); programs (`node`, `eval`, `program`); rules.
+//! Layers, each of which uses only those before it: syntax (`ast`, `lexer`, `parser`); types and values (`decl`, `regex`,
+//! `value`, `library`); environments (`env`); checking (`check`) and estimates (`cost::estimate`); programs (`node`, `eval`,
+//! `program`); rules.
 //!
-//! Invariants: no I/O, no clock, no threads. No input panics or overflows the stack; what an expression may take is
-//! bounded by its cost.
+//! Invariants: no I/O, no clock, no threads. No input panics or overflows the stack; the time and memory of an evaluation
+//! are bounded by its cost and by its work (`work`).
 
 #![deny(missing_docs)]
 

@@ -1,10 +1,10 @@
 //! Every bound of the crate, with the value of Kubernetes 1.35 where it has one, and the reason.
 
-/// Values that the result of an expression may be made of as JSON; 16 bytes of text count as one more. Ours: lists share
-/// their items, so a short expression can make immense JSON.
+/// Values in the JSON of an expression's result; 16 bytes of text count as one more. Ours: lists share their items, so a
+/// short expression can produce immense JSON.
 pub(crate) const NATIVE_VALUES_MAX: u32 = 4_000_000;
 
-/// Values that a value may be made of as JSON in comparisons. Ours, as [`NATIVE_VALUES_MAX`].
+/// Values in the JSON of an operand of a comparison. Ours, as [`NATIVE_VALUES_MAX`].
 pub(crate) const JSON_VALUES_MAX: u32 = 4_000_000;
 
 /// Units of work that one evaluation may take: about a quarter of a second. Ours: costs do not count all work.
@@ -16,22 +16,22 @@ pub(crate) const OBJECT_WORK_UNITS: u64 = 4 * EVALUATION_UNITS;
 /// Units of work between two calls of the interrupt: about a millisecond. Ours.
 pub(crate) const INTERRUPT_UNITS: u64 = 1 << 20;
 
-/// Made values may nest this deep. Ours: what the stack of a thread can walk and drop.
+/// Nesting depth of constructed values. Ours: the stack of a thread can walk and drop them.
 pub(crate) const NESTING_MAX: u32 = 1_000;
 
-/// Items of a list that one call may make. Ours, for memory.
+/// Items of a list that one call may create. Ours, for memory.
 pub(crate) const LIST_ITEMS_MAX: i64 = 1_000_000;
 
-/// Bytes of a string that one call may make. Ours, for memory; all calls of an evaluation share [`EVALUATION_UNITS`].
+/// Bytes of a string that one call may create. Ours, for memory; all calls of an evaluation share [`EVALUATION_UNITS`].
 pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// Digits behind the point that `format` can be asked for. Ours, for memory.
+/// Precision in `format`. Ours, for memory.
 pub(crate) const PRECISION_MAX: usize = 1000;
 
-/// Bounds that are suggested for one expression. Ours: more are not read.
+/// Bounds that are suggested for one expression. Ours: a reader does not need more.
 pub(crate) const EXPLAINED_BOUNDS_MAX: usize = 8;
 
-/// Pieces of an expression whose costs are explained. Ours: more are not read.
+/// Pieces of an expression whose costs are explained. Ours: a reader does not need more.
 pub(crate) const EXPLAINED_PARTS_MAX: usize = 32;
 
 /// Cost of one evaluation of a rule, in cost units; the value of Kubernetes (`PerCallLimit`).
@@ -65,10 +65,10 @@ pub const NODES_MAX: usize = 200_000;
 /// Syntax errors that are reported of one expression; the value of cel-go.
 pub(crate) const SYNTAX_ERRORS_MAX: usize = 100;
 
-/// Times that the parser goes on behind a syntax error; the value of cel-go.
+/// Recoveries of the parser from syntax errors; the value of cel-go.
 pub(crate) const RECOVERIES_MAX: usize = 30;
 
-/// Tokens that the parser skips to go on behind a syntax error; the value of cel-go.
+/// Tokens that the parser skips to recover from a syntax error; the value of cel-go.
 pub(crate) const SKIPPED_TOKENS_MAX: usize = 256;
 
 /// Visits to states of a pattern in one match, which take about two seconds. Ours: Go has no such bound, and its matches

@@ -1,4 +1,4 @@
-//! What programs are made of: nodes whose variables are slots and whose functions are pointers.
+//! The nodes of programs. Variables are slots, functions are pointers.
 
 use crate::decl::types::Type;
 use crate::library::costs::Charge;
@@ -58,7 +58,7 @@ pub(crate) enum Node {
     Fold(Box<Fold>),
     Quantifier(Box<Quantifier>),
     Bind(Box<Bind>),
-    /// `accumulator + [item]`; `made` says whether the list counts as made at run time.
+    /// `accumulator + [item]`; `made` says whether the creation of the list is charged.
     Append {
         accu: u32,
         item: Box<Node>,
@@ -75,12 +75,12 @@ pub(crate) enum Node {
     },
 }
 
-/// A variable or value and what is selected from it.
+/// A variable or value, and the qualifiers that are applied to it.
 #[derive(Debug)]
 pub(crate) struct Attribute {
     pub base: Base,
     pub qualifiers: Vec<Qualifier>,
-    /// Costs nothing by itself: a branch of a conditional.
+    /// Whether it costs nothing by itself, as a branch of a conditional.
     pub free: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Qualifier {
 }
 
 impl Qualifier {
-    /// The member that has to be there.
+    /// The name of the field, if the qualifier is a field that must exist.
     pub fn member(&self) -> Option<&str> {
         match &self.kind {
             QualifierKind::Field(name) if !self.optional => Some(name),

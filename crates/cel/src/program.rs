@@ -1,7 +1,7 @@
-//! Programs: checked expressions lowered to nodes whose variables are slots and whose functions are pointers.
+//! Programs: checked expressions, lowered to nodes.
 //!
-//! Lowering does what cel-go's planner does, because the cost that is counted at run time depends on it: chains of
-//! selections become one attribute, literals of constants become constants, conversions of constants are done at once.
+//! Lowering follows cel-go's planner, since the cost at run time depends on it: chains of selections become one attribute,
+//! literals of constants become constants, conversions of constants are evaluated.
 
 use crate::ast::{Comprehension, Expr, Field, Kind, Literal};
 use crate::check::{Checked, Reference};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome<'a> {
-    /// The value of the expression, of the type that [`Checked::output_type`] says, or why there is none.
+    /// The value of the expression, of type [`Checked::output_type`], or the error.
     pub result: Result<Val<'a>, Error>,
     /// The cost of the evaluation, in the units of Kubernetes (about one step each), whether or not it succeeded.
     pub cost: u64,
@@ -74,11 +74,11 @@ impl Program {
         self.eval_within(activation, cost_max, u64::MAX)
     }
 
-    /// The same with a bound of the work, in units of [`crate::work`].
+    /// As [`Program::eval_in`], with a bound of the work, in units of [`crate::work`].
     pub(crate) fn eval_within<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64, units: u64) -> Outcome<'a> {
         crate::work::begin(units);
         let mut slots = std::mem::take(&mut activation.slots);
-        // most programs see all variables there are
+        // most programs declare all variables of the activation
         let rest = (slots.len() > self.names.len()).then(|| slots.split_off(self.names.len()));
         if slots.len() < self.slots {
             slots.resize_with(self.slots, || Slot::Empty);
@@ -98,9 +98,8 @@ impl Program {
 
 /// The values of an environment's variables for several programs.
 ///
-/// [`Program::eval`] takes values by name; an activation saves looking names up for each of many programs over the same
-/// variables, and computes values only when they are needed. Values for names that the environment does not declare are
-/// ignored.
+/// [`Program::eval`] looks values up by name. An activation does that once for many programs over the same variables, and
+/// computes values only when they are needed. Values for names that the environment does not declare are ignored.
 #[derive(Debug, Default)]
 pub struct Activation<'a> {
     names: VariableNames,
@@ -151,10 +150,10 @@ const LOOP_SLOTS: usize = 4;
 
 struct Lowering<'c> {
     checked: &'c Checked,
-    /// Names and their slots are positions here, apart from shadowed ones: the last of a name counts.
+    /// The names of the slots, by number. If a name occurs twice, the last one counts.
     scope: Vec<Text>,
     slots: usize,
-    /// How many of them are the environment's.
+    /// The number of slots for variables of the environment.
     variables: usize,
 }
 
@@ -172,7 +171,7 @@ impl Lowering<'_> {
         at.map(|at| at as u32)
     }
 
-    /// Slots are never reused, so a name's position in the scope is its slot: dead names are renamed.
+    /// Adds a slot for a name. Slots are never reused: names out of scope are renamed.
     fn declare(&mut self, name: &Text) -> u32 {
         self.scope.resize(self.slots, Text::default());
         self.scope.push(name.clone());
@@ -326,7 +325,7 @@ impl Lowering<'_> {
         let arguments = target.into_iter().chain(args);
         let typed = arguments.clone().all(|arg| !is_vague(self.checked.type_of(arg.id)));
         let sure = typed && !self.checked.lenient;
-        // a type that was inferred may be another one at run time, and conversions take what an overload doesn't
+        // the type at run time may differ from an inferred one, and conversions accept more than their overloads
         let sure = sure && !CONVERSIONS.contains(&function.as_str());
         let known = only.filter(|o| sure || is_plain(o.function)).map(|o| o.call);
         let all = registry().functions.get(function.as_str()).map_or(&[][..], Vec::as_slice);
@@ -421,13 +420,13 @@ fn quantified(fold: &Comprehension) -> Option<(bool, &Expr)> {
     }
 }
 
-/// The part of a function's overloads that is the given one.
+/// The subslice of a function's overloads that contains only `only`.
 fn overload_slice(all: &'static [OverloadIndex], only: OverloadIndex) -> &'static [OverloadIndex] {
     let at = all.iter().position(|index| *index == only).unwrap_or(0);
     &all[at..=at]
 }
 
-/// Whether a value of this type may turn out to be anything.
+/// Whether the type of the value is only known at run time.
 fn is_vague(t: &Type) -> bool {
     match t {
         Type::Dyn | Type::Any | Type::Error | Type::Param(_) | Type::Wrapper(_) | Type::Null => true,
@@ -440,7 +439,7 @@ fn constant(node: &Node) -> Option<Const> {
     if let Node::Const(constant) = node { Some(constant.clone()) } else { None }
 }
 
-/// The members of a constant list if they are primitive.
+/// The items of a constant list if they are primitive.
 fn constant_members(node: &Node) -> Option<Vec<Const>> {
     let Node::Const(Const::List(items)) = node else { return None };
     let primitive = |item: &Const| {
@@ -449,7 +448,7 @@ fn constant_members(node: &Node) -> Option<Vec<Const>> {
     items.iter().all(primitive).then(|| items.to_vec())
 }
 
-/// A branch of a conditional pays nothing for its variable.
+/// A branch of a conditional, whose variable is not charged.
 fn freed(node: Node) -> Node {
     match node {
         Node::Attribute(mut attribute) => {

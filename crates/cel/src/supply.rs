@@ -1,4 +1,4 @@
-//! Variables that are computed when they are needed.
+//! Lazily computed variables.
 
 use crate::value::Val;
 

@@ -1,7 +1,7 @@
-//! Values at run time. They borrow from the objects they came from; nothing is copied that needn't be.
+//! Values at run time. They borrow from their inputs where possible.
 //!
-//! A list or an object of JSON stays JSON, with the declaration by which its parts are read. Lifetime `'a`
-//! is that of the inputs and of the program.
+//! A list or an object of JSON stays JSON, with the declaration of its parts. Lifetime `'a` is that of the inputs and of the
+//! program.
 
 pub(crate) mod authorization;
 mod configuration;
@@ -31,7 +31,7 @@ pub(crate) use convert::untyped;
 pub(crate) use equal::{compare, equal, item_key, member_text, members};
 pub use native::{misnamed, to_json};
 
-/// Why an evaluation failed. Displayed as cel-go displays it.
+/// Why an evaluation failed. Displayed as by cel-go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(std::sync::Arc<Failure>);
 
@@ -41,12 +41,12 @@ struct Failure {
     reach: Reach,
 }
 
-/// How far a failure goes.
+/// The extent of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     /// `&&`, `||` and folds may absorb it.
     Here,
-    /// The same; no overload of the function takes the arguments.
+    /// As `Here`; no overload of the function accepts the arguments.
     Overload,
     /// It ends the evaluation.
     Evaluation,
@@ -60,19 +60,19 @@ impl Error {
         Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Here }))
     }
 
-    /// The error of a function that doesn't take such values.
+    /// The error of a function whose overloads do not accept the arguments.
     #[cold]
     pub(crate) fn overload() -> Error {
         Error::overload_of("no such overload")
     }
 
-    /// The same, which names the function.
+    /// As [`Error::overload`], with a text that names the function.
     #[cold]
     pub(crate) fn overload_of(text: impl Into<Text>) -> Error {
         Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Overload }))
     }
 
-    /// Whether no overload of a function takes the arguments that it was called with.
+    /// Whether no overload of a function accepts the arguments.
     pub fn is_overload(&self) -> bool {
         self.0.reach == Reach::Overload
     }
@@ -83,18 +83,18 @@ impl Error {
         Error(std::sync::Arc::new(Failure { text, reach: Reach::Budget }))
     }
 
-    /// Ends an evaluation, as a panic does in cel-go.
+    /// An error that ends the evaluation, where cel-go panics.
     #[cold]
     pub(crate) fn broken(text: &'static str) -> Error {
         Error(std::sync::Arc::new(Failure { text: Text::new_static(text), reach: Reach::Evaluation }))
     }
 
-    /// Whether the evaluation has ended: not to be absorbed by `&&` and `||`.
+    /// Whether the error ends the evaluation, so that `&&` and `||` do not absorb it.
     pub(crate) fn is_fatal(&self) -> bool {
         !matches!(self.0.reach, Reach::Here | Reach::Overload)
     }
 
-    /// Whether the evaluation ended because its cost limit was reached or its interrupt asked for it.
+    /// Whether the evaluation ended because of its cost limit, its work limit or its interrupt.
     pub fn is_cancelled(&self) -> bool {
         self.0.reach == Reach::Budget
     }
@@ -206,7 +206,7 @@ pub enum Val<'a> {
     Optional(Option<Rc<Val<'a>>>),
     /// A value of a library.
     Opaque(Rc<Opaque>),
-    /// A step from an authorizer to its decision.
+    /// An intermediate value between an authorizer and its decision.
     Authorization(Rc<Authorization<'a>>),
     /// Data without a type, which can only be compared.
     Preserved(&'a Value),
@@ -258,7 +258,7 @@ pub enum List<'a> {
         /// How the list compares and adds up.
         kind: &'a ListKind,
     },
-    /// Made of other lists, one of which had a declaration.
+    /// A concatenation of lists, one of which has a declaration.
     Typed {
         /// The items.
         items: Rc<Vec<Val<'a>>>,
@@ -267,7 +267,7 @@ pub enum List<'a> {
         /// The members of a set by which it compares, as texts.
         members: Rc<BTreeSet<String>>,
     },
-    /// Made by an expression.
+    /// A list that an expression created.
     Owned(Rc<Vec<Val<'a>>>),
 }
 
@@ -281,11 +281,11 @@ pub enum Map<'a> {
     Json(&'a machinery::Map, &'a Decl),
     /// Made by an expression.
     Owned(Rc<BTreeMap<Key<'a>, Val<'a>>>),
-    /// A message of this type that an expression made; its keys are the fields that are there.
+    /// A constructed message: its type and the fields that are set.
     Made(machinery::Text, Rc<BTreeMap<Key<'a>, Val<'a>>>),
 }
 
-/// A key of a map made by an expression.
+/// A key of a map that an expression created.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Key<'a> {
@@ -357,12 +357,12 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Val<'a> {
-    /// A string of its own.
+    /// A string that owns its text.
     pub fn string(text: impl AsRef<str>) -> Val<'a> {
         Val::String(Str::Shared(text.as_ref().into()))
     }
 
-    /// A string that lives elsewhere.
+    /// A string that borrows its text.
     pub fn borrowed(text: &'a str) -> Val<'a> {
         Val::String(Str::Borrowed(text))
     }
@@ -372,13 +372,13 @@ impl<'a> Val<'a> {
         Val::List(List::Owned(Rc::new(items)))
     }
 
-    /// A map; none if one of the keys is no bool, number or string. The last entry of a key counts.
+    /// A map; `None` if a key is not a bool, number or string. Of entries with equal keys, the last one counts.
     pub fn map(entries: Vec<(Val<'a>, Val<'a>)>) -> Option<Val<'a>> {
         let entries = entries.into_iter().map(|(key, value)| Some((Key::of(&key)?, value)));
         Some(Val::Map(Map::Owned(Rc::new(entries.collect::<Option<_>>()?))))
     }
 
-    /// The bytes that a function made for its result, apart from those of values that it had before.
+    /// The bytes that a function has allocated for its result.
     pub(crate) fn owned_bytes(&self) -> usize {
         match self {
             Val::String(Str::Shared(text)) => text.len(),
@@ -388,7 +388,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether lists and maps that an expression made nest deeper than that, or can't be looked through.
+    /// Whether created lists and maps nest deeper than `levels`; also true if they cannot be walked within the work limit.
     pub(crate) fn nests_deeper(&self, levels: u32) -> bool {
         if crate::work::step(1).is_none() {
             return true;
@@ -438,7 +438,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// How Go names the type in cel-go.
+    /// The Go type that cel-go names in messages.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Val::Null => "types.Null",
@@ -459,7 +459,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The size that costs are counted by: 1 for what has none.
+    /// The size from which costs are computed; 1 for values without a size.
     pub(crate) fn cost_size(&self) -> u64 {
         match self {
             Val::String(s) => {
@@ -550,7 +550,7 @@ impl<'a> Map<'a> {
                 if value.is_null() { None } else { Some(from_json(value, &field.decl)) }
             }
             Map::Json(map, value) => map.get(key).map(|v| from_json(v, value)),
-            // `Key` borrows for as long as the map does: look up with a key of the shortest life.
+            // look up with a key of a shorter lifetime than that of the map
             Map::Owned(map) | Map::Made(_, map) => lookup(map, &Key::String(Str::Borrowed(key))),
         }
     }
@@ -567,7 +567,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Keys and values; an error for a value that isn't what its declaration says.
+    /// Keys and values; an error for a value that does not fit its declaration.
     pub fn entries(&self) -> Vec<(Val<'a>, Result<Val<'a>>)> {
         let value = |key: &Val<'a>| self.get(key).unwrap_or_else(|| Err(Error::overload()));
         self.keys().into_iter().map(|key| (key.clone(), value(&key))).collect()
@@ -588,7 +588,7 @@ impl<'a> Map<'a> {
 }
 
 fn lookup<'a>(map: &BTreeMap<Key<'a>, Val<'a>>, key: &Key<'_>) -> Option<Result<Val<'a>>> {
-    // Shortening the lifetime of the map's parameters is what makes the comparison possible.
+    // shortening the lifetimes of the map makes the comparison possible
     fn find<'k, 'a: 'k>(map: &'k BTreeMap<Key<'a>, Val<'a>>, key: &'k Key<'_>) -> Option<&'k Val<'a>> {
         let want = key.rank();
         let range = map.iter();

@@ -1,11 +1,10 @@
-//! Bounds of the work of an evaluation, beside its cost.
+//! The work limit of an evaluation, in addition to its cost limit.
 //!
-//! Costs are upstream's, and they count some calls by the size of an argument however large the result is, or by the
-//! lengths of lists however much is in them. As values are shared, a short expression can make a list that would take
-//! years to compare or to print. So work is counted as well, in units of about a nanosecond: steps through values, bytes
-//! made, bytes searched. One evaluation may do [`EVALUATION_UNITS`]; no rule that means anything comes near. What one
-//! thread evaluates, it evaluates alone, so the count belongs to the thread: the functions of the libraries know nothing
-//! of the evaluation.
+//! Upstream's costs of some calls depend on the size of an argument regardless of that of the result, or on the lengths of
+//! lists regardless of their content. As values are shared, a short expression can create a list that would take years to
+//! compare or to print. So work is counted as well, in units of about a nanosecond: steps through values, bytes created,
+//! bytes searched. One evaluation may take [`EVALUATION_UNITS`], which no realistic rule reaches. The counter is
+//! thread-local, since a thread evaluates one expression at a time and library functions have no access to the evaluation.
 //!
 //! The caller may also install an interrupt, see [`interruptible`].
 
@@ -16,26 +15,26 @@ use std::cell::Cell;
 
 /// Units of a step: a value compared or printed, an item of a list copied.
 const STEP_UNITS: u64 = 64;
-/// Units of a byte that is made: 64 MiB may be made, and held, by one evaluation.
+/// Units of a byte that is created: one evaluation may create, and hold, 64 MiB.
 const BYTE_UNITS: u64 = 4;
-/// Bytes that are searched for a unit.
+/// Bytes that are searched per unit.
 const SEARCHED_PER_UNIT: u64 = 8;
 
-/// Units of a visit: [`VISITS_MAX`] of them take all the work of an evaluation.
+/// Units of a visit: [`VISITS_MAX`] of them use up the work of an evaluation.
 const VISIT_UNITS: u64 = EVALUATION_UNITS / VISITS_MAX;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(EVALUATION_UNITS) };
-    /// Units until the interrupt is asked.
+    /// Units until the interrupt is called.
     static UNASKED: Cell<u64> = const { Cell::new(INTERRUPT_UNITS) };
     static INTERRUPT: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
-    /// Visits that the matches within [`bounded_patterns`] may still make.
+    /// The remaining visits of the matches within [`bounded_patterns`].
     static VISITS: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Runs `work` with an interrupt: a function that evaluations, and matches of large patterns, call about once in a
-/// millisecond. While it returns true, evaluations end with the error of an exceeded budget and such matches find
-/// nothing, so that `work` returns soon; the caller discards what it returns then.
+/// Runs `work` with an interrupt: a function that evaluations, and matches of large patterns, call about once per
+/// millisecond. While it returns true, evaluations end with the error of an exceeded budget and such matches find nothing,
+/// so that `work` returns soon. The caller must then discard its result.
 ///
 /// ```
 /// let checked = cel::Environment::standard().check("1 + 1 == 2").unwrap();
@@ -54,8 +53,8 @@ pub fn interruptible<T>(interrupt: fn() -> bool, work: impl FnOnce() -> T) -> T 
     work()
 }
 
-/// Runs `work`, whose matches of large patterns may take a few seconds together. Once they have, such matches find nothing,
-/// and [`are_patterns_exhausted`] is true until `work` returns.
+/// Runs `work` with a limit of a few seconds on the total time of its matches of large patterns. After that, such matches
+/// find nothing, and [`are_patterns_exhausted`] is true until `work` returns.
 pub fn bounded_patterns<T>(work: impl FnOnce() -> T) -> T {
     struct Restore(u64);
     impl Drop for Restore {
@@ -67,12 +66,12 @@ pub fn bounded_patterns<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Whether the matches within the running [`bounded_patterns`] have taken all their time.
+/// Whether the matches within the running [`bounded_patterns`] have exceeded their limit.
 pub fn are_patterns_exhausted() -> bool {
     VISITS.get() == 0
 }
 
-/// The visits of one match: states of a pattern that are gone through.
+/// Counts the visits of one match: the states of the pattern that it passes.
 pub(crate) struct Visits {
     made: u64,
     max: u64,
@@ -85,7 +84,7 @@ impl Visits {
         Visits { made: 0, max: VISITS_MAX.min(VISITS.get()), asked: 0 }
     }
 
-    /// Counts visits. `None` if the match is to be given up.
+    /// Counts visits. `None` if the match must be abandoned.
     #[inline]
     pub(crate) fn count(&mut self, visits: u64) -> Option<()> {
         self.made += visits;
@@ -110,29 +109,29 @@ impl Drop for Visits {
     }
 }
 
-/// An evaluation begins that may take so many units.
+/// Begins an evaluation that may take `units`.
 pub(crate) fn begin(units: u64) {
     LEFT.set(units.min(EVALUATION_UNITS));
 }
 
-/// The units that the evaluation has not taken.
+/// The remaining units of the evaluation.
 pub(crate) fn left() -> u64 {
     LEFT.get()
 }
 
-/// Takes steps through values. None if there are no more: the evaluation will end, whatever the caller returns.
+/// Counts steps through values. `None` if the limit is exceeded: the evaluation ends, regardless of the caller's result.
 #[inline]
 pub(crate) fn step(count: usize) -> Option<()> {
     take((count as u64).saturating_mul(STEP_UNITS))
 }
 
-/// Takes bytes that are about to be made. None if there are no more.
+/// Counts bytes that are about to be created. `None` if the limit is exceeded.
 #[inline]
 pub(crate) fn make(bytes: usize) -> Option<()> {
     take((bytes as u64).saturating_mul(BYTE_UNITS))
 }
 
-/// Takes bytes that are searched. None if there are no more.
+/// Counts bytes that are searched. `None` if the limit is exceeded.
 #[inline]
 pub(crate) fn search(bytes: usize) -> Option<()> {
     take(bytes as u64 / SEARCHED_PER_UNIT)
@@ -151,7 +150,7 @@ fn take(units: u64) -> Option<()> {
     (!is_used_up()).then_some(())
 }
 
-/// Asks the interrupt now. If it says so, no units are left.
+/// Calls the interrupt. If it returns true, no units remain.
 #[cold]
 pub(crate) fn is_interrupted() -> bool {
     UNASKED.set(INTERRUPT_UNITS);

@@ -5,23 +5,23 @@ use std::ops::Range;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// Lines from which on frequent ones are no place to begin a match at.
+/// In texts of at least this many lines no match begins at a line that occurs often (difflib's "autojunk").
 const FREQUENT_FROM: usize = 200;
 
-/// The differences of two texts, in hunks without a head. Empty if they are equal.
+/// The differences of two texts as hunks, without the file header of a unified diff. Empty if they are equal.
 #[must_use]
 pub fn unified(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let mut blocks = vec![];
     Matcher::new(&old, &new).blocks(0..old.len(), 0..new.len(), &mut blocks);
     let mut out = String::new();
-    for hunk in hunks(&changes(&blocks, old.len(), new.len()), old.len()) {
+    for hunk in hunks(&changes(&blocks, old.len(), new.len())) {
         write_hunk(&hunk, &old, &new, &mut out);
     }
     out
 }
 
-/// Equal lines: where they begin in both texts, and how many they are.
+/// A run of equal lines: the index of its first line in the old and in the new text, and its number of lines.
 type Block = (usize, usize, usize);
 /// Lines that are replaced, and those that replace them.
 type Change = (Range<usize>, Range<usize>);
@@ -29,19 +29,19 @@ type Change = (Range<usize>, Range<usize>);
 struct Matcher<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
-    /// The position of a line in the new text.
-    places: HashMap<&'a str, Vec<usize>>,
+    /// The positions of each line in the new text.
+    positions: HashMap<&'a str, Vec<usize>>,
 }
 
 impl<'a> Matcher<'a> {
     fn new(old: &'a [&'a str], new: &'a [&'a str]) -> Matcher<'a> {
-        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-        new.iter().enumerate().for_each(|(i, line)| places.entry(line).or_default().push(i));
+        let mut positions: HashMap<&str, Vec<usize>> = HashMap::new();
+        new.iter().enumerate().for_each(|(i, line)| positions.entry(line).or_default().push(i));
         if new.len() >= FREQUENT_FROM {
             let most = new.len() / 100 + 1;
-            places.retain(|_, at| at.len() <= most);
+            positions.retain(|_, at| at.len() <= most);
         }
-        Matcher { old, new, places }
+        Matcher { old, new, positions }
     }
 
     /// The equal blocks within two ranges, in order: the longest one, and those on both sides of it.
@@ -63,7 +63,7 @@ impl<'a> Matcher<'a> {
         let (mut best, mut lengths): (Block, HashMap<usize, usize>) = ((old.start, new.start, 0), HashMap::new());
         for i in old.clone() {
             let mut next = HashMap::new();
-            for j in self.places.get(self.old[i]).into_iter().flatten().copied().filter(|j| new.contains(j)) {
+            for j in self.positions.get(self.old[i]).into_iter().flatten().copied().filter(|j| new.contains(j)) {
                 let length = j.checked_sub(1).and_then(|before| lengths.get(&before)).copied().unwrap_or(0) + 1;
                 next.insert(j, length);
                 if length > best.2 {
@@ -94,8 +94,8 @@ fn changes(blocks: &[Block], old: usize, new: usize) -> Vec<Change> {
     changes
 }
 
-/// The changes that share context, together.
-fn hunks(changes: &[Change], _lines: usize) -> Vec<Vec<Change>> {
+/// Groups changes whose context lines overlap or touch.
+fn hunks(changes: &[Change]) -> Vec<Vec<Change>> {
     let mut hunks: Vec<Vec<Change>> = vec![];
     for change in changes {
         let near =

@@ -48,13 +48,14 @@ pub(crate) const ALIASED_OF_NODES_MIN: usize = 1_000;
 /// Documents with fewer nodes from aliases may have any share of them. Value of go-yaml v2.
 pub(crate) const ALIASED_NODES_MIN: usize = 100;
 
-/// Messages may nest this deep. Ours: no built-in kind nests deeper.
+/// Protobuf messages may nest this deep. Ours: no built-in kind nests deeper.
 pub(crate) const PROTOBUF_DEPTH_MAX: usize = 512;
 
-/// Digits that two quantities may lie apart and still be added exactly. Ours, for the memory of the sum.
+/// Quantities whose exponents differ by at most this many decimal digits are added exactly. Ours, for the memory of the
+/// sum.
 pub(crate) const QUANTITY_DIGITS_APART_MAX: u32 = 1024;
 
-/// Filters may stand within filters this deep. Ours, for the stack.
+/// Filters may nest this deep. Ours, for the stack.
 pub(crate) const JSONPATH_DEPTH_MAX: usize = 64;
 
 /// Operations of one JSON patch; the value of Kubernetes.

@@ -1,6 +1,6 @@
 //! Rules for names, labels and qualified names, with the messages of kube-apiserver.
 //!
-//! Each rule returns its messages; an empty list means that the name is good.
+//! Each rule returns its messages; a valid name has none.
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -110,7 +110,7 @@ pub fn label_value(value: &str) -> Vec<String> {
     messages
 }
 
-/// A name that may stand as one segment of a path: what names of RBAC objects must be, and all names in URLs.
+/// A name that may be one segment of a path, as names of RBAC objects and all names in URLs must be.
 pub fn path_segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
@@ -118,7 +118,7 @@ pub fn path_segment(name: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// A path under a domain, such as `acme.io/foo`. A message is about the part that comes with it; the empty path is good.
+/// A path under a domain, such as `acme.io/foo`. Each message comes with the part that it is about. The empty path is valid.
 pub fn domain_prefixed_path(path: &str) -> Vec<(&str, String)> {
     if path.is_empty() {
         return vec![];

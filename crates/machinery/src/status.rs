@@ -1,4 +1,4 @@
-//! `Status`: the one error at the edge.
+//! `Status`: the error that clients receive.
 
 use std::collections::HashSet;
 
@@ -99,7 +99,7 @@ impl Reason {
     }
 }
 
-/// Several errors as one text, each once, as upstream's aggregates print.
+/// Several errors as one text, without repetitions, as upstream's `utilerrors.Aggregate` prints them.
 pub fn aggregate(errors: &[String]) -> String {
     let mut seen = HashSet::new();
     let distinct: Vec<&str> = errors.iter().map(String::as_str).filter(|error| seen.insert(*error)).collect();
@@ -116,7 +116,7 @@ pub struct Cause {
     pub reason: Text,
     /// The human-readable description.
     pub message: String,
-    /// The path of the field; empty if the cause is no field.
+    /// The path of the field; empty if the cause is not about a field.
     pub field: String,
 }
 
@@ -206,7 +206,7 @@ impl Status {
         if self.own_reason.is_empty() { self.reason.as_str() } else { &self.own_reason }
     }
 
-    /// Without a reason: how kube-apiserver responds to errors that have no type.
+    /// A failure without a reason, as kube-apiserver responds to errors that are not API errors.
     pub fn untyped(code: u16, message: impl Into<String>) -> Status {
         let mut status = Self::new(Reason::Unknown, message);
         status.code = code;
@@ -240,7 +240,7 @@ impl Status {
         Self::about(Reason::NotFound, message, group, resource, name)
     }
 
-    /// The path leads to no resource at all.
+    /// 404 NotFound of a path that is not served.
     pub fn no_such_resource() -> Status {
         Self::new(Reason::NotFound, "the server could not find the requested resource").with_details(Details::default())
     }
@@ -268,7 +268,7 @@ impl Status {
         Self::about(Reason::Forbidden, message, group, resource, name)
     }
 
-    /// `kind` is the Kind, not the plural.
+    /// 422 Invalid of a named object, with a cause for each error. `kind` is the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
         let mut reported = std::collections::HashSet::new();
         let texts: Vec<String> =

@@ -10,17 +10,17 @@ use crate::value::quote;
 pub struct Url {
     /// The scheme in lower case; empty if there is none.
     pub scheme: String,
-    /// The part behind the scheme of a URL without slashes, such as `mailto:a@b`.
+    /// The part after the scheme of a URL without slashes, such as `a@b` of `mailto:a@b`.
     pub opaque: String,
     /// The part before `@`, as it is written.
     pub user: Option<String>,
     /// Host and port; an IPv6 address is in brackets. Percent-encodings are decoded.
     pub host: String,
-    /// The path as it is written, or encoded anew if it contains characters that have to be encoded.
+    /// The path as it is written, or with other percent-encodings if it contains characters that must be encoded.
     pub path: String,
-    /// The part behind the question mark, as it is written.
+    /// The part after the question mark, as it is written.
     pub query: String,
-    /// The part behind the hash sign, decoded.
+    /// The part after the hash sign, decoded.
     pub fragment: String,
 }
 
@@ -165,7 +165,7 @@ fn parse_authority(text: &str) -> Result<(Option<String>, String), String> {
     Ok((Some(user.to_owned()), host))
 }
 
-/// Whether a text is nothing, or a colon and digits.
+/// Whether a text is empty, or a colon and digits.
 fn is_port(text: &str) -> bool {
     text.is_empty() || text.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -228,7 +228,7 @@ fn unescape(text: &str, part: Part) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// A path as it is written, if all its characters may stand in one; else encoded anew.
+/// The path as it is written if it contains only valid characters, and percent-encoded otherwise.
 fn escaped(path: &str) -> Result<String, String> {
     let decoded = unescape(path, Part::Other)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);

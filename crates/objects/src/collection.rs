@@ -57,7 +57,7 @@ struct Inner {
     past: VecDeque<(Revision, Root)>,
     /// Number of objects in a scope after a path at a revision, for `remainingItemCount` of the next page.
     left: VecDeque<((Revision, Scope, Text), usize)>,
-    /// Number of objects in a scope at a revision, all of which have been found to have a rendition in a version.
+    /// Number of objects in a scope at a revision, if all of them are known to have a rendition in a version.
     surveyed: VecDeque<((Revision, Scope, u64), usize)>,
 }
 
@@ -172,7 +172,7 @@ impl Collection {
     ///
     /// # Panics
     ///
-    /// If the revision is before that of the collection: readers would see the past after the present.
+    /// If the revision is before that of the collection: readers would see an older state after a newer one.
     pub fn apply(&self, revision: Revision, changes: Vec<(Text, Option<Arc<Stored>>)>) -> Vec<Arc<Event>> {
         let mut inner = self.lock();
         assert!(revision >= inner.revision, "revision {revision} is applied after {}", inner.revision);

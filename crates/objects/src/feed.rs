@@ -1,4 +1,4 @@
-//! The task that follows the store, and the path of writes to the store.
+//! The feed: the task that applies the changes of the store to the watch cache. Also the path of writes to the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -57,13 +57,13 @@ pub struct Objects {
     applied: watch::Sender<Revision>,
     /// The history after this revision is known.
     base: Mutex<Revision>,
-    /// The history before this revision has yet to be read.
+    /// The history before this revision has not been read yet.
     pub(super) unread: watch::Sender<Revision>,
     observer: OnceLock<Observer>,
     /// Faults of the feed.
     pub faults: Arc<Faults>,
-    /// Set when a foreign key has been found.
-    others: OnceLock<()>,
+    /// Set when the warning about foreign keys has been logged.
+    foreign_keys: OnceLock<()>,
 }
 
 impl Objects {
@@ -81,7 +81,7 @@ impl Objects {
             unread: watch::Sender::new(0),
             observer: OnceLock::new(),
             faults: Arc::default(),
-            others: OnceLock::new(),
+            foreign_keys: OnceLock::new(),
         };
         let start = objects.load().await?;
         let _ = objects.observer.set(observer);
@@ -149,11 +149,14 @@ impl Objects {
         loop {
             let followed = match error {
                 StoreError::Compacted(revision) => {
-                    tracing::warn!(revision, "changes were lost: everything is read again");
+                    tracing::warn!(
+                        revision,
+                        "changes of the store were compacted before they were read; reading all objects again"
+                    );
                     self.reload().await
                 }
                 error => {
-                    tracing::error!(%error, "the server does not follow its store at the moment");
+                    tracing::error!(%error, "cannot read changes of the store; retrying");
                     self.faults.passing(format!("changes of the store cannot be read: {error}"));
                     tokio::time::sleep(*pause).await;
                     *pause = (*pause * 2).min(limits::FEED_RETRY_MAX);
@@ -221,20 +224,20 @@ impl Objects {
 
     fn read_entry(&self, entry: &Entry) -> Result<Option<(Key, Arc<Stored>)>, StoreError> {
         let Some(place) = self.layout.find(&entry.key) else {
-            return self.pass_over(&entry.key).map(|()| None);
+            return self.ignore_foreign(&entry.key).map(|()| None);
         };
         let stored = self.stored(&place, entry.revision, &entry.value)?;
         Ok(Some((place.key, Arc::new(stored))))
     }
 
     /// Ignores a foreign key of a shared store.
-    fn pass_over(&self, key: &Bytes) -> Result<(), StoreError> {
+    fn ignore_foreign(&self, key: &Bytes) -> Result<(), StoreError> {
         let shown = key.escape_ascii();
         if !self.store.is_shared() {
-            return Err(StoreError::Corrupt(format!("{shown} is the key of no object")));
+            return Err(StoreError::Corrupt(format!("{shown} is not the key of an object")));
         }
-        if self.others.set(()).is_ok() {
-            tracing::warn!("there are keys that are not ours, such as {shown}: they are left as they are");
+        if self.foreign_keys.set(()).is_ok() {
+            tracing::warn!("the store has keys of other programs, such as {shown}, which are ignored");
         }
         Ok(())
     }
@@ -242,7 +245,7 @@ impl Objects {
     /// The object of a change; `None` for a foreign key.
     fn read(&self, change: &Change) -> Result<Option<Read>, StoreError> {
         let Some(place) = self.layout.find(&change.key) else {
-            return self.pass_over(&change.key).map(|()| None);
+            return self.ignore_foreign(&change.key).map(|()| None);
         };
         let object = match &change.value {
             None => None,
@@ -299,7 +302,7 @@ impl Objects {
         let Meta { namespace, name, .. } = &stored.meta;
         let named = Key::new(&place.key.group, &place.key.plural, namespace, name);
         if named != place.key {
-            return Err(unreadable(&format!("it is that of {}", named.path)));
+            return Err(unreadable(&format!("it is the object {}", named.path)));
         }
         Ok(stored)
     }

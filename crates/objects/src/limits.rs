@@ -1,8 +1,8 @@
-//! Bounds of the watch cache. Where kube-apiserver has the same bound, its value stands here.
+//! Bounds of the watch cache. Where kube-apiserver has the same bound, it is the same value.
 
 use std::time::Duration;
 
-/// Positions of paginated lists of which it is remembered how many objects are left.
+/// Positions of paginated lists for which the number of remaining objects is cached.
 pub const LIST_POSITIONS: usize = 256;
 /// Past states of a resource that are kept for the next pages of lists.
 pub const LIST_ROOTS: usize = 4;
@@ -12,20 +12,20 @@ pub const RING_EVENTS_MAX: usize = 102_400;
 pub const RING_EVENTS_MIN: usize = 1_000;
 /// Bytes of objects in one ring.
 pub const RING_BYTES_MAX: usize = 64 << 20;
-/// Events handed to a watcher at a time.
+/// Events per batch of a watcher.
 pub const EVENTS_PER_BATCH: usize = 256;
 /// Wakers without a watcher are swept when there are more than this.
 pub const WAKERS_SWEEP: usize = 1_024;
 /// Changes of the store that stay readable: watches resume and lists page within them.
 pub const HISTORY_REVISIONS: u64 = 50_000;
-/// Time before changes of the store are read again after an error; doubled up to the second.
+/// Pause before changes of the store are read again after an error; doubled up to [`FEED_RETRY_MAX`].
 pub const FEED_RETRY: Duration = Duration::from_millis(100);
 pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
-/// How long a read waits for changes that others have made.
+/// Time that a read waits for changes that other servers have made.
 pub const CATCH_UP: Duration = Duration::from_secs(10);
 /// Attempts to read history that is being compacted. Ours.
 pub const HISTORY_ATTEMPTS: usize = 3;
-/// Items for which a further thread decodes. Ours: fewer take less time than the start of a thread.
+/// Items per thread, at least, when a store is decoded on all cores. Ours: fewer take less time than the start of a thread.
 pub const ITEMS_PER_CORE_MIN: usize = 64;
 /// Renditions that an object keeps: one for each version that is read concurrently. Ours.
 pub const RENDITIONS_MAX: usize = 4;

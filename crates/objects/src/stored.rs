@@ -259,8 +259,8 @@ pub enum ProtobufForm {
     Metadata,
 }
 
-/// An object at one revision. Its first fields, behind the counts of its [`Arc`], share a cache line: they are all that a
-/// list of a version without conversions reads.
+/// An object at one revision. The first fields share a cache line with the counts of the [`Arc`]: a list of a version without
+/// conversions reads no others.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stored {
@@ -270,7 +270,7 @@ pub struct Stored {
     unchanged_by: AtomicU64,
     pub body: Body,
     pub meta: Meta,
-    /// The object would be encoded differently now.
+    /// Whether the stored bytes would be encoded differently now, so that a write without changes is still made.
     pub stale: bool,
     /// Bytes of the stored object in each [`ProtobufForm`], as an item of a list; 0 if unknown.
     protobuf_bytes: [AtomicU32; 2],
@@ -306,7 +306,7 @@ impl Stored {
         }
     }
 
-    /// The length of the stored object in protobuf, which `measure` finds out on first use.
+    /// The length of the stored object in protobuf, in bytes. `measure` computes it on first use.
     pub fn protobuf_bytes(&self, form: ProtobufForm, measure: impl FnOnce() -> usize) -> usize {
         let known = &self.protobuf_bytes[form as usize];
         match known.load(Ordering::Relaxed) {

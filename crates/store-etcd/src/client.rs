@@ -43,7 +43,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Nothing is connected yet. The error is one line.
+    /// Creates a client; it does not connect yet. The error is one line.
     pub fn new(options: &Options) -> Result<Client, String> {
         let members = options.endpoints()?;
         Ok(Client {
@@ -61,14 +61,14 @@ impl Client {
         self.honest_progress.load(Ordering::Relaxed)
     }
 
-    /// A call that changes nothing: tried again whatever went wrong, if that may pass.
+    /// Makes a call without effects, which is retried after every error that may be temporary.
     pub async fn read<Q: m::Message, A: Response>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
-        self.call(path, request, Failure::may_pass).await
+        self.call(path, request, Failure::is_temporary).await
     }
 
-    /// A call that changes something: tried again only if it certainly had no effect.
+    /// Makes a call with effects, which is retried only if it certainly had no effect.
     pub async fn write<Q: m::Message, A: Response>(&self, path: &'static str, request: &Q) -> Result<A, Failure> {
-        self.call(path, request, |failure| failure.may_pass() && !matches!(failure, Failure::Unknown(_))).await
+        self.call(path, request, |failure| failure.is_temporary() && !matches!(failure, Failure::Unknown(_))).await
     }
 
     async fn call<Q: m::Message, A: Response>(
@@ -77,17 +77,17 @@ impl Client {
         request: &Q,
         again: fn(&Failure) -> bool,
     ) -> Result<A, Failure> {
-        let mut last = unanswered("no member", limits::CALL_TIMEOUT);
+        let mut last = no_response("no member", limits::CALL_TIMEOUT);
         let tries = async {
             for attempt in 0.. {
                 self.pause(attempt).await;
                 let at = self.current();
-                let silent = unanswered(&self.members[at].url, limits::ATTEMPT_TIMEOUT);
+                let silent = no_response(&self.members[at].url, limits::ATTEMPT_TIMEOUT);
                 last = silent.clone();
                 let response = tokio::time::timeout(limits::ATTEMPT_TIMEOUT, self.attempt(at, path, request)).await;
                 match response.unwrap_or(Err(silent)) {
                     Ok(response) => {
-                        self.is_well();
+                        self.mark_healthy();
                         return Ok(response);
                     }
                     Err(failure) => {
@@ -103,12 +103,12 @@ impl Client {
         };
         let response = tokio::time::timeout(limits::CALL_TIMEOUT, tries).await;
         response.unwrap_or_else(|_| {
-            self.is_ill(last.text());
+            self.mark_unhealthy(last.text());
             Err(last)
         })
     }
 
-    /// Before a try: none until every member has been asked.
+    /// Waits before an attempt. There is no pause until every member has been tried.
     pub async fn pause(&self, attempt: usize) {
         if let Some(rounds) = (attempt + 1).checked_sub(self.members.len()).filter(|_| attempt > 0) {
             let doubled = limits::RETRY_PAUSE_MIN * (1 << rounds.min(8));
@@ -120,7 +120,7 @@ impl Client {
         *self.current.borrow()
     }
 
-    /// Hears when another member is asked first.
+    /// Notifies of changes of the current member.
     pub fn moves(&self) -> watch::Receiver<usize> {
         self.current.subscribe()
     }
@@ -128,25 +128,25 @@ impl Client {
     /// Reacts to a failure: later calls go to another member, or the client authenticates again.
     async fn failed(&self, at: usize, failure: &Failure, attempt: usize) {
         self.turn_away(at, failure).await;
-        if !failure.may_pass() || matches!(failure, Failure::Stranger(_)) {
+        if !failure.is_temporary() || matches!(failure, Failure::Unauthenticated(_)) {
             return;
         }
         if attempt + 1 >= self.members.len() {
-            self.is_ill(failure.text());
+            self.mark_unhealthy(failure.text());
         } else {
-            tracing::debug!(why = failure.text(), "a member of etcd is left for another");
+            tracing::debug!(why = failure.text(), "switching to another member of etcd");
         }
     }
 
     async fn turn_away(&self, at: usize, failure: &Failure) {
         match failure {
-            Failure::Stranger(_) => *self.token.lock().await = Token::Unknown,
-            _ if failure.may_pass() => self.leave(at),
+            Failure::Unauthenticated(_) => *self.token.lock().await = Token::Unknown,
+            _ if failure.is_temporary() => self.leave(at),
             _ => {}
         }
     }
 
-    /// Asks another member from now on, on a connection of its own.
+    /// Closes the connection to a member and makes the next one the current member.
     fn leave(&self, at: usize) {
         self.members[at].forget();
         let next = (at + 1) % self.members.len();
@@ -197,7 +197,7 @@ impl Client {
         })
     }
 
-    /// The connection to a member. A new connection is first checked to lead to the right cluster.
+    /// The connection to a member. For a new connection, the cluster id is checked first.
     async fn channel(&self, at: usize) -> Result<Channel, Failure> {
         let member = &self.members[at];
         if let Some(channel) = member.open() {
@@ -229,14 +229,14 @@ impl Client {
         self.cluster.check(found).map_err(foreign)
     }
 
-    /// A failure with the member that it is of.
+    /// Adds the URL of the member to a failure.
     fn name_member(&self, at: usize, failure: Failure) -> Failure {
         let with_url =
             |why: String| format!("etcd at {}: {}", self.members[at].url, why.trim_start_matches("etcdserver: "));
         match failure {
             Failure::NotDone(why) => Failure::NotDone(with_url(why)),
             Failure::Unknown(why) => Failure::Unknown(with_url(why)),
-            Failure::Stranger(why) => Failure::Stranger(with_url(why)),
+            Failure::Unauthenticated(why) => Failure::Unauthenticated(with_url(why)),
             Failure::Refused(why) => Failure::Refused(with_url(why)),
             other => other,
         }
@@ -256,7 +256,7 @@ impl Client {
             let streaming = grpc.streaming(request, PathAndQuery::from_static(m::WATCH), ProstCodec::default()).await;
             streaming.map_err(|status| self.name_member(at, Failure::of(&status)))
         });
-        let silent = unanswered(&self.members[at].url, limits::ATTEMPT_TIMEOUT);
+        let silent = no_response(&self.members[at].url, limits::ATTEMPT_TIMEOUT);
         match opened.await.unwrap_or(Err(silent)) {
             Ok(response) => Ok(Stream { client: self, at, responses: response.into_inner() }),
             Err(failure) => {
@@ -266,14 +266,14 @@ impl Client {
         }
     }
 
-    pub fn is_well(&self) {
+    pub fn mark_healthy(&self) {
         let before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
         if before.is_some() {
             tracing::warn!("etcd responds again");
         }
     }
 
-    pub fn is_ill(&self, why: &str) {
+    pub fn mark_unhealthy(&self, why: &str) {
         let before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).replace(why.to_owned());
         if before.as_deref() != Some(why) {
             tracing::warn!(why, "waiting for etcd");
@@ -290,12 +290,12 @@ impl Client {
 
 #[cfg(test)]
 impl Client {
-    /// As with older members, or newer ones.
+    /// Pretends that members report progress reliably, or do not.
     pub fn assume_progress(&self, honest: bool) {
         self.honest_progress.store(honest, Ordering::Relaxed);
     }
 
-    /// As if this had spoken to the cluster of another client before.
+    /// Pretends that this client has been connected to the cluster of another client.
     pub fn assume_cluster(&self, other: &Client) {
         self.cluster.id().set(*other.cluster.id().get().unwrap()).unwrap();
     }
@@ -333,8 +333,8 @@ fn refused(why: &str) -> Failure {
     Failure::Refused(why.to_owned())
 }
 
-fn unanswered(url: &str, after: Duration) -> Failure {
-    Failure::Unknown(format!("etcd at {url} has not answered in {} s", after.as_secs()))
+fn no_response(url: &str, after: Duration) -> Failure {
+    Failure::Unknown(format!("etcd at {url} has not responded within {} s", after.as_secs()))
 }
 
 async fn grpc(channel: Channel) -> Result<Grpc<Channel>, Failure> {

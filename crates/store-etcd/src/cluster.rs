@@ -1,4 +1,4 @@
-//! The cluster that the client talks to: the configured one, else that of an earlier start, else that of the first response.
+//! The id of the cluster: the configured one, else that of an earlier start, else that of the first response.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 use crate::options::Options;
 
-/// The cluster whose members are spoken to.
+/// The expected cluster.
 pub struct Cluster {
     id: OnceLock<u64>,
     /// How the id became known, for error messages.
     since: String,
-    /// Where the id is to be remembered.
+    /// The file in which the id is stored for the next start.
     file: Option<PathBuf>,
 }
 
@@ -19,16 +19,16 @@ impl Cluster {
     /// The error is one line.
     pub fn new(options: &Options) -> Result<Cluster, String> {
         if let Some(id) = options.cluster {
-            return Ok(Cluster { id: id.into(), since: "which is the one that is meant".to_owned(), file: None });
+            return Ok(Cluster { id: id.into(), since: "the id that is configured".to_owned(), file: None });
         }
-        let before = "which it had before".to_owned();
+        let before = "the id that it had before".to_owned();
         let Some(path) = &options.cluster_file else {
             return Ok(Cluster { id: OnceLock::new(), since: before, file: None });
         };
         match remembered(path)? {
             Some(id) => {
                 let since =
-                    format!("{before} and {} remembers; remove that file if another cluster is meant", path.display());
+                    format!("{before} according to {}; remove that file to use another cluster", path.display());
                 Ok(Cluster { id: id.into(), since, file: None })
             }
             None => Ok(Cluster { id: OnceLock::new(), since: before, file: Some(path.clone()) }),
@@ -55,7 +55,7 @@ impl Cluster {
 /// A cluster id as etcd's log has it. The error is one line.
 pub fn parse_id(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text.trim(), 16)
-        .map_err(|_| format!("{:?} is no cluster id, which is up to 16 hexadecimal digits", text.trim()))
+        .map_err(|_| format!("{:?} is not a cluster id of up to 16 hexadecimal digits", text.trim()))
 }
 
 fn remembered(path: &Path) -> Result<Option<u64>, String> {
@@ -72,7 +72,7 @@ fn remember(path: &Path, id: u64) {
     let written = std::fs::write(&unfinished, format!("{id:x}\n")).and_then(|()| std::fs::rename(&unfinished, path));
     if let Err(error) = written {
         let path = path.display();
-        tracing::warn!(%path, %error, "which cluster etcd is cannot be remembered: the next start believes the one that it is given");
+        tracing::warn!(%path, %error, "the id of etcd's cluster cannot be stored; the next start will accept any cluster");
     }
 }
 

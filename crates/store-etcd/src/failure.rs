@@ -1,4 +1,4 @@
-//! What an error of a call means: whether the call may have taken effect, and whether another try may help.
+//! Classification of call errors: whether the call may have taken effect, and whether a retry may succeed.
 
 use store::{Revision, StoreError};
 use tonic::{Code, Status};
@@ -6,17 +6,17 @@ use tonic::{Code, Status};
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It had no effect; another try, here or elsewhere, may go well.
+    /// The call had no effect; a retry, at this member or another one, may succeed.
     NotDone(String),
     /// The call may have taken effect; only reads may be retried.
     Unknown(String),
-    /// It had no effect; who we are has to be shown anew.
-    Stranger(String),
-    /// It had no effect, and never will.
+    /// The call had no effect; the client has to authenticate again.
+    Unauthenticated(String),
+    /// The call had no effect, and a retry will not succeed.
     Refused(String),
     /// The member belongs to another cluster than before.
     Foreign(String),
-    /// History that was asked for is gone.
+    /// The requested history is compacted.
     Compacted,
 }
 
@@ -28,7 +28,7 @@ impl Failure {
         match why {
             "mvcc: required revision has been compacted" => Failure::Compacted,
             "no leader" | "too many requests" | "not capable" => Failure::NotDone(text),
-            "invalid auth token" | "revision of auth store is old" => Failure::Stranger(text),
+            "invalid auth token" | "revision of auth store is old" => Failure::Unauthenticated(text),
             _ if why.starts_with("request timed out") => Failure::Unknown(text),
             "leader changed" | "server stopped" | "raft: stopped" => Failure::Unknown(text),
             _ if status.code() == Code::Unavailable => Failure::Unknown(text),
@@ -52,12 +52,12 @@ impl Failure {
         }
     }
 
-    /// Whether a call without effects of its own is worth another try.
-    pub fn may_pass(&self) -> bool {
+    /// Whether a retry of a call without effects may succeed.
+    pub fn is_temporary(&self) -> bool {
         !matches!(self, Failure::Refused(_) | Failure::Compacted)
     }
 
-    /// Whether the lease of a key is no more.
+    /// Whether the lease of a key does not exist any more.
     pub fn is_of_lease(&self) -> bool {
         matches!(self, Failure::Refused(why) if why.ends_with("requested lease not found"))
     }
@@ -66,7 +66,7 @@ impl Failure {
         match self {
             Failure::NotDone(why)
             | Failure::Unknown(why)
-            | Failure::Stranger(why)
+            | Failure::Unauthenticated(why)
             | Failure::Refused(why)
             | Failure::Foreign(why) => why,
             Failure::Compacted => "etcdserver: mvcc: required revision has been compacted",
@@ -93,7 +93,7 @@ mod tests {
             (Code::Unavailable, "etcdserver: no leader", Failure::NotDone),
             (Code::Unavailable, "etcdserver: request timed out, possibly due to connection lost", Failure::Unknown),
             (Code::Unavailable, "etcdserver: leader changed", Failure::Unknown),
-            (Code::Unauthenticated, "etcdserver: invalid auth token", Failure::Stranger),
+            (Code::Unauthenticated, "etcdserver: invalid auth token", Failure::Unauthenticated),
             (Code::InvalidArgument, "etcdserver: request is too large", Failure::Refused),
             (Code::PermissionDenied, "etcdserver: permission denied", Failure::Refused),
             (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", Failure::Refused),

@@ -1,4 +1,4 @@
-//! Readers of changes: a watch of etcd that goes on after the last change whatever happens to members and connections.
+//! Followers: a watch of etcd that is resumed after the last change when a member or a connection fails.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ pub struct Followed {
     pub after: Revision,
 }
 
-/// Why a watch does not go on as it is.
+/// Why a watch has ended.
 enum End {
     Compacted(Revision),
-    /// Another watch may go on.
+    /// The watch failed; a new one may continue.
     Failed(Failure),
 }
 
@@ -61,11 +61,11 @@ impl Follower {
                         let _ = sender.send(Err(StoreError::Compacted(revision))).await;
                         return;
                     }
-                    End::Failed(failure) if failure.may_pass() => {
-                        tracing::debug!(why = failure.text(), "the watch of etcd starts again");
+                    End::Failed(failure) if failure.is_temporary() => {
+                        tracing::debug!(why = failure.text(), "restarting the watch of etcd");
                     }
                     // only a change of our permissions in etcd will help
-                    End::Failed(failure) => followed.client.is_ill(failure.text()),
+                    End::Failed(failure) => followed.client.mark_unhealthy(failure.text()),
                 }
             }
         });
@@ -102,8 +102,8 @@ async fn watch_on(
     let create = m::WatchCreateRequest {
         key: followed.key.clone(),
         range_end: followed.range_end.clone(),
-        // with the change that was delivered last, which is skipped: a watch from exactly the revision of a compaction on
-        // is accepted, though a deletion at that revision is gone
+        // the watch starts with the last delivered change, which is skipped: etcd accepts a watch from exactly the
+        // revision of a compaction, although a deletion at that revision is lost
         start_revision: m::number(followed.after.max(1)),
         progress_notify: true,
     };
@@ -112,12 +112,12 @@ async fn watch_on(
     let _ = requests.try_send(create);
     let mut moves = client.moves();
     let mut stream = client.watch(ReceiverStream::new(receiver), attempt).await?;
-    let mut unanswered = 0;
+    let mut requests_without_response = 0;
     loop {
         let asks = client.honest_progress();
         let wanted = *followed.wanted.borrow_and_update() > followed.after;
         let pause = match wanted && asks {
-            true if unanswered == 0 => limits::PROGRESS_FIRST,
+            true if requests_without_response == 0 => limits::PROGRESS_FIRST,
             true => limits::PROGRESS_WANTED,
             false => limits::PROGRESS_IDLE,
         };
@@ -125,24 +125,24 @@ async fn watch_on(
             biased;
             response = stream.next() => take(followed, &stream, response?).await?,
             Ok(()) = followed.wanted.changed() => continue,
-            // a call has gone wrong there: the watch may only seem to be alive
-            Ok(()) = moves.changed() => return Err(End::Failed(Failure::NotDone("a member was left".to_owned()))),
+            // a call to that member has failed, so the watch may be dead as well
+            Ok(()) = moves.changed() => return Err(End::Failed(Failure::NotDone("the client has switched to another member".to_owned()))),
             () = tokio::time::sleep(pause) => {
-                unanswered += u32::from(asks);
-                if unanswered > limits::PROGRESS_UNANSWERED_MAX {
-                    let why = "a member is behind the others".to_owned();
+                requests_without_response += u32::from(asks);
+                if requests_without_response > limits::PROGRESS_UNANSWERED_MAX {
+                    let why = "a member does not report progress".to_owned();
                     return Err(End::Failed(stream.failed(Failure::Unknown(why)).await));
                 }
                 if asks {
-                    // when the queue is full, one is on its way
+                    // if the queue is full, a request is waiting in it
                     let progress = m::WatchAction::Progress(m::WatchProgressRequest {});
                     let _ = requests.try_send(m::WatchRequest { action: Some(progress) });
                 }
                 continue;
             }
         };
-        unanswered = 0;
-        client.is_well();
+        requests_without_response = 0;
+        client.mark_healthy();
         if let Some(batch) = batch
             && batches.send(Ok(batch)).await.is_err()
         {
@@ -151,7 +151,7 @@ async fn watch_on(
     }
 }
 
-/// The changes of a response that have not been delivered yet.
+/// The changes of a response that have not been delivered yet, as a batch; `None` if it brings nothing new.
 async fn take(followed: &mut Followed, stream: &Stream<'_>, response: m::WatchResponse) -> Result<Option<Batch>, End> {
     if response.compact_revision > 0 {
         return Err(End::Compacted(revision(response.compact_revision)));

@@ -1,5 +1,5 @@
-//! Leases for keys that go by themselves. As kube-apiserver's manager has it, a lease serves many keys for a while, since
-//! each costs etcd something: keys live a little longer than they have to.
+//! Leases for keys that expire. As in kube-apiserver's lease manager, a lease is shared by keys that are written within a
+//! short time, since leases cost etcd memory; keys may live a little longer than their lifetime.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use crate::failure::Failure;
 use crate::limits;
 use crate::messages as m;
 
-/// How long a lease is used for new keys: that share of their lifetime, and at most so long (upstream's values).
+/// A lease is used for new keys during this share of their lifetime, but at most for [`limits::LEASE_REUSE`] (upstream's
+/// values).
 const SHARE: f64 = 0.05;
 
-/// A lease at work.
+/// A lease that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease {
     id: i64,
@@ -34,13 +35,14 @@ impl Leases {
         Leases { prefix, lifetime, current: tokio::sync::Mutex::default() }
     }
 
-    /// How much longer than its keys have to live a new lease lasts.
+    /// The time by which a new lease lasts longer than the lifetime of its first key.
     fn extra(&self) -> Duration {
         let seconds = (self.lifetime.as_secs() as f64 * SHARE) as u64;
         Duration::from_secs(seconds).min(limits::LEASE_REUSE)
     }
 
-    /// Counts one more key for a lease, if that lasts long enough, and not too long.
+    /// Counts one more key of a lease and returns its id if it fits: it lasts at least as long as the key's lifetime, and not
+    /// much longer.
     fn reused(&self, lease: &mut Lease, now: Instant) -> Option<i64> {
         lease.keys += 1;
         let left = lease.ends.saturating_duration_since(now);
@@ -48,8 +50,8 @@ impl Leases {
             .then_some(lease.id)
     }
 
-    /// The lease of a key that is written now; 0 for none.
-    #[allow(clippy::disallowed_methods, reason = "when a lease ends is nothing that a test could set")]
+    /// The lease for a key that is written now; 0 for none.
+    #[allow(clippy::disallowed_methods, reason = "etcd's clock ends leases, which no test can set")]
     pub async fn of(&self, client: &Client, key: &[u8]) -> Result<i64, Failure> {
         if !key.starts_with(&self.prefix) {
             return Ok(0);
@@ -61,13 +63,13 @@ impl Leases {
         }
         let lasts = self.lifetime + self.extra();
         let grant = m::LeaseGrantRequest { ttl: i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX) };
-        // one too many does no harm
+        // a retry may grant a second lease, which does no harm
         let granted: m::LeaseGrantResponse = client.read(m::LEASE_GRANT, &grant).await?;
         *current = Some(Lease { id: granted.id, ends: now + lasts, keys: 1 });
         Ok(granted.id)
     }
 
-    /// A lease is no more.
+    /// Forgets a lease that does not exist any more.
     pub async fn forget(&self, id: i64) {
         let mut current = self.current.lock().await;
         *current = current.filter(|lease| lease.id != id);

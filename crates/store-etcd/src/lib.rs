@@ -1,8 +1,8 @@
 //! The [`Store`] contract over etcd 3.4 to 3.7 (docs/src/design/etcd.md).
 //!
-//! Invariants: revisions are etcd's, and so rise with gaps. A write is one transaction that compares the revision of its
-//! key. Nothing is kept here but connections and how far others have compacted. A cluster with another id than at first
-//! is never spoken to. Read [`Etcd`], then `client` (calls and failover), `follow` (watches).
+//! Invariants: revisions are etcd's, which rise with gaps. A write is one transaction that compares the revision of its key.
+//! The only state is connections and the version of the compaction key. A cluster with another id than the expected one is
+//! never used. Read [`Etcd`], then `client` (calls and failover), `follow` (watches).
 
 mod client;
 mod cluster;
@@ -32,7 +32,7 @@ use messages::{self as m, Response as _, number, revision};
 pub use cluster::parse_id;
 pub use options::{Credentials, Options, normalise};
 
-/// The key through which kube-apiservers agree on what to compact.
+/// The key by which kube-apiservers coordinate compactions.
 const COMPACTION_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
 /// The result of the last read of the head.
@@ -46,17 +46,17 @@ struct Head {
 pub struct Etcd {
     client: Arc<Client>,
     prefix: String,
-    /// The newest head that was returned to a caller: followers make sure to reach it.
+    /// The newest head that was returned to a caller; followers request progress until they reach it.
     wanted: watch::Sender<Revision>,
     asked: AtomicU64,
     head: Mutex<Head>,
     leases: Option<Leases>,
-    /// How often the key of compactions had been written when it was last looked at.
+    /// The version of [`COMPACTION_KEY`] when it was last read.
     compactions: Mutex<Option<i64>>,
 }
 
 impl Etcd {
-    /// Nothing is asked of etcd yet. The error is one line.
+    /// Creates a store; it does not connect yet. The error is one line.
     pub fn new(options: &Options) -> Result<Etcd, String> {
         Ok(Etcd {
             client: Arc::new(Client::new(options)?),
@@ -72,7 +72,7 @@ impl Etcd {
         })
     }
 
-    /// Checks that etcd responds. The error says in one line why it does not.
+    /// Checks that etcd responds. The error is one line.
     pub async fn check(&self) -> Result<(), StoreError> {
         self.newest().await.map(drop)
     }
@@ -83,9 +83,9 @@ impl Etcd {
         self.snapshot_at(head).await.map_err(|failure| failure.into_error(head))
     }
 
-    /// The first key and the one behind the last.
+    /// The start and the end of the range of all keys; the end is exclusive.
     fn range(&self) -> (Bytes, Bytes) {
-        // the character behind the slash
+        // "0" is the character after "/"
         (Bytes::from(format!("{}/", self.prefix)), Bytes::from(format!("{}0", self.prefix)))
     }
 
@@ -96,18 +96,19 @@ impl Etcd {
     async fn newest(&self) -> Result<Revision, StoreError> {
         let response = match self.client.honest_progress() {
             true => self.read_head().await,
-            // such members do not report the progress of a watch: a write that the watch sees does
-            false => self.mark().await,
+            // such members do not report the progress of a watch reliably, so a write is made that the watch delivers
+            false => self.write_mark().await,
         };
         response.map_err(|failure| failure.into_error(0))
     }
 
-    /// Writes a key without meaning, which is not delivered to followers.
+    /// A key without meaning, which is not delivered to followers.
     fn mark_key(&self) -> Bytes {
         Bytes::from(format!("{}/pintle/mark", self.prefix))
     }
 
-    async fn mark(&self) -> Result<Revision, Failure> {
+    /// Writes [`Etcd::mark_key`].
+    async fn write_mark(&self) -> Result<Revision, Failure> {
         let put = m::PutRequest { key: self.mark_key(), ..Default::default() };
         let put = m::TxnRequest { success: vec![operation(m::Op::Put(put))], ..Default::default() };
         self.client.read(m::TXN, &put).await.map(|response: m::TxnResponse| response.revision())
@@ -136,13 +137,13 @@ impl Etcd {
         }
     }
 
-    /// The state some time ago, as far as etcd still has it.
+    /// The state `revisions` changes ago, or at the compacted revision if that is later.
     async fn try_history(&self, revisions: u64) -> Result<Snapshot, Failure> {
         let head = self.read_head().await?;
         let compacted = self.read(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }).await;
         let compacted = match &compacted {
             Ok(response) => response.kvs.first().and_then(|kv| std::str::from_utf8(&kv.value).ok()?.parse().ok()),
-            // who may not read it takes what is there
+            // the user of etcd may not be permitted to read the key
             Err(_) => None,
         };
         self.snapshot_at(head.saturating_sub(revisions).max(compacted.unwrap_or(0)).max(1)).await
@@ -157,7 +158,7 @@ impl Etcd {
         loop {
             let head = self.read_head().await?;
             match self.snapshot_at(head).await {
-                // it took that long: there is a newer one
+                // the revision was compacted meanwhile: start again at a newer one
                 Err(Failure::Compacted) => {}
                 found => return found,
             }
@@ -167,21 +168,21 @@ impl Etcd {
     async fn transact(&self, write: Write) -> Result<Revision, Refused> {
         let unavailable = |failure: Failure| Refused::Failed(failure.into_error(0));
         let Some(leases) = self.leases.as_ref().filter(|_| write.value.is_some()) else {
-            return self.transact_under(&write, 0).await.map_err(unavailable)?;
+            return self.transact_with_lease(&write, 0).await.map_err(unavailable)?;
         };
         let lease = leases.of(&self.client, &write.key).await.map_err(unavailable)?;
-        match self.transact_under(&write, lease).await {
+        match self.transact_with_lease(&write, lease).await {
             Err(failure) if failure.is_of_lease() => {
                 leases.forget(lease).await;
                 let lease = leases.of(&self.client, &write.key).await.map_err(unavailable)?;
-                self.transact_under(&write, lease).await.map_err(unavailable)?
+                self.transact_with_lease(&write, lease).await.map_err(unavailable)?
             }
             done => done.map_err(unavailable)?,
         }
     }
 
-    /// A write whose key goes with a lease, if that is not 0.
-    async fn transact_under(&self, write: &Write, lease: i64) -> Result<Result<Revision, Refused>, Failure> {
+    /// Makes a write whose key expires with a lease, unless `lease` is 0.
+    async fn transact_with_lease(&self, write: &Write, lease: i64) -> Result<Result<Revision, Refused>, Failure> {
         let expected = match write.expected {
             Expected::Absent => 0,
             Expected::At(revision) => number(revision),
@@ -204,7 +205,7 @@ impl Etcd {
         Ok(Err(Refused::Conflict(found.map(|kv| revision(kv.mod_revision)))))
     }
 
-    /// Compacts unless another server has done so since we last looked, as kube-apiservers do among themselves.
+    /// Compacts unless another server has done so since the last call, as kube-apiservers do.
     async fn compact_in_turn(&self, before: Revision) -> Result<(), Failure> {
         let mut turn = self.compactions.lock().await;
         let version = match *turn {
@@ -250,27 +251,27 @@ impl Store for Etcd {
         Box::pin(self.transact(write))
     }
 
-    /// Waits for etcd for as long as it may still respond.
+    /// Waits for etcd as long as its errors are temporary.
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
         Box::pin(async move {
             loop {
                 match self.try_snapshot().await {
                     Ok(snapshot) => return Ok(snapshot),
                     // the client has logged the failure and paused between its attempts
-                    Err(failure) if failure.may_pass() => {}
+                    Err(failure) if failure.is_temporary() => {}
                     Err(failure) => return Err(failure.into_error(0)),
                 }
             }
         })
     }
 
-    /// Waits for etcd for as long as it may still respond.
+    /// Waits for etcd as long as its errors are temporary.
     fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
         Box::pin(async move {
             loop {
                 match self.try_history(revisions).await {
                     Ok(snapshot) => return Ok(snapshot),
-                    Err(failure) if failure.may_pass() => {}
+                    Err(failure) if failure.is_temporary() => {}
                     Err(failure) => return Err(failure.into_error(0)),
                 }
             }

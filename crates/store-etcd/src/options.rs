@@ -1,4 +1,4 @@
-//! How etcd is reached.
+//! Options of the client: addresses and credentials of etcd.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ pub struct Options {
     pub servers: Vec<String>,
     /// The prefix of all keys, without the slash at the end.
     pub prefix: String,
-    /// Authorities of the members' certificates, PEM; those of the system if there is none.
+    /// CA bundle for the members' certificates, PEM; `None` for that of the system.
     pub authority: Option<Vec<u8>>,
     /// The client's certificate and its key, PEM.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
     pub credentials: Option<Credentials>,
-    /// The folder of keys that go by themselves, such as `events`, and how long after they were written, in whole seconds.
+    /// The first path segment of keys that expire, such as `events`, and their lifetime, in whole seconds.
     pub expiring: Option<(String, std::time::Duration)>,
-    /// The id of the cluster that is meant.
+    /// The expected id of the cluster.
     pub cluster: Option<u64>,
-    /// Where the id of the cluster is remembered from one start to the next, if none is meant.
+    /// The file that stores the id of the cluster for later starts, if `cluster` is `None`.
     pub cluster_file: Option<PathBuf>,
 }
 

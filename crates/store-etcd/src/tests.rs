@@ -1,4 +1,4 @@
-//! The contract on a real etcd, and what happens when that fails.
+//! The contract on a real etcd, and failures of etcd.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use store::contract::suite::CHECKS;
 
 use super::*;
 
-/// The binary of etcd. The tests of a process start at the same time: one of them builds it, the others wait.
+/// The binary of etcd. Tests run in parallel: the first one builds it, the others wait.
 static BINARY: LazyLock<PathBuf> = LazyLock::new(binary);
 
 /// etcd of the module in tests/etcd, built into target/etcd when that has not been done.
@@ -162,7 +162,10 @@ async fn rejects_another_cluster_at_same_endpoint() {
     moved.client.assume_cluster(&store.client);
     let refused = moved.commit(put("/r/b", Expected::Absent, "1")).await;
     let Err(Refused::Failed(StoreError::Unavailable(why))) = refused else { panic!("{refused:?} {before}") };
-    assert!(why.contains(&format!("etcd at {after} has cluster id ")) && why.contains("which it had before"), "{why}");
+    assert!(
+        why.contains(&format!("etcd at {after} has cluster id ")) && why.contains("the id that it had before"),
+        "{why}"
+    );
     assert!(other.store("/r").snapshot().await.unwrap().entries.is_empty());
 }
 
@@ -188,7 +191,7 @@ async fn servers_agree_on_compaction() {
     for value in ["2", "3"] {
         at = one.commit(put("/r/a", Expected::At(at), value)).await.unwrap();
     }
-    // two was the last to compact, so that one finds itself overtaken
+    // `two` has compacted since `one` last did, so this call has no effect
     one.compact(at).await.unwrap();
     assert!(one.follow(old).await.unwrap().next().await.is_ok());
     one.compact(at).await.unwrap();

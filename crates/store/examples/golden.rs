@@ -1,5 +1,5 @@
-//! Writes a data directory, a backup of it, and a list of what they hold: `cargo run -p pintle-store --example golden DIR`.
-//! What a version has written that way stays in `tests/golden`, where every later version reads it.
+//! Writes a data directory, a backup of it, and a list of their content: `cargo run -p pintle-store --example golden DIR`.
+//! The output for each format is in `tests/golden`, and every later version must read it.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -107,9 +107,9 @@ pub trait Store: Send + Sync {
     /// The live keys at the newest revision.
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
 
-    /// The live keys before the newest `revisions`, or as far back as [`Store::follow`] can continue from and the engine
-    /// knows them, so that changes since then can be delivered with the values that they replaced. Keys that have not
-    /// changed since may be left out.
+    /// The live keys before the newest `revisions` changes, or at the oldest revision that the engine still knows and from
+    /// which [`Store::follow`] can continue. Callers use them to deliver later changes with the values that these replaced.
+    /// Keys that have not changed since may be omitted.
     fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
 
     /// Every change after `after`.
@@ -118,7 +118,7 @@ pub trait Store: Send + Sync {
     /// The newest committed revision of all writers; every follower reaches it.
     fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>>;
 
-    /// Forgets what was overwritten or deleted at or before `before`.
+    /// Compacts: forgets values that were overwritten or deleted at or before `before`.
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Size on disk in bytes, if it is known.

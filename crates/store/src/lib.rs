@@ -1,7 +1,7 @@
 //! Revisioned bytes: the [`Store`] contract, and the engine for memory and for a directory of this machine.
 //!
-//! Invariants: no JSON and no Kubernetes here. A write is durable, then visible, then acknowledged, in that order.
-//! Revisions rise with each write and are never used twice. Start with [`contract`].
+//! Invariants: the crate knows neither JSON nor Kubernetes. A write is durable, then visible, then acknowledged, in that
+//! order. Revisions rise with each write and are never used twice. Start with [`contract`].
 
 pub mod contract;
 mod embedded;

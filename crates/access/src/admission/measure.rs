@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use super::Operation;
 
-/// A running step.
+/// Measures a plugin, or all plugins of a type.
 pub struct Step {
-    /// `None` for all steps of a type.
+    /// `None` for all plugins of a type.
     plugin: Option<&'static str>,
     /// `admit` or `validate`.
     kind: &'static str,
@@ -26,7 +26,7 @@ impl Step {
     pub fn end<T>(self, result: Result<T, Status>) -> Result<T, Status> {
         let rejected = if result.is_err() { "true" } else { "false" };
         let step = AdmissionStep { r#type: self.kind, operation: self.operation.as_str(), rejected };
-        METRICS.admission.stepped(self.plugin, step, self.began.elapsed());
+        METRICS.admission.observe(self.plugin, step, self.began.elapsed());
         result
     }
 }

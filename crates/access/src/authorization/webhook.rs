@@ -39,8 +39,9 @@ pub struct AccessReviewer {
 
 impl AccessReviewer {
     pub fn new(remote: Remote, version: ReviewVersion, remember: Remember) -> AccessReviewer {
-        let good_for = move |decision: &Decision| if decision.allowed() { remember.allowed } else { remember.refused };
-        let remembered = ResponseCache::new(good_for);
+        let time_to_live =
+            move |decision: &Decision| if decision.allowed() { remember.allowed } else { remember.refused };
+        let remembered = ResponseCache::new(time_to_live);
         AccessReviewer { name: DEFAULT_NAME.to_owned(), remote, version, remembered, conditions: vec![], denies: false }
     }
 
@@ -95,7 +96,7 @@ impl AccessReviewer {
                 decision
             }
             Err(why) => {
-                tracing::warn!(why, "the webhook of authorization cannot be asked");
+                tracing::warn!(why, "the call of the authorization webhook failed");
                 self.failed(why)
             }
         }

@@ -1,4 +1,4 @@
-//! What admission does, and how long it takes.
+//! Metrics of admission plugins and webhooks.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -41,21 +41,21 @@ impl Default for AdmissionMetrics {
 impl AdmissionMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let all = registry.sub_registry_with_prefix("apiserver_admission");
-        let help = "Seconds that all steps of a type took";
+        let help = "Duration of all admission plugins of a type, in seconds";
         all.register("step_admission_duration_seconds", help, self.step_duration_seconds.clone());
-        let help = "Seconds that a step took";
+        let help = "Duration of an admission plugin, in seconds";
         all.register("controller_admission_duration_seconds", help, self.controller_duration_seconds.clone());
-        let help = "Seconds that webhooks took";
+        let help = "Duration of admission webhook calls, in seconds";
         all.register("webhook_admission_duration_seconds", help, self.webhook_duration_seconds.clone());
-        all.register("webhook_request", "Calls of webhooks", self.webhook_request.clone());
-        let help = "Writes that webhooks refused, or that were refused because a call failed";
+        all.register("webhook_request", "Admission webhook calls", self.webhook_request.clone());
+        let help = "Writes rejected by an admission webhook or because its call failed";
         all.register("webhook_rejection_count", help, self.webhook_rejection_count.clone());
-        let help = "Calls that failed and were passed over";
+        let help = "Failed admission webhook calls that failurePolicy Ignore ignored";
         all.register("webhook_fail_open_count", help, self.webhook_fail_open_count.clone());
     }
 
-    /// The time of a step; without a plugin, that of all plugins.
-    pub fn stepped(&self, plugin: Option<&'static str>, step: AdmissionStep, took: Duration) {
+    /// Records the duration of a plugin, or of all plugins of a type if `plugin` is `None`.
+    pub fn observe(&self, plugin: Option<&'static str>, step: AdmissionStep, took: Duration) {
         let seconds = took.as_secs_f64();
         match plugin {
             None => self.step_duration_seconds.get_or_create(&step).observe(seconds),

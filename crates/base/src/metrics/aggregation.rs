@@ -1,4 +1,4 @@
-//! Aggregated API servers.
+//! Metrics of aggregated API servers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 
 use super::labels::{ApiService, Unavailable};
 
-/// APIServices of other servers, by their names.
+/// Availability of APIServices, by name.
 #[derive(Default)]
 pub struct AggregationMetrics {
     unavailable: Family<ApiService, Gauge>,
@@ -19,23 +19,23 @@ pub struct AggregationMetrics {
 impl AggregationMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let all = registry.sub_registry_with_prefix("aggregator");
-        let help = "1 where an APIService is not available";
+        let help = "1 if an APIService is not available";
         all.register("unavailable_apiservice", help, self.unavailable.clone());
-        let help = "Times that an APIService became unavailable";
+        let help = "Transitions of an APIService to unavailable";
         all.register("unavailable_apiservice_total", help, self.failures.clone());
     }
 
-    /// The outcome of an availability check.
-    pub fn found(&self, name: &str, available: bool) {
+    /// Records the result of an availability check.
+    pub fn checked(&self, name: &str, available: bool) {
         self.unavailable.get_or_create(&ApiService { name: name.into() }).set(i64::from(!available));
     }
 
-    /// One is not available any more.
-    pub fn failed(&self, name: &str, reason: &'static str) {
+    /// Counts a transition of an APIService to unavailable.
+    pub fn became_unavailable(&self, name: &str, reason: &'static str) {
         self.failures.get_or_create(&Unavailable { name: name.into(), reason }).inc();
     }
 
-    /// One is gone.
+    /// Removes the metrics of a deleted APIService.
     pub fn forget(&self, name: &Text) {
         self.unavailable.remove(&ApiService { name: name.into() });
     }

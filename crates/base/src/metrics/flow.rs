@@ -1,4 +1,4 @@
-//! Flow control, by the names of kube-apiserver.
+//! Metrics of API priority and fairness, by the names of kube-apiserver.
 
 use std::time::Duration;
 
@@ -35,19 +35,19 @@ impl Default for FlowMetrics {
 impl FlowMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let all = registry.sub_registry_with_prefix("apiserver_flowcontrol");
-        all.register("current_executing_requests", "Requests that run, by level", self.executing.clone());
-        all.register("current_inqueue_requests", "Requests that wait, by level", self.inqueue.clone());
+        all.register("current_executing_requests", "Executing requests", self.executing.clone());
+        all.register("current_inqueue_requests", "Queued requests", self.inqueue.clone());
         all.register("dispatched_requests", "Requests that got a seat", self.dispatched.clone());
-        all.register("rejected_requests", "Requests that got none", self.rejected.clone());
-        all.register("request_wait_duration_seconds", "Seconds that requests waited for a seat", self.wait.clone());
+        all.register("rejected_requests", "Requests that were rejected without a seat", self.rejected.clone());
+        all.register("request_wait_duration_seconds", "Time in the queue, in seconds", self.wait.clone());
     }
 
-    /// So many more run.
+    /// Adds `more` to the executing requests; it is negative when requests end.
     pub fn executing(&self, of: &FlowLevel, more: i64) {
         self.executing.get_or_create(of).inc_by(more);
     }
 
-    /// So many more wait.
+    /// Adds `more` to the queued requests; it is negative when requests leave the queue.
     pub fn waiting(&self, of: &FlowLevel, more: i64) {
         self.inqueue.get_or_create(of).inc_by(more);
     }

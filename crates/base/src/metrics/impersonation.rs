@@ -1,4 +1,4 @@
-//! Who acts as others, where modes of impersonation are on.
+//! Metrics of impersonation, recorded while the feature gate ConstrainedImpersonation is on.
 
 use std::time::Duration;
 
@@ -40,12 +40,12 @@ pub struct ImpersonationMetrics {
 impl ImpersonationMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let all = registry.sub_registry_with_prefix("apiserver_impersonation");
-        all.register("attempts", "Requests that act as somebody else", self.attempts.total.clone());
-        let help = "Seconds until it was known whether a request may act as somebody else";
+        all.register("attempts", "Requests with impersonation headers", self.attempts.total.clone());
+        let help = "Duration of all authorization checks of an impersonation request, in seconds";
         all.register("attempts_duration_seconds", help, self.attempts.seconds.clone());
-        let help = "Questions that took";
+        let help = "Authorization checks of impersonation requests";
         all.register("authorization_attempts", help, self.authorization_attempts.total.clone());
-        let help = "Seconds that such a question took";
+        let help = "Duration of an authorization check of an impersonation request, in seconds";
         all.register("authorization_attempts_duration_seconds", help, self.authorization_attempts.seconds.clone());
     }
 
@@ -54,8 +54,8 @@ impl ImpersonationMetrics {
         self.attempts.count(attempt, took);
     }
 
-    /// One of the questions that this took.
-    pub fn asked(&self, attempt: &ImpersonationAttempt, took: Duration) {
+    /// Counts an authorization check of an impersonation request.
+    pub fn authorized(&self, attempt: &ImpersonationAttempt, took: Duration) {
         self.authorization_attempts.count(attempt, took);
     }
 }

@@ -1,4 +1,4 @@
-//! Label sets, in the words of kube-apiserver.
+//! Label sets, with the names of kube-apiserver.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ impl From<&Text> for Label {
     }
 }
 
-/// How a file was read again: `success` or `failure`.
+/// The result of reloading a file: `success` or `failure`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reload {
     pub status: &'static str,
@@ -69,19 +69,19 @@ pub struct Terminated {
     pub series: Series,
 }
 
-/// How much of requests is recorded.
+/// The audit level of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct AuditLevel {
     pub level: &'static str,
 }
 
-/// Where events of the audit log go: `log` or `webhook`.
+/// The audit backend: `log` or `webhook`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct AuditPlugin {
     pub plugin: &'static str,
 }
 
-/// A priority level, and the schema by which a request came to it.
+/// A priority level, and the FlowSchema that assigned the request to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct FlowLevel {
     pub priority_level: Label,
@@ -135,8 +135,8 @@ pub struct AttemptResult {
     pub result: &'static str,
 }
 
-/// Labels of an impersonation attempt, or of one of its authorization checks: the mode, `legacy` for `impersonate`; none where
-/// all modes refused.
+/// Labels of an impersonation attempt, or of one of its authorization checks: the mode, which is `legacy` for the verb
+/// `impersonate` and empty if all modes denied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ImpersonationAttempt {
     pub mode: &'static str,
@@ -179,7 +179,7 @@ pub struct WebhookName {
     pub r#type: &'static str,
 }
 
-/// All steps of admission of one type, and whether they refused.
+/// Labels of all admission plugins of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct AdmissionStep {
     /// `admit` or `validate`.
@@ -189,7 +189,7 @@ pub struct AdmissionStep {
     pub rejected: &'static str,
 }
 
-/// One step of admission, by the name of its plugin.
+/// Labels of one admission plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct AdmissionController {
     pub name: &'static str,
@@ -197,18 +197,18 @@ pub struct AdmissionController {
     pub step: AdmissionStep,
 }
 
-/// A version that is on its way out and was asked for.
+/// A deprecated version that was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct DeprecatedApi {
     pub group: Label,
     pub version: Label,
     pub resource: Label,
     pub subresource: Label,
-    /// Empty where no release is announced.
+    /// The release without the version; empty if none is announced.
     pub removed_release: &'static str,
 }
 
-/// Where the initial events of a watch were asked for.
+/// The resource of a watch with initial events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WatchList {
     pub group: Label,
@@ -223,7 +223,7 @@ pub struct FieldValidationMode {
     pub field_validation: &'static str,
 }
 
-/// The kind of a user's name; names would be too many.
+/// The kind of a user; names would make too many series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Username {
     pub username: &'static str,
@@ -248,20 +248,20 @@ pub struct QueueName {
     pub name: &'static str,
 }
 
-/// The store, of which there is one.
+/// The store; there is only one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct StorageCluster {
     pub storage_cluster_id: &'static str,
 }
 
-/// A feature gate and how grown up it is.
+/// A feature gate and its stage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Feature {
     pub name: &'static str,
     pub stage: &'static str,
 }
 
-/// Which Kubernetes release this behaves as.
+/// The Kubernetes release whose behaviour is served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct BuildInfo {
     pub major: &'static str,

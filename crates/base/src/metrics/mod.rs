@@ -1,8 +1,8 @@
-//! What is counted and measured, by the names that Kubernetes dashboards use.
+//! Metrics, by the names of kube-apiserver that dashboards use.
 //!
-//! Everything here belongs to the process, so there is one [`METRICS`]. Label values come from what is served, never
-//! from a request alone: strangers can't make series. Counters whose names the exposition format does not allow (they
-//! lack `_total`) are gauges here. `text` renders the exposition format.
+//! Metrics belong to the process, so there is one [`METRICS`]. Label values come from the served resources, never from a
+//! request alone, so that clients cannot create series. Counters without the suffix `_total`, which the library does not
+//! support, are registered as gauges; `text` changes their type.
 
 mod admission;
 mod aggregation;
@@ -82,7 +82,7 @@ const CERTIFICATE_SECONDS: Buckets = Buckets(&[
 
 type Histograms<L> = Family<L, Histogram, Buckets>;
 
-/// All of them. Each field is named as its metric, but for the prefix `apiserver_` and the suffix `_total`.
+/// All metrics. Each field has the name of its metric without the prefix `apiserver_` and the suffix `_total`.
 pub struct Metrics {
     registry: Registry,
     pub request: Family<RequestLabels, Counter>,
@@ -177,72 +177,68 @@ impl Metrics {
         metrics
     }
 
-    /// The metrics of requests.
+    /// Registers the metrics of requests.
     fn register_requests(&mut self) {
         let all = self.registry.sub_registry_with_prefix("apiserver");
-        all.register("request", "Requests by what they are about and how they were answered", self.request.clone());
-        let help = "Seconds from the arrival of a request to its answer";
+        all.register("request", "Requests by verb, resource and status code", self.request.clone());
+        let help = "Duration of requests until the response is complete, in seconds";
         all.register("request_duration_seconds", help, self.request_duration_seconds.clone());
         all.register("request_sli_duration_seconds", help, self.request_sli_duration_seconds.clone());
-        all.register("response_sizes", "Bytes of answers", self.response_sizes.clone());
-        let help = "Requests that the server ended to protect itself";
+        all.register("response_sizes", "Size of responses in bytes", self.response_sizes.clone());
+        let help = "Requests that the server terminated to protect itself";
         all.register("request_terminations", help, self.request_terminations.clone());
         all.register("request_panics", "Requests that panicked", self.request_panics.clone());
-        all.register("longrunning_requests", "Watches that run", self.longrunning_requests.clone());
-        let help = "Requests that run, watches aside";
+        all.register("longrunning_requests", "Active watches", self.longrunning_requests.clone());
+        let help = "Requests in flight, without watches";
         all.register("current_inflight_requests", help, self.current_inflight_requests.clone());
         all.register("storage_objects", "Stored objects", self.storage_objects.clone());
-        all.register("resource_objects", "Stored objects by group", self.resource_objects.clone());
-        all.register("storage_size_bytes", "Bytes of the files of the store", self.storage_size_bytes.clone());
-        let help = "Requests that wait for a place: none, as those for whom there is none are refused";
+        all.register("resource_objects", "Stored objects by group and resource", self.resource_objects.clone());
+        all.register("storage_size_bytes", "Size of the files of the store in bytes", self.storage_size_bytes.clone());
+        let help = "Queued requests outside of priority and fairness; always 0, since such requests are rejected";
         all.register("current_inqueue_requests", help, self.current_inqueue_requests.clone());
         for request_kind in ["mutating", "readOnly"] {
             self.current_inqueue_requests.get_or_create(&RequestKind { request_kind }).set(0);
         }
-        let help = "Requests that were refused because too many ran";
+        let help = "Requests that were rejected because too many were in flight";
         all.register("dropped_requests", help, self.dropped_requests.clone());
-        let help = "Deprecated versions that were asked for";
+        let help = "1 for each deprecated API that was requested";
         all.register("requested_deprecated_apis", help, self.requested_deprecated_apis.clone());
         all.register("tls_handshake_errors", "TLS handshakes that failed", self.tls_handshake_errors.clone());
         let refused = self.connections_refused.clone();
-        all.register(
-            "connections_refused",
-            "Connections that were closed at once because there were too many",
-            refused,
-        );
-        let help = "Seconds that certificates of clients had left";
+        all.register("connections_refused", "Connections that were closed because there were too many", refused);
+        let help = "Remaining validity of client certificates, in seconds";
         all.register("client_certificate_expiration_seconds", help, self.client_certificate_expiration_seconds.clone());
-        let help = "Times that the configuration file was read again";
+        let help = "Reloads of the configuration file";
         let reloads = self.authentication_config_controller_automatic_reloads.clone();
         all.register("authentication_config_controller_automatic_reloads", help, reloads);
         let reloads = self.authorization_config_controller_automatic_reloads.clone();
         all.register("authorization_config_controller_automatic_reloads", help, reloads);
-        all.register("audit_event", "Events that were recorded", self.audit_event.clone());
-        all.register("audit_level", "Requests by how much of them is recorded", self.audit_level.clone());
-        all.register("audit_error", "Events that could not be kept", self.audit_error.clone());
-        let help = "Requests that were refused since they could not be audited";
+        all.register("audit_event", "Audit events", self.audit_event.clone());
+        all.register("audit_level", "Requests by audit level", self.audit_level.clone());
+        all.register("audit_error", "Audit events that could not be written", self.audit_error.clone());
+        let help = "Requests that were rejected because they could not be audited";
         all.register("audit_requests_rejected", help, self.audit_requests_rejected.clone());
     }
 
     fn register(&mut self) {
         let all = &mut self.registry;
-        let help = "Seconds from a write to its place in the store";
+        let help = "Duration of writes to the store, in seconds";
         all.register("etcd_request_duration_seconds", help, self.etcd_request_duration_seconds.clone());
         all.register("etcd_requests", "Writes to the store", self.etcd_requests.clone());
-        all.register("etcd_request_errors", "Writes that the store refused", self.etcd_request_errors.clone());
-        let help = "Requests whose sender was looked for";
+        all.register("etcd_request_errors", "Failed writes to the store", self.etcd_request_errors.clone());
+        let help = "Authentications by result";
         all.register("authentication_attempts", help, self.authentication_attempts.clone());
-        let help = "Requests by the kind of their sender's name";
+        let help = "Authenticated requests by kind of user";
         all.register("authenticated_user_requests", help, self.authenticated_user_requests.clone());
-        let help = "Seconds of writes by how they treat unknown fields";
+        let help = "Duration of writes by fieldValidation, in seconds";
         all.register(
             "field_validation_request_duration_seconds",
             help,
             self.field_validation_request_duration_seconds.clone(),
         );
-        all.register("kubernetes_feature_enabled", "1 where a feature is on", self.feature_enabled.clone());
-        all.register("authorization_attempts", "Requests that were judged", self.authorization_attempts.clone());
-        all.register("kubernetes_build_info", "The release that this behaves as", self.build_info.clone());
+        all.register("kubernetes_feature_enabled", "1 if a feature gate is on", self.feature_enabled.clone());
+        all.register("authorization_attempts", "Authorizations by result", self.authorization_attempts.clone());
+        all.register("kubernetes_build_info", "The served release of Kubernetes", self.build_info.clone());
         self.process.register(all);
         self.queues.register(all);
         self.reads.register(all);
@@ -253,33 +249,33 @@ impl Metrics {
         self.aggregation.register(all);
     }
 
-    /// Says which release this behaves as.
+    /// Sets the served release of Kubernetes.
     pub fn set_build(&self, info: &BuildInfo) {
         self.build_info.get_or_create(info).set(1);
     }
 
-    /// Says whether a feature is on.
+    /// Sets whether a feature gate is on.
     pub fn set_feature(&self, name: &'static str, stage: &'static str, on: bool) {
         self.feature_enabled.get_or_create(&Feature { name, stage }).set(i64::from(on));
     }
 
-    /// A write to the store that took this long.
-    pub fn wrote(&self, operation: &StoreOperation, took: Duration, refused: bool) {
+    /// Counts a write to the store and its duration.
+    pub fn wrote(&self, operation: &StoreOperation, took: Duration, failed: bool) {
         self.etcd_requests.get_or_create(operation).inc();
         self.etcd_request_duration_seconds.get_or_create(operation).observe(took.as_secs_f64());
-        if refused {
+        if failed {
             self.etcd_request_errors.get_or_create(operation).inc();
         }
     }
 
-    /// An event of the audit log that could not be kept.
+    /// Counts an audit event that the backend `plugin` could not write.
     pub fn audit_error(&self, plugin: &'static str) {
         self.audit_error.get_or_create(&AuditPlugin { plugin }).inc();
     }
 
-    /// All of it at `now`, in seconds since 1970, in the format that `accept` asks for, and the name of the format.
+    /// The media type and the text of all metrics in the format that `accept` requests. `now` is in seconds since 1970.
     pub fn expose(&self, accept: &str, now: i64) -> (&'static str, String) {
-        self.process.look(now);
+        self.process.update(now);
         text::expose(&self.registry, accept)
     }
 }

@@ -1,4 +1,4 @@
-//! What the operating system knows of this process, where it is Linux.
+//! Metrics of the process, from `/proc`, on Linux.
 
 use std::sync::atomic::AtomicU64;
 
@@ -25,16 +25,16 @@ pub struct Process {
 impl Process {
     pub fn register(&self, registry: &mut Registry) {
         let all = registry.sub_registry_with_prefix("process");
-        all.register("cpu_seconds", "Processor time", self.cpu_seconds.clone());
-        all.register("resident_memory_bytes", "Memory in use", self.resident_memory_bytes.clone());
-        all.register("virtual_memory_bytes", "Addresses in use", self.virtual_memory_bytes.clone());
-        all.register("open_fds", "Open files", self.open_fds.clone());
-        all.register("max_fds", "Files that may be open", self.max_fds.clone());
-        all.register("start_time_seconds", "When this began, in seconds since 1970", self.start_time_seconds.clone());
+        all.register("cpu_seconds", "User and system CPU time, in seconds", self.cpu_seconds.clone());
+        all.register("resident_memory_bytes", "Resident memory in bytes", self.resident_memory_bytes.clone());
+        all.register("virtual_memory_bytes", "Virtual memory in bytes", self.virtual_memory_bytes.clone());
+        all.register("open_fds", "Open file descriptors", self.open_fds.clone());
+        all.register("max_fds", "Limit of open file descriptors", self.max_fds.clone());
+        all.register("start_time_seconds", "Start time, in seconds since 1970", self.start_time_seconds.clone());
     }
 
-    /// Looks anew, at `now` in seconds since 1970; what can't be read stays as it is.
-    pub fn look(&self, now: i64) {
+    /// Updates the metrics at `now`, in seconds since 1970. Values that cannot be read stay as they are.
+    pub fn update(&self, now: i64) {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
         let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
         self.take_stat(now, &read("stat"), &uptime);
@@ -58,9 +58,9 @@ impl Process {
         }
     }
 
-    /// Processor time and start, from `stat` and how long the machine runs.
+    /// Sets CPU time and start time from `/proc/self/stat` and `/proc/uptime`.
     fn take_stat(&self, now: i64, stat: &str, uptime: &str) {
-        // the name in parentheses may hold anything
+        // the name in parentheses may contain spaces and parentheses
         let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok());
         if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {
@@ -84,7 +84,7 @@ mod tests {
         process.take_stat(1_000, "7 (a) b) S 1 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0 1000 0 0", "100.00 1.00");
         assert_eq!(process.cpu_seconds.get(), 3.0);
         assert_eq!(process.start_time_seconds.get(), 910.0);
-        process.look(1_000);
+        process.update(1_000);
         if cfg!(target_os = "linux") {
             assert!(
                 process.open_fds.get() > 2

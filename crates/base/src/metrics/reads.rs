@@ -1,4 +1,4 @@
-//! Lists and watches, which are served by the watch cache.
+//! Metrics of lists and watches, which the watch cache serves.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -43,19 +43,23 @@ impl Reads {
     pub fn register(&self, registry: &mut Registry) {
         let all = registry.sub_registry_with_prefix("apiserver");
         all.register("watch_events", "Events sent to watchers", self.watch_events.clone());
-        all.register("watch_events_sizes", "Bytes of events sent to watchers", self.watch_events_sizes.clone());
-        let help = "Seconds until all initial events of a watch were sent";
+        all.register(
+            "watch_events_sizes",
+            "Size of events sent to watchers, in bytes",
+            self.watch_events_sizes.clone(),
+        );
+        let help = "Time until all initial events of a watch are sent, in seconds";
         all.register("watch_list_duration_seconds", help, self.watch_list_duration_seconds.clone());
-        all.register("cache_list", "Lists that were answered", self.cache_list.clone());
-        let help = "Objects that lists looked at";
+        all.register("cache_list", "Lists from the watch cache", self.cache_list.clone());
+        let help = "Objects that lists visited";
         all.register("cache_list_fetched_objects", help, self.cache_list_fetched_objects.clone());
-        let help = "Objects that lists answered";
+        let help = "Objects that lists returned";
         all.register("cache_list_returned_objects", help, self.cache_list_returned_objects.clone());
-        let help = "Changes that came from the store";
+        let help = "Events received from the store";
         all.register("watch_cache_events_received", help, self.events_received.clone());
-        let help = "Changes that went to watchers";
+        let help = "Events dispatched to watchers";
         all.register("watch_cache_events_dispatched", help, self.events_dispatched.clone());
-        all.register("watch_cache_resource_version", "The newest change", self.resource_version.clone());
+        all.register("watch_cache_resource_version", "Revision of the newest event", self.resource_version.clone());
     }
 
     /// Counts a list, with the number of objects visited and returned.

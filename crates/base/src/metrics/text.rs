@@ -1,4 +1,4 @@
-//! The exposition formats: OpenMetrics for those who ask for it, else Prometheus text 0.0.4.
+//! The exposition formats: OpenMetrics if the client accepts it, otherwise Prometheus text 0.0.4.
 
 use std::borrow::Cow;
 
@@ -16,12 +16,13 @@ pub fn expose(registry: &Registry, accept: &str) -> (&'static str, String) {
     let _ = encode(&mut text, registry);
     match accept.contains("application/openmetrics-text") {
         true => (OPEN_METRICS, text),
-        false => (PROMETHEUS, older(&text)),
+        false => (PROMETHEUS, prometheus(&text)),
     }
 }
 
-/// The older format: counters are described by their whole name, and nothing marks the end.
-fn older(text: &str) -> String {
+/// Converts OpenMetrics to Prometheus text 0.0.4, in which HELP and TYPE of counters have the suffix `_total`, and which has
+/// no end marker.
+fn prometheus(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 256);
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -35,7 +36,7 @@ fn older(text: &str) -> String {
             }
             _ if line == "# EOF" => {}
             _ => {
-                out.push_str(&older_line(line));
+                out.push_str(&prometheus_line(line));
                 out.push('\n');
             }
         }
@@ -43,7 +44,7 @@ fn older(text: &str) -> String {
     out
 }
 
-/// Counters whose names do not end in `_total`, which the library does not offer.
+/// Counters without the suffix `_total`, which the library does not support: they are registered as gauges.
 const COUNTERS: [&str; 4] = [
     "authentication_attempts",
     "authenticated_user_requests",
@@ -51,8 +52,8 @@ const COUNTERS: [&str; 4] = [
     "apiserver_admission_webhook_rejection_count",
 ];
 
-/// A line as those who have been scraping kube-apiserver expect it: bounds are written as Go writes numbers.
-fn older_line(line: &str) -> Cow<'_, str> {
+/// A line as kube-apiserver writes it: bounds of buckets are formatted as by Go.
+fn prometheus_line(line: &str) -> Cow<'_, str> {
     let described = line.strip_prefix("# TYPE ").and_then(|rest| rest.strip_suffix(" gauge"));
     if let Some(name) = described.filter(|name| COUNTERS.contains(name)) {
         return format!("# TYPE {name} counter").into();
@@ -99,7 +100,7 @@ mod tests {
             ("a_bucket{le=\"+Inf\"} 2", "a_bucket{le=\"+Inf\"} 2"),
             ("# TYPE authentication_attempts gauge", "# TYPE authentication_attempts counter"),
         ] {
-            assert_eq!(older_line(line), wanted);
+            assert_eq!(prometheus_line(line), wanted);
         }
         let (kind, text) = expose(&registry, "*/*");
         assert_eq!(kind, PROMETHEUS);

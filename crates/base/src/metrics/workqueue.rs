@@ -1,4 +1,4 @@
-//! The queues of controllers, in the words of client-go.
+//! Metrics of the work queues of controllers, with the names of client-go.
 
 use std::time::Duration;
 
@@ -34,11 +34,19 @@ impl Default for Queues {
 impl Queues {
     pub fn register(&self, registry: &mut Registry) {
         let all = registry.sub_registry_with_prefix("workqueue");
-        all.register("adds", "What was put into a queue", self.adds.clone());
-        all.register("depth", "What waits in a queue", self.depth.clone());
-        all.register("queue_duration_seconds", "Seconds in a queue", self.queue_duration_seconds.clone());
-        all.register("work_duration_seconds", "Seconds of work", self.work_duration_seconds.clone());
-        all.register("retries", "What was put into a queue again", self.retries.clone());
+        all.register("adds", "Items added to a work queue", self.adds.clone());
+        all.register("depth", "Items in a work queue", self.depth.clone());
+        all.register(
+            "queue_duration_seconds",
+            "Time of an item in the queue, in seconds",
+            self.queue_duration_seconds.clone(),
+        );
+        all.register(
+            "work_duration_seconds",
+            "Duration of processing an item, in seconds",
+            self.work_duration_seconds.clone(),
+        );
+        all.register("retries", "Items added to a work queue again after an error", self.retries.clone());
     }
 }
 
@@ -51,24 +59,24 @@ impl Queue {
         QueueName { name: self.0 }
     }
 
-    /// So much more waits.
+    /// Counts items that were added.
     pub fn added(self, many: usize) {
         METRICS.queues.adds.get_or_create(&self.name()).inc_by(many as u64);
         METRICS.queues.depth.get_or_create(&self.name()).inc_by(many as i64);
     }
 
-    /// Something that waited this long waits no more.
+    /// Counts an item that was taken from the queue after waiting there.
     pub fn taken(self, waited: Duration) {
         METRICS.queues.depth.get_or_create(&self.name()).dec();
         METRICS.queues.queue_duration_seconds.get_or_create(&self.name()).observe(waited.as_secs_f64());
     }
 
-    /// Something was attended to.
+    /// Records the duration of processing an item.
     pub fn worked(self, took: Duration) {
         METRICS.queues.work_duration_seconds.get_or_create(&self.name()).observe(took.as_secs_f64());
     }
 
-    /// Something has to be attended to again.
+    /// Counts an item that was added again after an error.
     pub fn retried(self) {
         METRICS.queues.retries.get_or_create(&self.name()).inc();
     }

@@ -55,14 +55,14 @@ pub struct RequestInfo {
     pub resource: Text,
     pub name: Text,
     pub subresource: Text,
-    /// Path segments after the subresource.
+    /// The number of path segments after the subresource.
     pub rest: usize,
     /// The deprecated `/watch/` form.
     pub watch_path: bool,
     /// The path has two slashes before the group, which matches no route.
     pub malformed: bool,
     /// The namespace segment of the path is empty.
-    pub nowhere: bool,
+    pub has_empty_namespace: bool,
 }
 
 impl RequestInfo {
@@ -96,7 +96,7 @@ impl RequestInfo {
             rest: 0,
             watch_path: false,
             malformed: false,
-            nowhere: false,
+            has_empty_namespace: false,
         };
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         info.malformed = path.starts_with("//") || path.starts_with("/apis//");
@@ -137,7 +137,7 @@ impl RequestInfo {
             self.namespace = (*namespace).into();
             let own = matches!(after, [] | ["status" | "finalize", ..]);
             if !own {
-                self.nowhere = namespace.is_empty();
+                self.has_empty_namespace = namespace.is_empty();
                 rest = after;
             }
         }
@@ -166,8 +166,8 @@ impl RequestInfo {
         }
     }
 
-    /// The name that authorization looks at: that of the path, or for list and watch the one of a field selector
-    /// `metadata.name=…`. Selectors are ignored for the deprecated `/watch/` form.
+    /// The name that is authorized: that of the path, or for list and watch that of a field selector `metadata.name=…`.
+    /// Selectors are ignored for the deprecated `/watch/` form.
     pub fn authorized_name(&self) -> Text {
         if !self.name.is_empty() || self.watch_path || !matches!(self.verb, Verb::List | Verb::Watch) {
             return self.name.clone();

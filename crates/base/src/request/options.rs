@@ -28,7 +28,7 @@ pub struct WriteOptions {
     pub field_validation: FieldValidation,
     /// Whether the request specifies `fieldValidation`.
     pub field_validation_given: bool,
-    /// Apply only: take over fields of other managers.
+    /// Apply only: whether conflicts with other field managers are overridden.
     pub force: bool,
 }
 
@@ -53,7 +53,7 @@ fn manager_error(manager: &str) -> Option<FieldError> {
 }
 
 impl WriteOptions {
-    /// `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`; `apply` says whether a patch is one.
+    /// Reads the query. `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`; `apply` says whether a patch is an apply.
     pub fn parse(query: &Query, kind: &str, apply: bool) -> Result<WriteOptions, Status> {
         let mut errors = vec![];
         let manager = query.get("fieldManager").unwrap_or_default();
@@ -263,9 +263,9 @@ pub struct DeleteOptions {
     /// `Foreground`, `Background` or `Orphan`.
     pub propagation_policy: Option<Text>,
     pub grace_period_seconds: Option<i64>,
-    /// Only an object that cannot be read is to be deleted.
+    /// Whether an object that cannot be decoded may be deleted (KEP-3926).
     pub ignore_read_errors: bool,
-    /// Preconditions are given, though they may be empty.
+    /// Whether preconditions are given, even empty ones.
     has_preconditions: bool,
 }
 
@@ -295,7 +295,7 @@ impl DeleteOptions {
         read.error.map_or(Ok(read.value), |error| Err(Status::bad_request(error)))
     }
 
-    /// The options that [`Self::read`] has set.
+    /// The options of a body that [`Self::read`] has decoded.
     pub fn of(given: &Value, gates: &FeatureGates) -> Result<DeleteOptions, Status> {
         let text = |path: &[&str]| given.at(path).and_then(Value::as_str).map(Text::from);
         let options = DeleteOptions {
@@ -327,7 +327,7 @@ impl DeleteOptions {
             errors.push(FieldError::not_supported(&path, &Value::from(policy), &supported));
         }
         errors.extend(dry_run_error(dry_run));
-        errors.extend(self.not_beside_read_errors());
+        errors.extend(self.conflicts_with_ignored_read_errors());
         if !errors.is_empty() {
             return Err(invalid_options("DeleteOptions", &errors));
         }
@@ -335,8 +335,8 @@ impl DeleteOptions {
         Ok(self)
     }
 
-    /// The options that cannot be given when read errors are ignored.
-    fn not_beside_read_errors(&self) -> impl Iterator<Item = FieldError> {
+    /// The errors of options that cannot be combined with ignoring read errors.
+    fn conflicts_with_ignored_read_errors(&self) -> impl Iterator<Item = FieldError> {
         let given = [
             ("propagationPolicy", self.propagation_policy.is_some()),
             ("orphanDependents", self.orphan_dependents.is_some()),

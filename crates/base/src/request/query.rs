@@ -39,7 +39,7 @@ impl Query {
         self.get(key).is_some()
     }
 
-    /// Booleans of options: absent, `0` and `false` are false, everything else is true.
+    /// A boolean parameter: absent, `0` and `false` are false, everything else is true.
     pub fn flag(&self, key: &str) -> bool {
         self.get(key).is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
     }

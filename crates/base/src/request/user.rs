@@ -25,12 +25,12 @@ impl User {
         User { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()], ..User::default() }
     }
 
-    /// The server itself, as the user of its controllers.
+    /// The server itself, in the group `system:masters`, for its controllers.
     pub fn system(name: &str) -> User {
         User { name: name.into(), groups: vec![Self::MASTERS.into()], ..User::default() }
     }
 
-    /// A ServiceAccount.
+    /// The user of a ServiceAccount.
     pub fn service_account(namespace: &str, name: &str) -> User {
         User {
             name: Text::from(format!("system:serviceaccount:{namespace}:{name}")),

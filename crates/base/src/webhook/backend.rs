@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use http::header::UPGRADE;
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -22,7 +23,7 @@ pub struct Backend {
     pub namespace: Text,
     pub name: Text,
     pub port: u16,
-    /// Server name of its certificate.
+    /// The name for which the server's certificate must be valid.
     host: String,
     tls: Result<TlsConnector, String>,
     unverified: Result<TlsConnector, String>,
@@ -68,7 +69,7 @@ impl Backend {
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push((address.clone(), connection));
         } else if let Some(busy) = idle.iter_mut().find(|(_, connection)| !connection.is_ready()) {
-            // it ends with its request, such as a watch
+            // a connection with a running request, such as a watch, ends with it
             *busy = (address.clone(), connection);
         }
     }
@@ -80,9 +81,10 @@ impl Client {
         self.services.locate(&backend.namespace, &backend.name, backend.port)
     }
 
-    /// Sends a request and returns when the headers of the response have arrived; bodies are streamed. The server's
-    /// certificate is verified only if `verified` is true. The error is one line, in Go's wording.
-    pub async fn pass_on<B>(
+    /// Sends a request and returns when the headers of the response have arrived; bodies are streamed, and a response 101
+    /// can be upgraded. The server's certificate is verified only if `verified` is true. The error is one line, in Go's
+    /// wording.
+    pub async fn forward<B>(
         &self,
         backend: &Backend,
         address: &Address,
@@ -94,8 +96,10 @@ impl Client {
     {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         let tls = if verified { &backend.tls } else { &backend.unverified };
-        // an idle connection may break at once, and not every request can be sent twice
-        if !verified || !request.method().is_safe() || !request.body().is_end_stream() {
+        // an idle connection may break at once, and not every request can be sent twice; an upgraded connection carries
+        // no other request
+        let upgrades = request.headers().contains_key(UPGRADE);
+        if !verified || upgrades || !request.method().is_safe() || !request.body().is_end_stream() {
             let mut connection = connect::open(tls, &backend.host, address).await?;
             return connection.send(request).await.map_err(|error| error.why);
         }

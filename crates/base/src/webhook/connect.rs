@@ -124,7 +124,7 @@ where
     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
     let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error, host))?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    drive(connection);
+    drive(connection.with_upgrades());
     Ok(Connection(sender))
 }
 

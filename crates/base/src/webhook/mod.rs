@@ -36,9 +36,9 @@ type WebhookConnection = Connection<Full<Bytes>>;
 
 /// The `clientConfig` of a webhook.
 pub struct Endpoint {
-    /// Without the query.
+    /// The URL without the query, for error messages.
     url: String,
-    /// Server name of the certificate.
+    /// The name for which the server's certificate must be valid.
     host: Text,
     port: u16,
     /// Host, port and path, as in the request line and its headers.

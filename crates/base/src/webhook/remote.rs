@@ -1,5 +1,5 @@
-//! Servers configured by flags, with a kubeconfig or a URL: authentication and authorization webhooks, keys of issuers, the
-//! audit webhook.
+//! Calls to servers that flags configure with a kubeconfig or a URL: authentication and authorization webhooks, the audit
+//! webhook, and OpenID Connect issuers.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub struct Remote {
 
 /// The error of a call: one line, and whether a retry may succeed.
 struct Failed {
-    passing: bool,
+    is_retryable: bool,
     why: String,
 }
 
@@ -63,10 +63,10 @@ impl Identity {
 }
 
 impl Remote {
-    /// Fails if the configuration is invalid, with one line.
+    /// Creates a client; it does not connect yet. Returns an error of one line if the configuration is invalid.
     pub fn new(outside: &RemoteEndpoint) -> Result<Remote, String> {
         if !outside.url.starts_with("https://") {
-            return Err(format!("the server {:?} is no https:// URL", outside.url));
+            return Err(format!("the server {:?} is not an https:// URL", outside.url));
         }
         let mut endpoint = Endpoint::parse(&json!({"url": (outside.url.clone())}));
         let shown = match outside.certificate.is_empty() {
@@ -104,7 +104,7 @@ impl Remote {
         let mut pause = limits::REMOTE_PAUSE;
         for _ in 1..limits::REMOTE_TRIES {
             match self.call(Some(body.clone())).await {
-                Err(failed) if failed.passing => tracing::debug!(why = failed.why, "a call is tried again"),
+                Err(failed) if failed.is_retryable => tracing::debug!(why = failed.why, "a call is tried again"),
                 outcome => return outcome.map_err(|failed| failed.why),
             }
             tokio::time::sleep(pause).await;
@@ -120,11 +120,12 @@ impl Remote {
         };
         let target = format!("{}{query}", self.endpoint.path);
         let outcome = within(self.timeout, self.endpoint.exchange(&self.address, &target, body)).await;
-        let failed = |why| Failed { passing: true, why: format!("{verb} \"{}{query}\": {why}", self.endpoint.url) };
+        let failed =
+            |why| Failed { is_retryable: true, why: format!("{verb} \"{}{query}\": {why}", self.endpoint.url) };
         let response = outcome.map_err(failed)?;
         match succeeded(&response) {
             Ok(()) => Ok(response.body),
-            Err(why) => Err(Failed { passing: response.status == 429 || response.status >= 500, why }),
+            Err(why) => Err(Failed { is_retryable: response.status == 429 || response.status >= 500, why }),
         }
     }
 }
@@ -139,7 +140,7 @@ mod tests {
         let url = "https://a.io/x".to_owned();
         assert_eq!(
             of(RemoteEndpoint { url: "http://a.io".into(), ..RemoteEndpoint::default() }),
-            "the server \"http://a.io\" is no https:// URL"
+            "the server \"http://a.io\" is not an https:// URL"
         );
         let certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec();
         assert!(of(RemoteEndpoint { url, certificate, ..RemoteEndpoint::default() }).starts_with("the client key: "));

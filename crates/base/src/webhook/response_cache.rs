@@ -10,19 +10,19 @@ use crate::{clock, limits};
 
 /// Caches responses by key, each for its own time to live.
 pub struct ResponseCache<T> {
-    good_for: Box<dyn Fn(&T) -> Duration + Send + Sync>,
+    time_to_live: Box<dyn Fn(&T) -> Duration + Send + Sync>,
     known: Mutex<HashMap<String, (Instant, T)>>,
 }
 
 impl<T> std::fmt::Debug for ResponseCache<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("answers")
+        f.write_str("webhook responses")
     }
 }
 
 impl<T: Clone> ResponseCache<T> {
-    pub fn new(good_for: impl Fn(&T) -> Duration + Send + Sync + 'static) -> ResponseCache<T> {
-        ResponseCache { good_for: Box::new(good_for), known: Mutex::default() }
+    pub fn new(time_to_live: impl Fn(&T) -> Duration + Send + Sync + 'static) -> ResponseCache<T> {
+        ResponseCache { time_to_live: Box::new(time_to_live), known: Mutex::default() }
     }
 
     pub fn get(&self, key: &str) -> Option<T> {
@@ -33,7 +33,7 @@ impl<T: Clone> ResponseCache<T> {
 
     pub fn put(&self, key: String, response: T) {
         let now = clock::instant();
-        let until = now + (self.good_for)(&response);
+        let until = now + (self.time_to_live)(&response);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= limits::CACHED_RESPONSES_MAX {
             known.retain(|_, (until, _)| now < *until);

@@ -144,7 +144,7 @@ mod tests {
             let found = services.address(&endpoint).map(|at| format!("{}:{}", at.host, at.port));
             assert_eq!(found, want.map(str::to_owned).map_err(str::to_owned), "{name}:{port}");
         }
-        assert!(Address::parse("nowhere").is_err());
+        assert!(Address::parse("has_empty_namespace").is_err());
         assert_eq!(Address::parse("[::1]:2").unwrap(), Address { host: "::1".to_owned(), port: 2 });
     }
 }

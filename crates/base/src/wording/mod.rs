@@ -88,7 +88,7 @@ pub fn yaml_error(error: &YamlError) -> String {
         YamlProblem::MergeOfNonMapping => "map merge requires map or sequence of maps as the value".to_owned(),
         YamlProblem::TagMismatch { found, text, tag } => format!("cannot decode !!{found} `{text}` as a !!{tag}"),
         YamlProblem::InvalidBase64 => "!!binary value contains invalid base64 data".to_owned(),
-        // the rest is found when the document becomes JSON
+        // upstream finds these errors when it converts the document to JSON
         YamlProblem::NullAsKey { value } => {
             return format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {value}");
         }

@@ -18,7 +18,7 @@ pub fn json_patch_error(error: &PatchError, unknown: Unknown) -> Status {
     }
     match unknown {
         Unknown::Reported => decoding(&match error {
-            // a number that no float can hold can only stand in a value
+            // only a value can contain a number that no float can hold
             PatchError::Json(JsonError { problem: JsonProblem::NumberOutOfRange { literal }, .. }) => {
                 format!(
                     "json: cannot unmarshal number {literal} into Go struct field jsonPatchOp.value of type float64"

@@ -3,7 +3,7 @@
 use crate::decl::types::{Param, Type};
 use std::sync::Arc;
 
-/// The type variables and what they stand for.
+/// The type variables and the types that they are bound to.
 #[derive(Default)]
 pub(super) struct Solver {
     bound: Vec<Option<Type>>,
@@ -43,7 +43,7 @@ fn less_specific(a: &Type, b: &Type) -> bool {
     }
 }
 
-/// The more general of two types that fit each other.
+/// The more general of two types, one of which is assignable to the other.
 pub(super) fn most_general(a: Type, b: Type) -> Type {
     if less_specific(&a, &b) { a } else { b }
 }
@@ -64,7 +64,7 @@ fn nullable(t: &Type) -> bool {
 }
 
 impl Solver {
-    /// Makes variables and returns the first.
+    /// Creates `count` variables and returns the number of the first.
     pub fn fresh(&mut self, count: usize) -> u32 {
         let first = self.bound.len() as u32;
         self.bound.resize(self.bound.len() + count, None);
@@ -82,7 +82,7 @@ impl Solver {
         }
     }
 
-    /// The type with variables replaced by what they stand for; free ones become dyn if `free_to_dyn`.
+    /// Replaces bound variables in a type; free ones become dyn if `free_to_dyn`.
     pub fn substitute(&self, t: &Type, free_to_dyn: bool) -> Type {
         if let Some(bound) = self.find(t) {
             return self.substitute(bound, free_to_dyn);
@@ -107,7 +107,7 @@ impl Solver {
         }
     }
 
-    /// Whether `b` takes an `a`; remembers what had to be assumed.
+    /// Whether a value of type `a` may be used as a `b`. Binds the variables for which that holds.
     pub fn assignable(&mut self, a: &Type, b: &Type) -> bool {
         self.all_assignable(std::iter::once((a, b)))
     }
@@ -158,7 +158,7 @@ impl Solver {
         }
     }
 
-    /// Whether variable `b` can stand for `a`, and whether it stood for something before.
+    /// Whether variable `b` can be bound to `a`, and whether it was bound before.
     fn substitution(&mut self, a: &Type, b: &Type) -> (bool, bool) {
         if a == b {
             return (true, true);
@@ -191,7 +191,7 @@ impl Solver {
         }
     }
 
-    /// Whether `variable` doesn't occur in `t`.
+    /// Whether `variable` does not occur in `t`.
     fn free_of(&self, variable: &Type, t: &Type) -> bool {
         if variable == t {
             return false;

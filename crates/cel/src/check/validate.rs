@@ -121,7 +121,7 @@ fn format_call(checked: &Checked, call: &Expr, text: &str, items: &[Expr], issue
     }
 }
 
-/// The node that a clause can't print, if there is one.
+/// The node whose type a clause cannot format, if there is one.
 fn unprintable(checked: &Checked, verb: char, item: &Expr) -> Option<u32> {
     let t = checked.type_of(item.id);
     let good = match verb {

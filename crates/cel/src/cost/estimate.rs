@@ -1,7 +1,7 @@
-//! The estimate of an expression's cost, made when it is defined.
+//! The estimated cost of an expression, computed when it is compiled.
 //!
-//! The numbers are those of cel-go's checker and of Kubernetes' estimator, quirks included: every type knows the
-//! largest size it can have, and each function says how its cost and the size of its result follow from sizes.
+//! The numbers are those of cel-go's checker and of Kubernetes' estimator, quirks included. Declarations bound the sizes of
+//! values; the table of costs derives the cost of a call and the size of its result from the sizes of its arguments.
 
 mod calls;
 mod parts;
@@ -18,7 +18,7 @@ use machinery::Text;
 
 pub use parts::Part;
 
-/// The least and the most that an evaluation may cost, in the units of Kubernetes, or a size.
+/// Bounds of a cost, in cost units of Kubernetes, or of a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     /// The least.
@@ -60,7 +60,7 @@ fn scaled(n: u64, factor: f64) -> u64 {
     if up >= 18_446_744_073_709_551_616.0 { u64::MAX } else { up as u64 }
 }
 
-/// Where a value comes from: no known place, or a place that may have a declaration.
+/// The origin of a value: unknown (`None`), or a node of the schema, which may lack a declaration (`Some(None)`).
 type Origin<'d> = Option<Option<&'d Decl>>;
 
 /// The sizes of the entries of a list or map.
@@ -71,7 +71,7 @@ struct Entries {
     value: Range,
 }
 
-/// The known bounds of a value before the evaluation.
+/// The bounds of a value that are known before the evaluation.
 #[derive(Clone, Copy, Default)]
 struct Facts<'d> {
     place: Origin<'d>,
@@ -85,14 +85,14 @@ impl Facts<'_> {
     }
 }
 
-/// The estimate of one node: the cost of its evaluation, nodes below included, and what is known of its value.
+/// The estimate of one node: the cost of its evaluation, children included, and the bounds of its value.
 struct Estimated<'d> {
     cost: Range,
     value: Facts<'d>,
 }
 
-/// Estimates nodes from the leaves up. The estimate of a node follows from those of the nodes below it and from the facts
-/// of the variables in scope.
+/// Estimates nodes from the leaves up. The estimate of a node follows from those of its children and from the bounds of the
+/// variables in scope.
 struct Estimator<'c, 'd> {
     checked: &'c Checked,
     root: Option<&'d Decl>,
@@ -162,8 +162,8 @@ impl<'c, 'd> Estimator<'c, 'd> {
         self.checked.type_of(expr.id)
     }
 
-    /// The place one step further. A step from nowhere leads to the root: kube-apiserver takes the step's name for the
-    /// name of a variable.
+    /// The origin of a child. A step from an unknown origin leads to the root, since kube-apiserver takes the name of the step
+    /// for that of a variable.
     fn step(&self, place: Origin<'d>, step: DeclStep<'_>) -> Origin<'d> {
         match place {
             None => Some(self.root),
@@ -171,18 +171,18 @@ impl<'c, 'd> Estimator<'c, 'd> {
         }
     }
 
-    /// The size that the declaration at a place bounds.
+    /// The bound of the size by the declaration of an origin.
     fn declared(&self, place: Origin<'d>) -> Option<Range> {
         place.flatten().map(|decl| Range { min: 0, max: decl.elements_max })
     }
 
-    /// The bounds of a node's value by its place and its type.
+    /// The bounds of a node's value by its origin and its type.
     fn facts_at(&self, place: Origin<'d>, expr: &Expr) -> Facts<'d> {
         let size = self.declared(place).or_else(|| is_scalar(self.t(expr)).then_some(ONE));
         Facts { place, size, entries: None }
     }
 
-    /// The known bounds of the value at this place, unless the name is a variable in scope.
+    /// The bounds of the variable `name` if it is in scope, else those of the value at `otherwise`.
     fn named(&self, name: &Text, otherwise: Origin<'d>, expr: &Expr) -> Facts<'d> {
         match self.scope.iter().rfind(|(known, _)| *known == name) {
             None => self.facts_at(otherwise, expr),
@@ -221,7 +221,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
         estimated
     }
 
-    /// A field of a map or object costs one unit, a test of its presence nothing.
+    /// Selecting a field of a map or object costs one unit; testing its presence (`has`) costs nothing.
     fn select(&mut self, expr: &'c Expr, operand: &'c Expr, field: &str, test_only: bool) -> Estimated<'d> {
         let Estimated { cost, value } = self.node(operand);
         if test_only {

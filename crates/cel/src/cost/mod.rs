@@ -1,4 +1,4 @@
-//! Costs: the estimate that is made when a rule is compiled, and what evaluations are charged.
+//! Costs: the estimate of a rule when it is compiled, and the charges of its evaluation.
 //!
 //! The numbers are part of the Kubernetes API: a CustomResourceDefinition is accepted or rejected by the estimated
 //! costs of its rules.

@@ -1,4 +1,4 @@
-//! What a call is charged when it is evaluated, from the sizes of its arguments and result.
+//! The charges of calls at run time, from the sizes of their arguments and results.
 
 use crate::library::costs::{Charge, LIST_COST, REGEX_FACTOR, STRING_FACTOR};
 use crate::value::{Error, List, Opaque, Val};
@@ -15,8 +15,8 @@ fn factor(size: u64, factor: f64) -> u64 {
 }
 
 impl Charge {
-    /// Some of cel-go's counters take for granted that no argument has failed: then the evaluation breaks. `failed` says
-    /// which of the first two have.
+    /// The error of a failed argument that ends the evaluation: some of cel-go's cost trackers panic on it. `failed` says
+    /// which of the first two arguments have failed.
     pub fn breaks(self, failed: [bool; 2]) -> Option<Error> {
         let broken = match self {
             Charge::Distinct | Charge::Sort if failed[0] => NO_LIST,
@@ -27,7 +27,7 @@ impl Charge {
         Some(Error::broken(broken))
     }
 
-    /// When an argument is an error.
+    /// The charge of a call whose only argument is an error.
     pub fn of_error(self) -> u64 {
         match self {
             Charge::Fixed(cost) => cost,
@@ -37,7 +37,7 @@ impl Charge {
         }
     }
 
-    /// For these arguments and this result; no result if the call failed.
+    /// The charge of a call with these arguments; `result` is `None` if the call failed.
     pub fn of_call(self, args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
         let size = |i: usize| args.get(i).map_or(1, Val::cost_size);
         match self {
@@ -96,7 +96,7 @@ fn compared(list: &Val<'_>) -> u64 {
     ((squared as f64 * by) as u64).saturating_add(LIST_COST)
 }
 
-/// One for each scalar, a tenth of the bytes for each string.
+/// The cost of walking a value: one per scalar, and a tenth of the bytes of each string.
 fn traversal(value: &Val<'_>) -> u64 {
     if crate::work::step(1).is_none() {
         return 0;

@@ -1,4 +1,4 @@
-//! Types as the checker sees them, and how messages print them.
+//! Types of the checker, and their names in messages.
 
 use super::ObjectType;
 use machinery::Text;
@@ -46,7 +46,7 @@ pub enum Type {
     Named(&'static str),
     /// Objects of a schema.
     Object(Arc<ObjectType>),
-    /// Messages that expressions make: `Object`, `Object.spec` and so on, whose fields are not known, and `JSONPatch`.
+    /// Messages that expressions construct: `Object`, `Object.spec` and so on, whose fields are not declared, and `JSONPatch`.
     Made(Text),
     /// A type parameter.
     Param(Param),
@@ -172,7 +172,7 @@ impl Type {
         })
     }
 
-    /// The types of the fields of a message that expressions can make, by its name (KEP-3962); none if it is no such name.
+    /// The types of the fields of a message that expressions can construct (KEP-3962), by its name; `None` for other names.
     pub(crate) fn made(name: &str) -> Option<fn(&str) -> Option<Type>> {
         match name {
             "JSONPatch" => Some(|field| match field {
@@ -186,8 +186,8 @@ impl Type {
         }
     }
 
-    /// The type that an expression may name; none if there is no such type. What lists and maps hold is not known, or a
-    /// parameter of the type.
+    /// The type that an expression may refer to by name. The elements of lists and maps are `dyn`, or type parameters if
+    /// `parameters`.
     pub fn named(name: &str, parameters: bool) -> Option<Type> {
         Some(match name {
             "bool" => Type::Bool,
@@ -224,7 +224,7 @@ impl Type {
         })
     }
 
-    /// Parses `list(A)`, `map(string, int)` and the like, as the declarations are written.
+    /// Parses a type in the notation of the declarations, such as `list(A)` or `map(string, int)`.
     pub(crate) fn parse(text: &'static str) -> Type {
         let inner = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(')'));
         if let Some(item) = inner("list(") {

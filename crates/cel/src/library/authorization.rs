@@ -62,7 +62,7 @@ pub fn name<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(resource.next(CheckStep::Resource, |check| check.name = name))
 }
 
-/// Selectors narrow a check; authorizers that don't know them decide about the whole, as RBAC does.
+/// Accepts a selector and ignores it: authorizers without support for selectors, such as RBAC, decide about all objects.
 pub fn selector<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (resource, [_selector]) = parts(args)?;
     Ok(resource.next(CheckStep::Resource, |_| {}))

@@ -1,4 +1,4 @@
-//! Which function implements which overload.
+//! The table of implementations: the function for each overload.
 
 use super::{
     Function, authorization, format, lists, math, net, quantity, semver, standard, string_format, strings, time, urls,

@@ -1,8 +1,7 @@
-//! The costs of functions as data: how a call is estimated, how large its result may be, and what its evaluation is
-//! charged.
+//! The table of costs: for each function, the formula of the estimate, the size of the result, and the charge at run time.
 //!
-//! The numbers are those of Kubernetes, where they decide which rules are accepted. A function without a row costs
-//! 1 and returns a value of unknown size.
+//! The numbers are those of Kubernetes, which accepts or rejects rules by them. A function without a row costs 1 and returns
+//! a value of unknown size.
 
 use Operand::{First, Receiver, Second};
 
@@ -18,14 +17,14 @@ pub(crate) const LIST_COST: u64 = 11;
 pub(crate) enum Operand {
     /// The receiver of the function.
     Receiver,
-    /// The first argument behind the receiver.
+    /// The first argument after the receiver.
     First,
     Second,
     /// The result, whose size is computed first.
     Result,
 }
 
-/// How the cost of a call follows from sizes.
+/// The formula of the estimated cost of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CostFormula {
     Fixed(u64),
@@ -62,7 +61,7 @@ pub(crate) enum CostFormula {
     },
 }
 
-/// How the size of the result follows from sizes.
+/// The formula of the size of a result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Size {
     Unknown,
@@ -71,7 +70,7 @@ pub(crate) enum Size {
     UpTo(Operand),
     /// The square of the size.
     Squared(Operand),
-    /// The cost of one of the last two operands.
+    /// The size of one of the last two operands.
     Either,
     /// The last two operands together.
     Sum,
@@ -148,7 +147,7 @@ const STRING_TWICE: f64 = 2.0 * STRING_FACTOR;
 /// Sorting and distinguishing items compare each item with each other one, both ways.
 const COMPARISONS: f64 = 2.0;
 const STRING_COMPARISONS: f64 = COMPARISONS + STRING_FACTOR;
-/// The length that the pattern of a named format is taken to have.
+/// The assumed length of the pattern of a named format.
 const FORMAT_PATTERN: f64 = 128.0;
 
 static DEFAULT: Costs = costs(CostFormula::Fixed(1), Size::Unknown, Charge::Fixed(1));
@@ -266,7 +265,7 @@ fn row(table: &'static [(&'static [&'static str], Costs)], name: &str) -> Option
 }
 
 impl Costs {
-    /// The costs of a function of which no single overload is known to be called.
+    /// The costs of a function if the called overload is not known.
     pub fn of_function(function: &str) -> &'static Costs {
         row(FUNCTIONS, function).unwrap_or(&DEFAULT)
     }

@@ -9,7 +9,7 @@ fn list<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>> {
     if let Some(Val::List(list)) = args.first() { Ok(list) } else { Err(Error::overload()) }
 }
 
-/// Refuses an item that nothing can be compared with. Only the first is refused in the name of the function.
+/// Returns an error for an item that has no order. Only the error of the first item names the function, as upstream.
 fn check_ordered(item: &Val<'_>, is_first: bool, name: &str) -> Result<()> {
     match item {
         Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_) | Val::Bytes(_) => Ok(()),
@@ -65,7 +65,7 @@ fn extreme<'a>(args: &[Val<'a>], name: &str, better: Ordering) -> Result<Val<'a>
         let item = item?;
         check_ordered(&item, best.is_none(), name)?;
         best = Some(match best {
-            // what cannot be compared, such as NaN, is not better
+            // a value that cannot be compared, such as NaN, is not better
             Some(best) if compare(&item, &best) != Ok(better) => best,
             _ => item,
         });
@@ -91,7 +91,7 @@ pub fn index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::Int(-1))
 }
 
-/// Whether a list contains the value, or whether a value that is no list equals it. What cannot be compared is different.
+/// Whether a list contains the value, or whether a value other than a list equals it. Values that cannot be compared differ.
 pub fn includes<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [target, want] = args else { return Err(Error::overload()) };
     let is = |item: &Val<'_>| equal(item, want).unwrap_or(false);
@@ -242,7 +242,7 @@ fn has_all<'a>(list: &[Val<'a>], wanted: &[Val<'a>]) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether two values are equal; what can't be compared isn't.
+/// Whether two values are equal; values that cannot be compared are not.
 fn same<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
     match equal(a, b) {
         Err(error) if error.is_fatal() => Err(error),

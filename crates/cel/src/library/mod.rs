@@ -1,7 +1,7 @@
 //! The libraries: declarations for the checker, functions for the evaluator.
 //!
-//! Start at `declarations` for what there is; each other file implements one library, and `bind` maps overloads to
-//! functions. Functions never panic, charge nothing (costs are in `cost`) and don't know where they are called from.
+//! `declarations` lists all functions, each other file implements one library, and `bind` maps overloads to functions.
+//! Functions never panic, charge nothing (see `cost`), and do not depend on their caller.
 
 pub mod authorization;
 pub(crate) mod bind;
@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 /// The implementation of a function.
 pub(crate) type Function = for<'a> fn(&[Val<'a>]) -> Result<Val<'a>>;
 
-/// A library of functions and macros, which an environment has or has not.
+/// A library of functions and macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -41,7 +41,7 @@ pub enum Library {
     StringsFormat,
     /// `reverse` of strings.
     StringsReverse,
-    /// `format` as the language specifies it by now; Kubernetes keeps an older one.
+    /// `format` of the current language specification; Kubernetes has an older version.
     StringsLatest,
     /// `authorizer` (KEP-3488).
     Authorization,
@@ -111,7 +111,7 @@ impl Libraries {
         self.0 & (1 << library as u8) != 0
     }
 
-    /// All there are, each in its latest version.
+    /// All libraries, each in its latest version.
     pub const LATEST: Libraries =
         Libraries(!(1 << Library::StringsFormat as u8 | 1 << Library::JsonPatch as u8 | 1 << Library::Legacy as u8));
 }
@@ -189,7 +189,7 @@ fn collect_letters(t: &Type, letters: &mut Vec<u8>) {
     }
 }
 
-/// Functions that look at their arguments themselves, as cel-go's standard ones do.
+/// Whether a function checks the types of its arguments itself, as cel-go's standard functions do.
 pub(crate) fn is_plain(function: &str) -> bool {
     !function.as_bytes()[0].is_ascii_alphabetic()
         || matches!(

@@ -108,7 +108,7 @@ pub fn is_global_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 pub fn contains_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let cidr = network(args.first())?;
     let address = match args.get(1) {
-        // An unreadable address is reported as a wrong argument.
+        // as upstream, an invalid address is reported as an argument of the wrong type
         Some(Val::String(text)) => parse_ip(text).map_err(|_| Error::overload())?.0,
         Some(value) => address(std::slice::from_ref(value))?,
         None => return Err(Error::overload()),

@@ -225,7 +225,7 @@ pub fn to_int<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }))
 }
 
-/// `strconv.ParseInt` takes a sign, which Rust's parser does too, and nothing else.
+/// Parses as `strconv.ParseInt`: an optional sign and digits.
 fn go_int(text: &str) -> Option<i64> {
     text.parse().ok()
 }
@@ -491,12 +491,12 @@ pub fn list_last<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     })
 }
 
-/// Stands for functions whose work the evaluator does itself.
+/// The placeholder for functions that the evaluator implements itself.
 pub fn unavailable<'a>(_: &[Val<'a>]) -> Result<Val<'a>> {
     Err(Error::overload())
 }
 
-/// A map with members added.
+/// A map with entries added.
 pub fn map_insert<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (Some(Val::Map(Map::Owned(map))), Some(key), Some(value)) = (args.first(), args.get(1), args.get(2)) else {
         return Err(Error::overload());

@@ -23,7 +23,8 @@ pub(crate) enum FormatPart<'t> {
     Clause(Clause),
 }
 
-/// Walks over a format string. `arg` is asked whether the argument of that number exists.
+/// Calls `each` for each part of a format string, with the number of clauses before it. Returns the number of clauses; the
+/// error is that of a malformed clause, of a clause beyond `args` arguments, or of `each`.
 pub(crate) fn parts<'t>(
     text: &'t str,
     args: usize,
@@ -82,7 +83,7 @@ fn clause(text: &str) -> std::result::Result<(Clause, &str), String> {
     }
 }
 
-/// The message for an argument that a clause can't print.
+/// The message for an argument that a clause cannot format.
 pub(crate) fn wrong_type(verb: char, name: &str) -> String {
     let text = match verb {
         's' => {
@@ -127,10 +128,10 @@ fn format_by<'a>(args: &[Val<'a>], print: fn(Clause, &Val<'_>) -> Option<String>
     Ok(Val::string(out))
 }
 
-/// Why a clause doesn't print an argument.
+/// The message for an argument that could not be formatted.
 fn refusal(verb: char, arg: &Val<'_>) -> String {
     match (verb, arg) {
-        // only bytes that are no text get here
+        // only bytes that are not UTF-8 get here
         ('s', Val::Bytes(_)) => {
             let why = quote("invalid UTF-8 in bytes, cannot convert to string");
             format!("error during formatting: could not convert argument {why} to string")
@@ -169,7 +170,7 @@ fn signed(value: &Val<'_>, show: fn(u64) -> String) -> Option<String> {
     }
 }
 
-/// The number of a double or of the words that stand for special ones.
+/// The number of a double, or of a string that names a special one, such as `NaN`.
 fn float(value: &Val<'_>) -> Option<f64> {
     match value {
         Val::Double(d) => Some(*d),
@@ -183,7 +184,7 @@ fn float(value: &Val<'_>) -> Option<f64> {
     }
 }
 
-/// Without the sign of a negative zero, which the printing of localized numbers drops.
+/// Drops the sign of a negative zero, as the localized number formatting of upstream does.
 fn unsigned_zero(d: f64) -> f64 {
     if d == 0.0 { 0.0 } else { d }
 }
@@ -222,7 +223,7 @@ fn fixed(d: f64, precision: usize) -> String {
     out
 }
 
-/// Upstream gives the precision as a width, so there are always six decimals.
+/// Formats with six decimals: upstream passes the precision as the width.
 fn scientific(d: f64, width: usize) -> String {
     let text = match special(d) {
         Some(name) => name.to_owned(),
@@ -240,7 +241,7 @@ fn scientific(d: f64, width: usize) -> String {
     format!("{}{text}", " ".repeat(missing))
 }
 
-/// The bytes that a string brings with it.
+/// The size of a string, in bytes; 0 for other values.
 fn bytes(value: &Val<'_>) -> usize {
     match value {
         Val::String(text) => text.len(),

@@ -25,7 +25,7 @@ pub fn ends_with<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     two(args).map(|(a, b)| Val::Bool(a.ends_with(&**b)))
 }
 
-/// Compiles a pattern that is known only now.
+/// Compiles a pattern at run time.
 fn compiled(pattern: &str) -> Result<Regex> {
     Regex::compile(pattern).map_err(|e| Error::new(e.text))
 }

@@ -3,7 +3,8 @@
 use crate::value::time::{Civil, civil};
 use crate::value::{Error, Result, Timestamp, Val};
 
-/// How far a zone is east of Greenwich at a moment: a name of the database, `UTC`, or an offset such as `-08:00`.
+/// The offset of a zone from UTC at a moment, in seconds. A zone is a name of the database, `UTC`, or an offset such as
+/// `-08:00`.
 fn zone_offset(t: Timestamp, zone: &str) -> Result<i64> {
     if let Some((hours, minutes)) = zone.split_once(':') {
         let bad =

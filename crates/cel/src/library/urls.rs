@@ -5,7 +5,7 @@ use machinery::url::{Url, decode_query};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The URL of a text that stands for itself: absolute, or an absolute path.
+/// Parses an absolute URL or an absolute path.
 fn parse(text: &str) -> std::result::Result<Url, String> {
     Url::parse_request(text)?;
     Url::parse(text)

@@ -30,7 +30,7 @@ pub(super) fn literal_value(kind: u8, sign: &str, text: &str) -> Result<Literal,
     }
 }
 
-/// The content of a string or bytes literal, quotes and prefix `r` given.
+/// The content of a string or bytes literal with its quotes and prefix `r`.
 fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let raw = literal.starts_with(['r', 'R']);
     let literal = if raw { &literal[1..] } else { literal };

@@ -1,12 +1,12 @@
-//! Macros: calls that the parser turns into folds and tests.
+//! Macros: calls that the parser expands to folds and tests.
 //!
-//! Nodes made here stand where the call stands. The names of hidden variables can't be written in source text.
+//! Expanded nodes have the position of the call. The names of hidden variables are not valid in source text.
 
 use super::{NODES_MAX, Parser};
 use crate::ast::{Comprehension, Expr, Kind, Literal, Offset};
 use machinery::Text;
 
-/// Which macros there are.
+/// The macros of an environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     /// `all(k, v, …)`, `transformMap` and so on.
@@ -21,7 +21,7 @@ pub struct Known {
     pub math: bool,
 }
 
-/// The variable that folds add up in.
+/// The accumulator variable of folds.
 pub(crate) const ACCUMULATOR: &str = "@result";
 /// The iteration variable of folds that bind a name only.
 pub(crate) const UNUSED: &str = "#unused";
@@ -33,7 +33,7 @@ struct Maker<'p, 'a> {
 
 type Made = Result<Expr, (Offset, &'static str)>;
 
-/// The call, or what the macro of that name makes of it.
+/// The expansion of a call if it is a macro, otherwise the call.
 pub(crate) fn expand(
     parser: &mut Parser<'_>,
     offset: Offset,
@@ -114,7 +114,7 @@ impl Maker<'_, '_> {
         self.parser.offsets.get(expr.id as usize).copied().unwrap_or(self.offset)
     }
 
-    /// The same expression with ids of its own.
+    /// A copy of the expression with new ids.
     fn copy(&mut self, expr: &Expr) -> Expr {
         let mut count = 0;
         expr.walk(|_| count += 1);
@@ -412,7 +412,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// Whether an argument isn't plainly something other than a number.
+/// Whether an argument may be a number: it is not a literal of another type.
 fn may_be_number(arg: &Expr) -> bool {
     match &arg.kind {
         Kind::Literal(literal) => matches!(literal, Literal::Int(_) | Literal::Uint(_) | Literal::Double(_)),

@@ -1,4 +1,4 @@
-//! Tokens, errors and recovery: what ANTLR's default strategy does.
+//! Tokens, errors and recovery, as in ANTLR's default error strategy.
 
 use super::*;
 use crate::lexer::{escape_blanks, kind_name};
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
         Stop::Mismatch
     }
 
-    /// Before a choice between the tokens of `set`.
+    /// Synchronizes before a choice between the tokens of `set`.
     pub(super) fn sync(&mut self, set: Set) -> Parsed<()> {
         if self.is(set) || self.recovering || self.delete_one(set)? {
             return Ok(());
@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
         Err(self.mismatch(set))
     }
 
-    /// Reads one token. `after` is what may follow it. `None`: it had to be invented.
+    /// Consumes the token `want`, which `after` may follow. `None` if it was missing and recovery has inserted it.
     pub(super) fn expect(&mut self, want: u8, after: Set) -> Parsed<Option<Token>> {
         if self.la() == want {
             self.matched();
@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         Err(self.mismatch(1 << want))
     }
 
-    /// Ends a rule that `stop` broke: reports the error and skips to a token that an open rule can go on with.
+    /// Ends a rule after an error: reports it and skips to a token with which an open rule can continue.
     pub(super) fn recover(&mut self, stop: Stop, rule: u64) -> Parsed<()> {
         match stop {
             Stop::Abort => return Err(Stop::Abort),
@@ -192,7 +192,7 @@ impl<'a> Parser<'a> {
         input.push_str(&self.text[at..end.max(first.end).max(at)]);
         let input = escape_blanks(&input);
         if matches!(token.kind, TRUE | FALSE | NULL) && input.ends_with(self.text_of(token)) {
-            // cel-go keeps the wording of older parsers for words used as names.
+            // cel-go has the message of an older parser for reserved words that are used as names
             let word = self.text_of(token);
             if input.len() == word.len() + 1 {
                 return self.syntax_error(token, format!("mismatched input '{word}' expecting IDENTIFIER"));

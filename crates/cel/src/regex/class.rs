@@ -9,7 +9,7 @@ pub(super) fn of(ranges: &[(char, char)]) -> ClassUnicode {
 
 /// The same class with all simple case foldings added.
 pub(super) fn fold(mut class: ClassUnicode) -> ClassUnicode {
-    // Fails only where the tables are compiled out, which they aren't.
+    // this fails only if the Unicode tables are not compiled in
     let _ = class.try_case_fold_simple();
     class
 }
@@ -101,7 +101,7 @@ const CATEGORY_ALIASES: &[(&str, &str)] = &[
     ("Uppercaseletter", "Lu"),
 ];
 
-/// Go compares names with one capital in front and without blanks, dashes and underscores.
+/// A name as Go compares it: with one leading capital, without blanks, dashes and underscores.
 fn canonical(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')) {
@@ -133,7 +133,7 @@ pub(super) fn unicode(name: &str) -> Option<ClassUnicode> {
     if SCRIPTS.split(' ').any(|script| script == name) { table(&format!("sc={name}")) } else { None }
 }
 
-/// The scripts Go finds: those written with an underscore get lost in its canonical form.
+/// The scripts that Go finds. Names with an underscore are lost in its canonical form.
 const SCRIPTS: &str = "Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak Bengali Bhaiksuki Bopomofo Brahmi Braille Buginese \
     Buhid Carian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic Deseret Devanagari Dogra \
     Duployan Elbasan Elymaic Ethiopic Georgian Glagolitic Gothic Grantha Greek Gujarati Gurmukhi Han Hangul \

@@ -1,8 +1,7 @@
-//! Matches of patterns whose automaton is large, with their work counted.
+//! Matching of patterns with a large automaton, with bounded work.
 //!
-//! A deterministic automaton is made as the text is read. While its states are known, a byte takes a nanosecond; a new
-//! state takes a step through all states of the nondeterministic one. A text may need new states all the time, which
-//! [`Visits`] bounds.
+//! The deterministic automaton is built while the text is read. With known states, a byte takes a nanosecond; a new state
+//! takes a step through all states of the nondeterministic automaton. [`Visits`] bounds texts that need many new states.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,7 +22,7 @@ pub(super) struct Counted {
     automaton: DFA,
     /// States of the nondeterministic automaton.
     states: u64,
-    /// The states of a match that has ended, for the next one.
+    /// The cache of the last match, for reuse.
     idle: Mutex<Option<Cache>>,
 }
 
@@ -43,7 +42,7 @@ impl Counted {
         Some(Counted { automaton, states: states as u64, idle: Mutex::default() })
     }
 
-    /// Whether the pattern matches anywhere in the text; false also if that would take too long.
+    /// Whether the pattern matches anywhere in the text; also false if the work limit is exceeded.
     pub(super) fn is_match(&self, text: &str) -> bool {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut cache = idle.unwrap_or_else(|| self.automaton.create_cache());

@@ -1,7 +1,7 @@
 //! Regular expressions with Go's syntax, semantics and error texts.
 //!
-//! The pattern is parsed by our own front end (`parse`) into the intermediate form of `regex-syntax`, so that what is
-//! accepted, what it means and how errors read is Go's; matching is `regex-automata`'s, in linear time.
+//! Our own front end (`parse`) parses patterns into the intermediate form of `regex-syntax`, so that syntax, semantics and
+//! errors are Go's; `regex-automata` matches, in linear time.
 //! Invariants: no pattern panics, overflows the stack (nesting is bounded as in Go) or needs unbounded memory.
 
 mod class;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 /// The work of compiling a byte of an automaton; a byte of text counts 1.
 const COMPILED_FACTOR: usize = 2;
 
-/// Why a pattern is refused. Displays as Go prints it: ``error parsing regexp: missing closing ]: `[a` ``.
+/// Why a pattern is invalid. Displayed as by Go: ``error parsing regexp: missing closing ]: `[a` ``.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegexError {
     /// The message, as Go words it.
@@ -52,7 +52,7 @@ enum Engine {
     Steps(PatternProgram),
 }
 
-/// Finds places fast; whether there is any match, it finds by `counted` where that may take long.
+/// Finds matches by `meta`. Whether there is a match at all is decided by `counted` if the pattern has it.
 struct Automaton {
     meta: meta::Regex,
     counted: Option<Counted>,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Regex {
 
 impl Engine {
     fn new(pattern: &str) -> Engine {
-        // the pattern has been parsed before, and matches nothing should that not go twice
+        // the pattern has been parsed before; if parsing failed now, it would match nothing
         let hir = parse::parse(pattern).unwrap_or_else(|_| regex_syntax::hir::Hir::fail());
         let config = meta::Config::new()
             .nfa_size_limit(Some(AUTOMATON_BYTES_MAX))
@@ -99,7 +99,7 @@ impl Regex {
         Ok(Regex { pattern: pattern.into(), engine: Arc::default() })
     }
 
-    /// Reads and compiles a pattern in an evaluation, which takes that from the evaluation's work.
+    /// Parses and compiles a pattern during an evaluation, and counts that as work of the evaluation.
     pub(crate) fn compile(pattern: &str) -> Result<Regex, RegexError> {
         let regex = Regex::new(pattern)?;
         crate::work::make(match regex.engine() {
@@ -158,7 +158,7 @@ impl Regex {
                 let places = (from <= text.len()).then(|| self.engine().places(text, from)).flatten()?;
                 let (start, end) = (places.first().copied().flatten()?, places.get(1).copied().flatten()?);
                 let next = text.get(end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
-                // an empty match right behind the last match is none
+                // an empty match directly after the last match does not count
                 let again = start == end && last == Some(end);
                 from = if start == end { end + next } else { end };
                 last = Some(end);

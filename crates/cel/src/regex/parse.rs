@@ -14,7 +14,7 @@ struct Flags {
     lazy: bool,
 }
 
-/// A parsed part with what the limits need to know of it.
+/// A parsed part, with the numbers that the limits need.
 struct ParsedPart {
     hir: Hir,
     height: u32,
@@ -102,7 +102,7 @@ impl<'p> PatternParser<'p> {
     }
 
     fn run(&mut self) -> Result<()> {
-        // Where the repetition operator just read began, if the last thing read was one.
+        // the start of the last repetition operator, if it directly precedes
         let mut last_repeat = None;
         while let Some(&c) = self.bytes().first() {
             let mut repeat = None;
@@ -267,7 +267,8 @@ impl<'p> PatternParser<'p> {
         fail("invalid or unsupported Perl syntax", self.since(start))
     }
 
-    /// `{2,3}` at the current place: minimum, maximum (absent: none), length. A number Go finds too big is `u32::MAX`.
+    /// The counts of `{2,3}` at the current position: minimum, optional maximum, and length. A number that is too large for Go
+    /// is `u32::MAX`.
     fn counts(&self) -> Option<(u32, Option<u32>, usize)> {
         let rest = self.bytes();
         let mut at = 1;
@@ -287,7 +288,7 @@ impl<'p> PatternParser<'p> {
         self.repeat(min, max, true, start, last)
     }
 
-    /// Repeats the last part. The operator began at `start` and has been read, but for the `?` that makes it lazy.
+    /// Repeats the last part. The operator starts at `start` and has been consumed, except for a `?` that makes it lazy.
     fn repeat(&mut self, min: u32, max: Option<u32>, counted: bool, start: usize, last: Option<usize>) -> Result<()> {
         let mut greedy = !self.flags.lazy;
         if self.bytes().first() == Some(&b'?') {
@@ -339,7 +340,7 @@ impl<'p> PatternParser<'p> {
         let c = self.escape()?;
         match char::from_u32(c) {
             Some(c) => self.literal(c),
-            // A surrogate: no text holds it.
+            // a surrogate, which occurs in no text
             None => self.push(Hir::fail(), false),
         }
     }
@@ -489,7 +490,7 @@ impl<'p> PatternParser<'p> {
                 return fail("invalid character class range", self.since(start));
             }
         }
-        // Surrogates stand in no text: the range shrinks around them.
+        // surrogates occur in no text, so the range excludes them
         let low = if (0xd800..0xe000).contains(&low) { 0xe000 } else { low };
         let high = if (0xd800..0xe000).contains(&high) { 0xd7ff } else { high };
         if let (Some(low), Some(high)) = (char::from_u32(low), char::from_u32(high))

@@ -1,9 +1,9 @@
-//! A matcher over characters, for patterns whose automaton over bytes would be large: `\pL{500}` is 500 steps here, as in
-//! Go, and hundreds of thousands there.
+//! A matcher over characters, for patterns whose automaton over bytes would be large: `\pL{500}` is 500 instructions here,
+//! as in Go, and hundreds of thousands of states there.
 //!
-//! Threads run side by side through the text in the order of their priority (Pike's machine): time is steps times
-//! characters, and nothing is ever tried twice. A program has millions of steps at most (`parse::SIZE_MAX`) of a few
-//! bytes each, since equal classes are kept once. The steps of a match are bounded ([`Visits`]).
+//! Threads advance through the text in parallel, ordered by priority (Pike's virtual machine), so the time is linear in
+//! instructions times characters. A program has at most some millions of instructions (`parse::SIZE_MAX`) of a few bytes
+//! each, since equal classes are shared. [`Visits`] bounds the instructions of a match.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ enum Instruction {
     /// Both, the first preferred.
     Split(u32, u32),
     Jump(u32),
-    /// Remembers the place.
+    /// Saves the position in a group.
     Save(u32),
     Match,
 }
@@ -35,7 +35,7 @@ pub(super) struct PatternProgram {
     steps: Vec<Instruction>,
     classes: Vec<Ranges>,
     groups: usize,
-    /// The sets of a match that has ended, for the next one.
+    /// The set of the last match, for reuse.
     idle: Mutex<Option<Visited>>,
 }
 
@@ -185,7 +185,7 @@ impl PatternCompiler {
         splits.into_iter().for_each(|at| self.steps[at] = fork(at as u32 + 1, end, greedy));
     }
 
-    /// Appends a copy of steps that lead nowhere but to each other and to the one behind them.
+    /// Appends a copy of instructions that refer only to each other and to the one after them.
     fn copy(&mut self, body: Range<u32>) {
         let by = self.here() - body.start;
         for at in body {
@@ -199,8 +199,8 @@ impl PatternCompiler {
 }
 
 impl PatternProgram {
-    /// The leftmost match that begins at `from` or later. Without `places` only whether there is one. None also where
-    /// the match would take too long.
+    /// The leftmost match that begins at `from` or later; without `places`, only whether there is one. Also `None` if the work
+    /// limit is exceeded.
     pub(super) fn run(&self, text: &str, from: usize, places: bool) -> Option<Places> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let visited = idle.unwrap_or_else(|| Visited::new(self.steps.len()));
@@ -220,9 +220,9 @@ fn contains(ranges: &[(char, char)], c: char) -> bool {
     ranges.get(i).is_some_and(|(start, _)| *start <= c)
 }
 
-/// A set of steps that is emptied at once, whatever its capacity.
+/// A sparse set of instructions, which is cleared in constant time.
 struct Visited {
-    /// By step, its place among the members, if it is one.
+    /// The index among the members of each instruction that is a member.
     places: Vec<u32>,
     members: Vec<u32>,
 }
@@ -300,7 +300,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Adds the steps that read a character, or match, and that can be reached from `step` without reading.
+    /// Adds the instructions that read a character, or match, and are reachable from `step` without reading.
     fn add(&mut self, threads: &mut Vec<Thread>, step: u32, at: usize, places: Places) {
         self.stack.push(Thread { step, places });
         while let Some(Thread { step, mut places }) = self.stack.pop() {
@@ -330,7 +330,7 @@ impl Machine<'_> {
     }
 }
 
-/// The looks that Go's syntax has.
+/// Whether an assertion of Go's syntax holds at a position.
 fn holds(look: Look, text: &[u8], at: usize) -> bool {
     let is_word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let before = at.checked_sub(1).and_then(|i| text.get(i));

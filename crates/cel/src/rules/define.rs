@@ -1,4 +1,4 @@
-//! Compiling the rules of a CustomResourceDefinition: checks, compilation, costs.
+//! Compilation of the rules of a CustomResourceDefinition: checks, programs, costs.
 
 use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, Reason, Rule, RuleNode, Rules, path};
 use crate::check::Checked;
@@ -101,14 +101,14 @@ fn check_fields(schema: &Value, rule: &Value, path: &FieldPath, errors: &mut Vec
     }
 }
 
-/// The position of the walk.
+/// The position in the schema.
 struct WalkPlace<'p> {
     path: &'p FieldPath,
     /// The declaration of this node, if a rule is here or above.
     decl: Option<Arc<Decl>>,
-    /// The most values there can be; none if there is no bound.
+    /// The greatest number of values; `None` if it is unbounded.
     cardinality: Option<u64>,
-    /// Within which part old values aren't found again.
+    /// The enclosing node below which old values cannot be correlated.
     uncorrelatable: Option<&'p FieldPath>,
     root: bool,
 }
@@ -126,9 +126,9 @@ struct RuleCompiler<'o> {
 #[derive(Debug)]
 pub(super) struct Observed {
     pub path: FieldPath,
-    /// One evaluation.
+    /// The cost of one evaluation.
     pub cost: u64,
-    /// How many values there may be that it is evaluated for.
+    /// The greatest number of values that it is evaluated for.
     pub times: u64,
     pub parts: Vec<Part>,
 }
@@ -168,7 +168,7 @@ fn child_decl(parent: &Decl, name: Option<&str>) -> Option<Arc<Decl>> {
     }
 }
 
-/// The most values a node may hold; none if there is no bound.
+/// The greatest number of elements of a node; `None` if it is unbounded.
 fn elements_max(schema: &Value) -> Option<u64> {
     let bound = |key: &str| schema.get(key).and_then(Value::as_float).map(|n| n.max(0.0) as u64);
     match schema.str_at(&["type"]) {
@@ -336,7 +336,7 @@ impl RuleCompiler<'_> {
         if let Some(detail) = &problems.message_error {
             self.errors.push(invalid_rule(&message_path, rule, detail));
         } else if compiled.message_program.is_some() {
-            // it runs once for a failure, however many values there may be
+            // a message expression is evaluated once per failure, regardless of the number of values
             self.cost(message_path, "estimated messageExpression cost", problems.message_cost, 1);
         }
         if problems.uses_old_self {
@@ -411,7 +411,7 @@ fn environment(decl: &Arc<Decl>, optional: bool, text: &str, options: &Options) 
     env
 }
 
-/// The path of a list or map, from the objects in it.
+/// The path of a list or map, derived from that of its elements.
 fn scope(decl: &Decl) -> Option<Text> {
     match &decl.kind {
         DeclKind::Object(object) => Some(object.path.clone()),
@@ -439,7 +439,7 @@ fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) 
     Ok((checked, program))
 }
 
-/// The estimate, and its parts if they are asked for.
+/// The estimate, and its parts if the options request them.
 fn estimated(env: &Environment, checked: &Checked, options: &Options) -> (u64, Vec<Part>) {
     if !options.parts {
         return (estimate(env, checked).max, vec![]);

@@ -1,7 +1,7 @@
-//! Where the estimated costs of a definition come from, and which bounds to add.
+//! Explanation of the estimated costs of a CRD, with bounds to add.
 //!
-//! What a bound would do is not derived from the expression: it is put into a copy of the schema, and the estimate is
-//! made again. So the numbers are those that kube-apiserver will find.
+//! The effect of a bound is found by trial: it is added to a copy of the schema, whose cost is estimated again. So the
+//! numbers are those that kube-apiserver will compute.
 
 use super::define::{self, Observed};
 use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options};
@@ -16,7 +16,7 @@ use machinery::{FieldError, FieldPath, Text, Value};
 pub struct Explanation {
     /// All rules and message expressions that compile, in the order of the schema.
     pub estimates: Vec<Estimate>,
-    /// The cost of all, held against [`DEFINITION_COST_MAX`].
+    /// The total cost, which is compared with [`DEFINITION_COST_MAX`].
     pub total: u64,
     /// The errors that kube-apiserver would respond with.
     pub errors: Vec<FieldError>,
@@ -28,24 +28,24 @@ pub struct Explanation {
 pub struct Estimate {
     /// The path of the expression in the CRD.
     pub path: FieldPath,
-    /// The node that the rule belongs to, as objects have it: `spec.list[*]`, empty for the root.
+    /// The path in objects of the node that has the rule, such as `spec.list[*]`; empty for the root.
     pub node: String,
     /// The expression.
     pub text: String,
     /// The cost of one evaluation.
     pub each: u64,
-    /// How many values there may be that it is evaluated for.
+    /// The greatest number of values that it is evaluated for.
     pub times: u64,
     /// The pieces of the expression that cost most.
     pub parts: Vec<Part>,
-    /// Bounds that would lower the cost; those without an effect are left out. The most effective first.
+    /// Bounds that would lower the cost, the most effective first.
     pub bounds: Vec<Bound>,
-    /// The largest number that suffices if it is given to all of `bounds` at once.
+    /// The largest number that suffices if all of `bounds` have it.
     pub together: Option<u64>,
 }
 
 impl Estimate {
-    /// The cost held against [`EXPRESSION_COST_MAX`].
+    /// The cost that is compared with [`EXPRESSION_COST_MAX`].
     pub fn cost(&self) -> u64 {
         self.each.saturating_mul(self.times)
     }
@@ -55,15 +55,15 @@ impl Estimate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bound {
-    /// The node, as objects have it.
+    /// The path of the node in objects.
     pub node: String,
     /// `maxLength`, `maxItems` or `maxProperties`.
     pub keyword: &'static str,
     /// The bound in the schema.
     pub now: Option<u64>,
-    /// The size that is counted with: the bound, or what fits in a request. Strings count four bytes a character.
+    /// The size of the estimate: the bound, or what fits in a request. Strings have four bytes per character.
     pub counted: u64,
-    /// The largest number that makes the expression cheap enough, if one is.
+    /// The largest number that suffices by itself, if there is one.
     pub enough: Option<u64>,
 }
 
@@ -214,7 +214,7 @@ impl<'p> BoundTrial<'p> {
         Some(good)
     }
 
-    /// The bounds that matter, and the number that is enough if all of them have it.
+    /// The bounds with an effect, and the number that suffices if all of them have it.
     fn bounds(&self, candidates: &[Candidate], cost: u64, limit: u64) -> (Vec<Bound>, Option<u64>) {
         let related = candidates.iter().filter(|candidate| self.is_related(candidate));
         let mut effective: Vec<(u64, &Candidate)> = related
@@ -234,8 +234,8 @@ impl<'p> BoundTrial<'p> {
         (bounds, together)
     }
 
-    /// Whether the expression may depend on a place: it is around the rule, or below it and every field on the way is
-    /// named in the expression.
+    /// Whether the expression may depend on a node: the node contains the rule, or it is below the rule and the expression
+    /// names every field on the way.
     fn is_related(&self, candidate: &Candidate) -> bool {
         let own = &self.place.keys;
         if own.starts_with(&candidate.keys) {

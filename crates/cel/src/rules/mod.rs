@@ -21,7 +21,7 @@ pub use explain::{Bound, Estimate, Explanation};
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use std::sync::Arc;
 
-/// How a definition's rules are compiled.
+/// How the rules of a CRD are compiled.
 ///
 /// ```
 /// let mut options = cel::rules::Options::default();
@@ -34,13 +34,13 @@ pub struct Options {
     pub new_minor: u32,
     /// The release whose functions stored expressions may use.
     pub stored_minor: u32,
-    /// Texts of rules and message expressions that the stored definition has.
+    /// Texts of rules and message expressions of the stored CRD.
     pub stored: Vec<Text>,
-    /// Whether single expressions may cost too much, as when the stored schema is unchanged.
+    /// Whether expressions above the cost limit are accepted, as when the stored schema is unchanged.
     pub expensive_expressions: bool,
-    /// Whether every expression is taken as stored: for definitions read from the store.
+    /// Whether every expression counts as stored: for CRDs that are read from the store.
     pub all_stored: bool,
-    /// Whether the parts of estimates are wanted, for an explanation.
+    /// Whether the parts of estimates are returned, for an explanation.
     pub parts: bool,
 }
 
@@ -51,7 +51,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// New expressions may use what the release before knows, so that a server can be downgraded.
+    /// Options for a release. New expressions may use only the functions of the release before, so that a server can be
+    /// downgraded.
     pub fn of(release: Release) -> Options {
         Options {
             new_minor: release.minor() - 1,
@@ -65,30 +66,30 @@ impl Options {
 }
 
 impl Options {
-    /// Adds the expressions of a schema of the stored definition.
+    /// Adds the expressions of a schema of the stored CRD.
     pub fn store(&mut self, schema: &Value) {
         define::expressions(schema, &mut self.stored);
     }
 }
 
-/// The rules of one version of a definition.
+/// The rules of one version of a CRD.
 #[derive(Debug)]
 pub struct Rules {
     root: RuleNode,
 }
 
-/// A schema node that has rules or something below that has.
+/// A schema node with rules, or with descendants that have rules.
 #[derive(Debug)]
 struct RuleNode {
     decl: Arc<Decl>,
     schema_type: Text,
-    /// Why no rule can run here.
+    /// The error because of which no rule of the node can be evaluated.
     broken: Option<String>,
     rules: Vec<Rule>,
     properties: Vec<(Text, RuleNode)>,
     additional: Option<Box<RuleNode>>,
     items: Option<Box<RuleNode>>,
-    /// The keys by which items of a list are found again.
+    /// The keys by which items of a list are correlated with old ones.
     list_keys: Option<Vec<Text>>,
     correlatable_map: bool,
 }
@@ -117,21 +118,21 @@ enum Reason {
 
 /// A node of a schema, by which values before and after an update are compared.
 pub trait Place {
-    /// The node of a field; none if the schema does not declare it.
+    /// The node of a field; `None` if the schema does not declare it.
     fn member(&self, name: &str) -> Option<&dyn Place>;
     /// The node of the items of a list.
     fn items(&self) -> Option<&dyn Place>;
-    /// Whether an update left the value here as it was.
+    /// Whether an update has left the value of the node unchanged.
     fn unchanged(&self, new: &Value, old: &Value) -> bool;
 }
 
-/// The known value before an update, by which unchanged parts are recognized.
+/// Options of a validation.
 #[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Validation<'a> {
     /// The object before an update.
     pub old: Option<&'a Value>,
-    /// The place of the whole object, if failures of unchanged parts only warn.
+    /// The root node, if failures of unchanged parts are only warnings (ratcheting).
     pub ratcheting: Option<&'a dyn Place>,
     /// Cost that may be spent; `None`: [`OBJECT_COST_MAX`].
     pub cost_max: Option<u64>,
@@ -144,7 +145,7 @@ impl<'a> Validation<'a> {
         Validation { old, ..Validation::default() }
     }
 
-    /// Failures of unchanged parts only warn; `place` is that of the whole object.
+    /// Turns failures of unchanged parts into warnings; `place` is the root node.
     #[must_use]
     pub fn ratcheting(self, place: &'a dyn Place) -> Validation<'a> {
         Validation { ratcheting: Some(place), ..self }
@@ -176,8 +177,7 @@ impl Rules {
         define::compile(schema, path, options)
     }
 
-    /// Returns for each expression of a schema its estimated cost, where that comes from, and which bounds of the schema
-    /// would lower it.
+    /// Explains the estimated cost of each expression of a schema: its parts, and bounds of the schema that would lower it.
     pub fn explain(schema: &Value, path: &FieldPath) -> Explanation {
         explain::explain(schema, path)
     }

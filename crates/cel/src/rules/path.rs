@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-/// The path as reported, if it leads to something in the schema.
+/// The path in the form of error messages, if the schema declares it.
 pub(super) fn normalized(path: &str, schema: &Value) -> Option<String> {
     let mut out = String::new();
     let mut node = schema;

@@ -1,7 +1,7 @@
-//! What happens to rules when an object is written.
+//! Evaluation of rules on an object.
 //!
-//! The walk goes node by node: the rules of a node, then what is below. The budget shrinks along the way; when it is
-//! used up nothing further runs.
+//! The walk evaluates the rules of a node, then those of its children. When the cost budget is used up, no further rule is
+//! evaluated.
 
 use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, OBJECT_COST_MAX, Place, Reason, Rule, RuleNode, Validation, Verdict};
 use crate::limits::OBJECT_WORK_UNITS;
@@ -20,21 +20,21 @@ struct Pair<'a> {
     place: &'a dyn Place,
 }
 
-/// How a value relates to the one before an update, for ratcheting.
+/// The relation of a value to the one before an update, for ratcheting.
 #[derive(Clone, Copy)]
 enum Correlation<'a> {
     /// There is no ratcheting.
     Off,
-    /// The rules of this place.
+    /// The value has an old value.
     Here(Pair<'a>),
-    /// The place has no old value that is known; those of the nearest part above that has.
+    /// The value cannot be correlated; the values of its nearest ancestor that can.
     Above(Pair<'a>),
 }
 
 struct RuleWalk {
     verdict: Verdict,
     budget: i64,
-    /// Units of work that are left, see [`crate::work`].
+    /// The remaining units of work, see [`crate::work`].
     work: u64,
 }
 
@@ -84,7 +84,7 @@ fn invalid(path: &FieldPath, schema_type: &str, detail: String) -> FieldError {
     FieldError { kind: FieldErrorKind::Invalid, field: field(path), value: quote(schema_type), detail }
 }
 
-/// A key of an item of a map list: a text that equal keys share.
+/// The key of an item of a map list, as text that is equal for equal keys.
 fn item_key(item: &Value, keys: &[Text]) -> Option<String> {
     let mut out = String::new();
     for key in keys {
@@ -204,7 +204,7 @@ impl RuleWalk {
             return false;
         }
         let this = from_json(value, &node.decl);
-        // messages see the old value only where a rule asks for it
+        // message expressions have the old value only if the rule uses it
         let looks_back = node.rules.iter().any(|rule| rule.uses_old_self);
         let before = old.filter(|_| looks_back).map(|old| from_json(old, &node.decl));
         for rule in &node.rules {
@@ -317,7 +317,7 @@ impl RuleWalk {
         }
     }
 
-    /// The message of the message expression, if it has one to give; an error stops everything.
+    /// The message of the message expression, if it yields a valid one. An error ends the validation.
     fn message<'a>(&mut self, rule: &'a Rule, variables: &Variables<'_, 'a>) -> Result<Option<String>, String> {
         let Some(program) = &rule.message_program else { return Ok(None) };
         let Ok(values) = variables.values(false) else { return Ok(None) };
@@ -344,7 +344,7 @@ impl RuleWalk {
     }
 }
 
-/// A failed rule as an error of the kind its reason asks for.
+/// The error of a failed rule, of the kind of its reason.
 fn failure(node: &RuleNode, rule: &Rule, path: &FieldPath, value: &Value, detail: String) -> FieldError {
     let field = field(path);
     let shown = !matches!(node.schema_type.as_str(), "object" | "array");
@@ -355,7 +355,7 @@ fn failure(node: &RuleNode, rule: &Rule, path: &FieldPath, value: &Value, detail
         Reason::Duplicate => {
             FieldError { kind: FieldErrorKind::Duplicate, field, value: rendered, detail: String::new() }
         }
-        // Where the value is left out the detail takes its place.
+        // an error that does not show the value has the detail in its place
         Reason::Invalid if !shown => {
             FieldError { kind: FieldErrorKind::Invalid, field, value: detail, detail: String::new() }
         }

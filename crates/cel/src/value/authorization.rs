@@ -1,6 +1,6 @@
 //! The `authorizer` of admission expressions (KEP-3488; since Kubernetes 1.27).
 //!
-//! An expression walks from the authorizer to a check and from there to a decision:
+//! An expression builds a check, step by step from the authorizer, and gets a decision:
 //! `authorizer.group('g').resource('r').namespace('n').check('get').allowed()`.
 
 use super::Val;
@@ -17,7 +17,7 @@ pub trait Authorizer: std::fmt::Debug {
 /// A check: a verb on a path or on a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
-    /// Namespace and name of the ServiceAccount that is asked about; otherwise the user of the request is checked.
+    /// Namespace and name of the ServiceAccount that is checked; `None` for the user of the request.
     pub service_account: Option<(Text, Text)>,
     /// The path of a URL that is not a resource; empty for resources.
     pub path: Text,
@@ -40,13 +40,13 @@ pub struct Check {
 pub struct Decision {
     /// Whether the check is allowed.
     pub allowed: bool,
-    /// Why.
+    /// The reason of the decision.
     pub reason: String,
     /// The error that prevented a decision; empty if there was none.
     pub error: String,
 }
 
-/// A value on the way from an authorizer to its decision.
+/// An intermediate value between an authorizer and its decision.
 #[derive(Clone, Debug)]
 pub struct Authorization<'a> {
     pub(crate) authorizer: &'a dyn Authorizer,

@@ -1,7 +1,7 @@
-//! An `Object` that an expression makes, as a configuration to be merged (KEP-3962).
+//! Constructed `Object`s as configurations to be applied (KEP-3962).
 //!
-//! Upstream takes the fields of such objects as Go has them. What JSON has no type for stays foreign, and no type of a
-//! schema takes it.
+//! Upstream keeps the fields of such objects as Go values. Values without a JSON type are foreign and match no type of a
+//! schema.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use crate::limits::NATIVE_VALUES_MAX;
 pub struct Configuration {
     /// The object.
     pub value: Value,
-    /// Where it has lists that the expression left empty.
+    /// The paths of empty lists.
     pub empty: Vec<Vec<Text>>,
-    /// Values that JSON cannot hold, by their place such as `.spec.list[0]`; the value has nulls there.
+    /// Values without a JSON type, by their path such as `.spec.list[0]`; `value` has null in their place.
     pub foreign: BTreeMap<String, Foreign>,
 }
 
@@ -35,7 +35,7 @@ pub struct Foreign {
 }
 
 impl Configuration {
-    /// The error is one line.
+    /// Converts the result of an expression. The error is one line.
     pub fn new(object: &Val<'_>) -> Result<Configuration, String> {
         let mut reading = Reading { left: NATIVE_VALUES_MAX, found: Configuration::default(), path: vec![] };
         let Val::Map(Map::Made(_, fields)) = object else {
@@ -50,12 +50,12 @@ impl Configuration {
 struct Reading {
     left: u32,
     found: Configuration,
-    /// The names and, in brackets, the indexes that lead here.
+    /// The path of the current value: names, and indexes in brackets.
     path: Vec<Text>,
 }
 
 impl Reading {
-    /// A field of a message that the expression makes.
+    /// Converts a field of a constructed message.
     fn field(&mut self, value: &Val<'_>) -> Result<Value, String> {
         match value {
             Val::List(list) if !matches!(list, List::Json { .. }) => {
@@ -74,7 +74,7 @@ impl Reading {
         }
     }
 
-    /// The values inside a list or a map. Those that are in others stay what the expression has.
+    /// Converts the values in a list or a map.
     fn inner(&mut self, value: &Val<'_>) -> Result<Value, String> {
         match value {
             Val::String(text) => take(&mut self.left, text.len())?,

@@ -1,4 +1,4 @@
-//! JSON to values by their declaration, and back.
+//! Conversion between JSON and values, by declarations.
 
 use super::time;
 use super::{Error, Key, List, Map, Result, Timestamp, Val};
@@ -23,7 +23,7 @@ fn wrong<'a>(expected: &str, value: &Value) -> Result<Val<'a>> {
     Err(Error::new(format!("invalid data, expected {expected}, got {}", go_type(value))))
 }
 
-/// A JSON value as its declaration reads it; what is inside is read when it is looked at. The error is upstream's
+/// Converts a JSON value by its declaration. Nested values are converted when they are accessed. The error is upstream's
 /// `invalid data, expected …`, or the specific error of a date, a duration or base64.
 pub fn from_json<'a>(value: &'a Value, decl: &'a Decl) -> Result<Val<'a>> {
     if let DeclKind::Json = decl.kind {
@@ -127,7 +127,7 @@ pub(crate) fn untyped(value: &Value) -> Val<'_> {
 }
 
 impl<'a> Val<'a> {
-    /// The value without what its schema says: JSON as it is.
+    /// The value without its declaration, as plain JSON.
     pub(crate) fn bare(self) -> Val<'a> {
         match self {
             Val::List(List::Json { items, .. }) => {
@@ -140,7 +140,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// A value as JSON, where it has such a form: lists, maps with string keys and scalars, not too many of them.
+/// The JSON of lists, maps with string keys, and scalars; `None` for other values, or if they are too many.
 pub(super) fn json_value(value: &Val<'_>) -> Option<Value> {
     let mut left = JSON_VALUES_MAX;
     json_of(value, &mut left)

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Whether two values are equal. Values of different types aren't, but numbers compare by value.
+/// Whether two values are equal. Values of different types are not, except that numbers are compared by value.
 pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
     work::step(1).ok_or_else(Error::cancelled)?;
     Ok(match (a, b) {
@@ -26,7 +26,7 @@ pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
         (Val::List(list), _) if list.kind().is_some() => return Err(Error::overload()),
         (Val::Map(Map::Object(..) | Map::Json(..)), _) => return Err(Error::overload()),
         (Val::Optional(a), Val::Optional(b)) => match (a, b) {
-            // what is in them has lost what its schema says
+            // the values in them have lost their declarations
             (Some(a), Some(b)) => return equal(&(**a).clone().bare(), &(**b).clone().bare()),
             (None, None) => true,
             _ => false,
@@ -38,7 +38,8 @@ pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>) -> Result<bool> {
     })
 }
 
-/// Values of the libraries are equal to none of another kind; upstream compares none with a sum of quantities.
+/// Equality of values of the libraries, which differ from values of another kind. As upstream, comparing with a sum of
+/// quantities is an error.
 fn opaques(a: &Opaque, b: &Opaque) -> Result<bool> {
     Ok(match (a, b) {
         (Opaque::Quantity(a) | Opaque::Sum(a), Opaque::Quantity(b)) => a == b,
@@ -66,8 +67,8 @@ fn json_objects_equal(a: &machinery::Map, b: &machinery::Map) -> Result<bool> {
     all(a.len() == b.len(), fields)
 }
 
-/// Equality of data without a type and a value, whose parts are looked at one by one: lists share their items, so that a
-/// small list would be immense JSON. What has no form in JSON is equal to nothing.
+/// Equality of untyped data and a value. The parts of the value are compared one by one instead of converting it to JSON,
+/// which could be immense, as lists share their items. A value without a JSON form is not equal.
 fn preserved_equal(a: &Value, b: &Val<'_>) -> Result<bool> {
     work::step(1).ok_or_else(Error::cancelled)?;
     match (a, b) {
@@ -87,7 +88,7 @@ fn preserved_equal(a: &Value, b: &Val<'_>) -> Result<bool> {
     }
 }
 
-/// Whether a first condition and all others hold; those behind one that does not are not looked at.
+/// Whether `first` and all others hold; stops at the first that does not.
 fn all(first: bool, mut others: impl Iterator<Item = Result<bool>>) -> Result<bool> {
     match first.then(|| others.find(|other| !matches!(other, Ok(true)))) {
         None => Ok(false),
@@ -114,9 +115,9 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
     }
 }
 
-/// The elements of a list that is a set, as texts. Until 1.36, those of JSON are what was decoded, before it got the type of its schema:
-/// an integer there is another element than the same number as a double, as among the keys of a Go map. They stay what they
-/// are when sets are added up.
+/// The elements of a set, as texts. Until Kubernetes 1.36 elements of JSON are compared as decoded, without the type of the
+/// schema: an integer differs from the same number as a float, as keys of a Go map do. They keep that form when sets are
+/// concatenated.
 pub(crate) fn members<'a>(list: &List<'a>, of: Members) -> Result<Rc<BTreeSet<String>>> {
     Ok(match list {
         List::Json { .. } if of == Members::Typed => {
@@ -130,7 +131,7 @@ pub(crate) fn members<'a>(list: &List<'a>, of: Members) -> Result<Rc<BTreeSet<St
     })
 }
 
-/// The text that stands for an element of a set.
+/// The text of an element of a set.
 pub(crate) fn member_text(value: &Val<'_>, of: Members) -> Result<String> {
     match value {
         Val::Map(_) | Val::List(_) if of == Members::Typed => {
@@ -145,7 +146,7 @@ pub(crate) fn member_text(value: &Val<'_>, of: Members) -> Result<String> {
     }
 }
 
-/// The text that stands for a scalar in sets of scalars.
+/// The text of a scalar in sets of scalars.
 pub(crate) fn scalar_text(value: &Val<'_>) -> Result<String> {
     match value {
         Val::Map(_) => {
@@ -258,7 +259,7 @@ fn same<'a>(a: Option<Result<Val<'a>>>, b: Option<Result<Val<'a>>>) -> Result<bo
     }
 }
 
-/// The order of two numbers of any types; none if one isn't a number or NaN.
+/// The order of two numbers of any types; `None` if one is not a number, or NaN.
 fn numbers(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
     match (a, b) {
         (Val::Int(a), Val::Int(b)) => Some(a.cmp(b)),
@@ -286,7 +287,7 @@ fn double_to(d: f64, n: i128, low: f64, high: f64) -> Option<Ordering> {
     d.partial_cmp(&(n as f64))
 }
 
-/// The order of two values; an error if they have none.
+/// The order of two values; an error if they cannot be ordered.
 pub(crate) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering> {
     match (a, b) {
         (Val::Bool(a), Val::Bool(b)) => Ok(a.cmp(b)),

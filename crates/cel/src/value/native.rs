@@ -1,4 +1,4 @@
-//! Values outside of expressions: what mutations and claims make of them (KEP-3962).
+//! Conversion of results of expressions to JSON, for mutations (KEP-3962) and claims.
 
 pub(crate) use crate::limits::NATIVE_VALUES_MAX;
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use machinery::{Map as JsonMap, Value};
 use super::time;
 use super::{Key, List, Map, Val};
 
-/// Integers beyond this are no exact doubles: `google.protobuf.Value` has them as text.
+/// Greater integers are not exact as doubles, so `google.protobuf.Value` has them as text.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// A value as a `google.protobuf.Value` has it in JSON. The error is one line.
@@ -16,8 +16,8 @@ pub fn to_json(value: &Val<'_>) -> Result<Value, String> {
     protobuf(value, &mut NATIVE_VALUES_MAX.clone())
 }
 
-/// What is wrong with the types of the messages in one that an expression made: each is named after the fields that lead
-/// to it.
+/// The error of nested messages whose type name does not match their path: the type of `spec` of an `Object` is
+/// `Object.spec`.
 pub fn misnamed(value: &Val<'_>) -> Option<String> {
     let Val::Map(Map::Made(root, _)) = value else { return None };
     let mut wrong = vec![];
@@ -48,7 +48,7 @@ fn names_of(value: &Val<'_>, path: &str, wrong: &mut Vec<String>) {
 }
 
 impl Val<'_> {
-    /// How Go names the type of what a value holds.
+    /// The Go type of a value.
     pub(crate) fn native_type(&self) -> &'static str {
         match self {
             Val::Null => "structpb.NullValue",
@@ -72,14 +72,14 @@ impl Val<'_> {
     }
 }
 
-/// Takes a value with so many bytes of text from those that are left.
+/// Counts a value with `bytes` bytes of text against the limit `left`.
 pub(super) fn take(left: &mut u32, bytes: usize) -> Result<(), String> {
     let values = u32::try_from(bytes / 16).unwrap_or(u32::MAX).saturating_add(1);
     *left = left.checked_sub(values).ok_or("the value is too large")?;
     Ok(())
 }
 
-/// Takes a JSON value with all its parts.
+/// Counts a JSON value with all its parts.
 pub(super) fn take_json(left: &mut u32, value: &Value) -> Result<(), String> {
     match value {
         Value::String(text) => take(left, text.len()),
@@ -92,7 +92,7 @@ pub(super) fn take_json(left: &mut u32, value: &Value) -> Result<(), String> {
     }
 }
 
-/// Takes a JSON object with all its parts.
+/// Counts a JSON object with all its parts.
 pub(super) fn take_map(left: &mut u32, map: &JsonMap) -> Result<(), String> {
     take(left, 0)?;
     map.iter().try_for_each(|(key, value)| take(left, key.len()).and_then(|()| take_json(left, value)))
@@ -155,7 +155,7 @@ fn integer(integer: i64) -> Value {
     }
 }
 
-/// As text, a double without fraction is an integer.
+/// A double as JSON; without a fraction, it is an integer.
 fn double(double: f64) -> Value {
     match double.fract() == 0.0 && double.abs() < 9e18 {
         true => Value::Int(double as i64),

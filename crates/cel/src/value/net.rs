@@ -103,7 +103,7 @@ pub(crate) fn refuse<T>(whole: &str, message: &str, at: &str) -> Parsed<T> {
     Err(format!("ParseAddr({}): {message}{at}", quote(whole)))
 }
 
-/// An IPv6 address as it is read, group by group.
+/// A parser of IPv6 addresses.
 pub(crate) struct Groups<'a> {
     whole: &'a str,
     rest: &'a str,
@@ -118,7 +118,7 @@ impl<'a> Groups<'a> {
         refuse(self.whole, message, self.rest)
     }
 
-    /// Takes one group, or the dotted end; false when the text is used up.
+    /// Parses one group or a dotted IPv4 end; returns false at the end of the text.
     pub(crate) fn group(&mut self) -> Parsed<bool> {
         let digits = self.rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(self.rest.len());
         match digits {
@@ -151,7 +151,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// Reads a separator of groups; false if nothing follows it.
+    /// Parses a separator of groups; returns false if nothing follows it.
     pub(crate) fn colon(&mut self) -> Parsed<bool> {
         let Some(after) = self.rest.strip_prefix(':') else { return self.refuse("unexpected character, want colon") };
         if after.is_empty() {

@@ -81,7 +81,7 @@ impl Version {
         Ok(Version { numbers: [major, minor, patch], prerelease, build: parts })
     }
 
-    /// Drops a `v`, leading zeros, and completes short versions.
+    /// Parses a version leniently: drops a `v` and leading zeros, and completes short versions.
     pub(crate) fn normalized(text: &str) -> Parsed<Version> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(str::to_owned).collect();

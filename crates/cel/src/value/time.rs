@@ -12,7 +12,7 @@ pub(crate) fn overflow() -> Error {
     Error::new("timestamp overflow")
 }
 
-/// A moment, if it is one that timestamps can be.
+/// The timestamp, or an error if it is out of range.
 pub(crate) fn checked<'a>(t: Timestamp) -> Result<Val<'a>> {
     if (SECONDS_MIN..=SECONDS_MAX).contains(&t.seconds) { Ok(Val::Timestamp(t)) } else { Err(overflow()) }
 }
@@ -39,7 +39,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     parse_nanoseconds(text).ok()
 }
 
-/// A duration as the format `duration` of schemas reads it: Go's form, or numbers with units such as `3 days`.
+/// Parses a duration in the format `duration` of schemas: Go's form, or numbers with units such as `3 days`.
 pub(crate) fn parse_format_duration(text: &str) -> std::result::Result<i64, String> {
     if let Some(nanoseconds) = parse_duration(text) {
         return Ok(nanoseconds);
@@ -71,7 +71,7 @@ pub(crate) fn parse_format_duration(text: &str) -> std::result::Result<i64, Stri
     if any { i64::try_from(total).map_err(|_| failure()) } else { Err(failure()) }
 }
 
-/// `2.5s`: how durations are printed, seconds as a double.
+/// The text of a duration: seconds as a double, such as `2.5s`.
 pub(crate) fn duration_text(nanoseconds: i64) -> String {
     let seconds = (nanoseconds / 1_000_000_000) as f64 + (nanoseconds % 1_000_000_000) as f64 / 1e9;
     format!("{seconds}s")
@@ -112,7 +112,7 @@ pub(crate) fn civil(t: Timestamp, offset_seconds: i64) -> Civil {
     }
 }
 
-/// The day number of the date in front of a text, and the rest.
+/// The day number of a leading date, and the rest of the text.
 pub(crate) fn date(text: &str) -> Option<(i64, &str)> {
     let (year, rest) = number(text, 4)?;
     let (month, rest) = number(rest.strip_prefix('-')?, 2)?;
@@ -126,7 +126,7 @@ pub(crate) fn parse_date(text: &str) -> Option<i64> {
     rest.is_empty().then_some(day * DAY)
 }
 
-/// RFC 3339. `zoned`: the zone must be there.
+/// Parses RFC 3339; if `zoned`, the zone is required.
 pub(crate) fn date_time(text: &str, zoned: bool) -> Option<Timestamp> {
     let (day, rest) = date(text)?;
     let (hour, rest) = number(rest.strip_prefix('T')?, 2)?;
@@ -160,12 +160,12 @@ pub(crate) fn date_time(text: &str, zoned: bool) -> Option<Timestamp> {
     Some(Timestamp { seconds, nanoseconds, offset: shift as i32 })
 }
 
-/// As `timestamp('…')` reads it.
+/// Parses the argument of `timestamp('…')`.
 pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
     date_time(text, true)
 }
 
-/// As the format `date-time` of schemas reads it.
+/// Parses the format `date-time` of schemas.
 pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
         return Some(Timestamp::utc(0, 0));
@@ -173,8 +173,8 @@ pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
     date_time(text, false)
 }
 
-/// Whether the named format `datetime` takes a text: a date, `t` in either case, a time of day with any fraction, and `z` in
-/// either case or an offset, whatever its size. A second `t` ends what is looked at.
+/// Whether a text is valid in the named format `datetime`: a date, `t` in either case, a time of day with any fraction, and
+/// `z` in either case or an offset of any size. As upstream, text after a second `t` is ignored.
 pub(crate) fn is_date_time(text: &str) -> bool {
     let is_t = |c: char| c.eq_ignore_ascii_case(&'t');
     let Some((day, rest)) = text.split_once(is_t) else { return false };

@@ -1,8 +1,8 @@
 //! The conformance tests of the CEL specification, `tests/simple` of module `cel.dev/expr`.
 //!
-//! Not part of `cargo test`, as the data is fetched by Go: `cargo test -p pintle-cel --test conformance`. Every test is
-//! run. Those that need messages or enums of protocol buffers may fail, and those that `exclusions.txt` lists with a
-//! reason; an exclusion of a test that passes is an error.
+//! Not part of `cargo test`, since Go fetches the data: `cargo test -p pintle-cel --test conformance`. Every test is run.
+//! Tests that need messages or enums of protocol buffers may fail, and those that `exclusions.txt` lists with a reason; an
+//! exclusion of a test that passes is an error.
 
 mod textproto;
 mod translate;
@@ -44,7 +44,7 @@ fn environment(test: &Message) -> Result<(Environment, Vec<(String, Val<'static>
     Ok((env, values))
 }
 
-/// Runs a test. The error says what differs.
+/// Runs a test. The error is the difference.
 fn run(test: &Message) -> Result<(), String> {
     let (env, values) = environment(test)?;
     let values: Vec<(&str, Val<'_>)> = values.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
@@ -98,7 +98,7 @@ fn needs_messages(test: &Message) -> bool {
     })
 }
 
-/// Which other tests fail, as `file/section/test` with `*` for any test, and why.
+/// Patterns of other tests that fail, as `file/section/test` with `*` for any name, with their reasons.
 fn exclusions() -> Vec<(Vec<&'static str>, &'static str)> {
     let lines = include_str!("exclusions.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let pairs = lines.map(|line| line.split_once(' ').expect("a pattern and a reason"));

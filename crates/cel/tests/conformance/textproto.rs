@@ -1,4 +1,4 @@
-//! The text format of protocol buffers, as far as the conformance data uses it.
+//! A parser of the text format of protocol buffers, as far as the conformance data uses it.
 
 /// A message: its fields in order, repeated ones several times.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ struct Reader<'a> {
     at: usize,
 }
 
-/// Reads a message. Panics where the text is no such message: the data is pinned.
+/// Parses a message. Panics on invalid text, since the data is pinned.
 pub fn parse(text: &str) -> Message {
     let mut reader = Reader { bytes: text.as_bytes(), at: 0 };
     let message = reader.fields();
@@ -65,7 +65,7 @@ pub fn parse(text: &str) -> Message {
 }
 
 impl Reader<'_> {
-    /// The next byte that is neither blank nor comment.
+    /// The next byte that is neither white space nor part of a comment.
     fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.bytes.get(self.at)? {
@@ -176,7 +176,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number of at most so many digits.
+    /// A number of at most `most` digits.
     fn digits(&mut self, radix: u32, most: usize) -> u32 {
         let mut code = 0;
         for _ in 0..most {

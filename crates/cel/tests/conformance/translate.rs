@@ -1,10 +1,10 @@
-//! What the data says, in the terms of this crate: types, values, and whether a result is the one it asks for.
+//! Conversion of the test data to types and values of this crate, and comparison of results.
 
 use crate::textproto::{Message, Value};
 use cel::{Timestamp, Type, Val};
 use std::sync::Arc;
 
-/// `cel.expr.Type`; none for types that this crate doesn't have.
+/// The type of a `cel.expr.Type`; `None` for types that this crate does not have.
 pub fn type_of(message: &Message) -> Option<Type> {
     let (kind, value) = message.0.first()?;
     let part = |name: &str| value.message().message(name).and_then(type_of);
@@ -49,7 +49,7 @@ fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// `cel.expr.Value`; none for messages and enums.
+/// The value of a `cel.expr.Value`; `None` for messages and enums.
 pub fn value(message: &Message) -> Option<Val<'static>> {
     let (kind, value) = message.0.first()?;
     let text = value.text();
@@ -95,7 +95,7 @@ fn any(message: &Message) -> Option<Val<'static>> {
     }
 }
 
-/// Whether a result is the wanted one: of the same type and value, and NaN is NaN.
+/// Whether a result has the type and the value of the expected one; NaN equals NaN.
 pub fn same(want: &Val<'_>, got: &Val<'_>) -> bool {
     match (want, got) {
         (Val::Double(want), Val::Double(got)) => want == got || want.is_nan() && got.is_nan(),

@@ -1,4 +1,4 @@
-//! The language outside Kubernetes: what the conformance tests, which need Go, show too.
+//! The language outside Kubernetes: a selection of what the conformance tests, which need Go, cover.
 
 use cel::{Environment, Program, Type, Val};
 

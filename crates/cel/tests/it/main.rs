@@ -1,4 +1,4 @@
-//! Recorded exchanges with kube-apiserver, replayed on the rules of definitions and objects.
+//! Recorded exchanges with kube-apiserver, replayed on the rules of CRDs and objects.
 
 mod language;
 mod measured;

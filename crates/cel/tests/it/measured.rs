@@ -1,7 +1,7 @@
 //! Estimates, run-time costs, results and error texts measured with upstream's own code, for many expressions.
 //!
-//! `tests/measured` holds a schema, an object and a line for each expression: what apiextensions-apiserver 0.35.3 says
-//! of it.
+//! `tests/measured` has a schema, an object, and a line for each expression with the result of apiextensions-apiserver
+//! 0.35.3.
 
 use cel::{Environment, Program, Val, estimate, from_json};
 use machinery::Value;
@@ -34,7 +34,7 @@ fn reported(env: &Environment, decl: &cel::Decl, object: &Value, rule: &str) -> 
     ])
 }
 
-/// The number in `selfType123` differs each time.
+/// Removes the number from `selfType123`, which differs each time.
 fn anonymous(text: &str) -> String {
     let mut out = String::new();
     for (i, part) in text.split("selfType").enumerate() {

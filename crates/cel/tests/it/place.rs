@@ -1,4 +1,4 @@
-//! Locations in objects, by the schema of a recording.
+//! Nodes of the schema of a recording.
 
 use cel::rules::Place;
 use machinery::Value;

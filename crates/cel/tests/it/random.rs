@@ -1,5 +1,5 @@
-//! Random programs, the same each time: a checked program of type T gives a T or an error, and its cost is held against the
-//! estimate; texts that are nearly programs have a result.
+//! Random programs from a fixed seed: a checked program of type T returns a T or an error, and its cost is within the
+//! estimate; texts that are nearly programs do not panic.
 
 use crate::texts::{Random, Scope, mutated};
 use cel::{Environment, Program, Type, Val, estimate, from_json};

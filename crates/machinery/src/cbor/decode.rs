@@ -1,4 +1,4 @@
-//! From bytes to values.
+//! The decoder: CBOR bytes to values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -69,7 +69,7 @@ impl ValuePlace {
         ValuePlace { depth: self.depth + 1, ..self }
     }
 
-    fn showing(self, encoding: StringEncoding) -> ValuePlace {
+    fn with_encoding(self, encoding: StringEncoding) -> ValuePlace {
         ValuePlace { encoding, ..self.below() }
     }
 }
@@ -113,7 +113,7 @@ fn finite(input: &Decoder<'_>, value: f64) -> Read<Value> {
     }
 }
 
-/// A byte string. What is no UTF-8 is replaced, as JSON would have it.
+/// A byte string as text in `encoding`. Bytes that are not UTF-8 become U+FFFD, as Go's JSON encoder writes them.
 fn string(input: &mut Decoder<'_>, encoding: StringEncoding) -> Read<Text> {
     let mut bytes = vec![];
     for part in input.bytes_iter().map_err(failed)? {
@@ -135,7 +135,8 @@ fn text(input: &mut Decoder<'_>) -> Read<Text> {
     Ok(text.into())
 }
 
-/// Whether another item follows: there are as many as were declared, or the break ends them.
+/// Whether another item follows the `read` ones: fewer than `declared` were read, or, without a declared length, no break
+/// code comes next, which is consumed. Returns `problem` if there are more than `max`.
 fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize, problem: CborProblem) -> Read<bool> {
     let more = match declared {
         Some(length) => (read as u64) < length,
@@ -166,7 +167,7 @@ fn map(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     let mut fields = vec![];
     let max = place.bounds.length;
     while more(input, declared, fields.len(), max, CborProblem::TooManyFields { max })? {
-        let name = match value(input, place.showing(StringEncoding::Utf8))? {
+        let name = match value(input, place.with_encoding(StringEncoding::Utf8))? {
             Value::String(name) => name,
             other => return Err(error(input, CborProblem::KeyNotText(other))),
         };
@@ -182,11 +183,11 @@ fn map(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
 
 fn tagged(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     match input.tag().map_err(failed)?.as_u64() {
-        0 => match value(input, place.showing(StringEncoding::Utf8))? {
+        0 => match value(input, place.with_encoding(StringEncoding::Utf8))? {
             Value::String(text) if time::parse_rfc3339(&text).is_some() => Ok(Value::String(text)),
             other => Err(error(input, CborProblem::InvalidTime(other))),
         },
-        1 => match value(input, place.showing(StringEncoding::Utf8))? {
+        1 => match value(input, place.with_encoding(StringEncoding::Utf8))? {
             Value::Int(seconds) => Ok(Value::from(time::rfc3339(seconds))),
             other => Err(error(input, CborProblem::InvalidTime(other))),
         },
@@ -197,7 +198,7 @@ fn tagged(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
                 22 => StringEncoding::Base64,
                 _ => StringEncoding::Base16,
             };
-            value(input, place.showing(encoding))
+            value(input, place.with_encoding(encoding))
         }
         _ => value(input, place.below()),
     }

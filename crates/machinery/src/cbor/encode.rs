@@ -1,4 +1,4 @@
-//! From values to bytes.
+//! The encoder: values to CBOR bytes.
 
 use minicbor::data::Tag;
 use minicbor::encode::Error;
@@ -10,7 +10,7 @@ use crate::value::Value;
 type Encoder<'b> = minicbor::Encoder<&'b mut Vec<u8>>;
 type Written = Result<(), Error<std::convert::Infallible>>;
 
-/// A document. Floats that are no numbers become null; values never hold them.
+/// Encodes a document. Values hold no infinite floats and no NaN; the encoder would write null for them.
 pub fn encode(value: &Value) -> Vec<u8> {
     let mut out = SELF_DESCRIBED.to_vec();
     // writing to memory does not fail
@@ -18,7 +18,7 @@ pub fn encode(value: &Value) -> Vec<u8> {
     out
 }
 
-/// An event of a watch: a document with a document in it.
+/// Encodes a watch event: a document with the fields `type` and `object`, which is a self-described document itself.
 pub fn watch_event(kind: &str, object: &Value) -> Vec<u8> {
     let mut out = SELF_DESCRIBED.to_vec();
     let mut encoder = Encoder::new(&mut out);
@@ -44,11 +44,11 @@ fn write(value: &Value, out: &mut Encoder<'_>) -> Written {
             return items.iter().try_for_each(|item| write(item, out));
         }
         Value::Object(map) => {
-            let mut members: Vec<_> = map.iter().collect();
+            let mut fields: Vec<_> = map.iter().collect();
             // a shorter name has a smaller head
-            members.sort_by_key(|(name, _)| name.len());
-            out.map(members.len() as u64)?;
-            return members.into_iter().try_for_each(|(name, value)| {
+            fields.sort_by_key(|(name, _)| name.len());
+            out.map(fields.len() as u64)?;
+            return fields.into_iter().try_for_each(|(name, value)| {
                 out.bytes(name.as_bytes())?;
                 write(value, out)
             });

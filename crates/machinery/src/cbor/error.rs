@@ -1,4 +1,4 @@
-//! Why bytes are not CBOR in the profile of Kubernetes.
+//! Errors of the CBOR decoder.
 
 use crate::value::{Text, Value};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! CBOR (RFC 8949) in the profile of Kubernetes (KEP-4222).
 //!
-//! Written deterministically: text as byte strings, fields in the order of their encoded names, numbers in their
-//! shortest form, and in front the tag that says that CBOR follows. Read are also text strings, indefinite lengths and
-//! tags. What JSON can't say is refused, and so are names that occur twice.
+//! The encoder is deterministic: text as byte strings, fields in the order of their encoded names, numbers in their
+//! shortest form, behind the tag of self-described CBOR. The decoder also accepts text strings, indefinite lengths and
+//! tags. It rejects values that JSON cannot express, and duplicate keys.
 
 mod decode;
 mod encode;
@@ -17,19 +17,19 @@ pub use error::{CborError, CborProblem};
 /// The bytes that begin a document: tag 55799.
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// How much a document may hold.
+/// Limits on the size of a document.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// How deep values may nest.
+    /// The greatest nesting depth.
     depth: usize,
-    /// Items of an array, and fields of a map.
+    /// The greatest number of items of an array and of fields of a map.
     length: usize,
 }
 
 impl Bounds {
-    /// The form that kube-apiserver reads from requests and from etcd.
+    /// The limits of kube-apiserver's decoder, for requests and etcd.
     const REQUEST: Bounds = Bounds { depth: 64, length: 1024 };
-    /// As deep as JSON may nest; whatever is longer has the bytes for it.
+    /// The depth limit of JSON; the number of items needs no limit, since each takes at least one byte of the input.
     const STORED: Bounds = Bounds { depth: 10_000, length: usize::MAX };
 }
 
@@ -46,7 +46,7 @@ pub fn is_readable(value: &Value) -> bool {
                 _ => true,
             }
     }
-    // the tag in front counts as well
+    // the tag of self-described CBOR counts as a level
     within(value, 1)
 }
 
@@ -62,7 +62,7 @@ fn from_half(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
-/// The half-precision float that is exactly this one, if there is one.
+/// The half-precision float that is equal to `value`, if there is one.
 fn to_half(value: f64) -> Option<u16> {
     let bits = value.to_bits();
     let sign = (bits >> 48 & 0x8000) as u16;

@@ -31,7 +31,7 @@ pub fn cell_of(kind: &str, value: &Value, now: i64) -> Value {
     }
 }
 
-/// A value as text: what is neither object nor list as Go prints it.
+/// A value as text: objects and lists as JSON, scalars as Go prints them.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
@@ -40,13 +40,13 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Toward zero; what doesn't fit is the smallest integer.
+/// Truncates toward zero. A value out of range becomes the smallest integer, as Go converts it on amd64.
 fn truncated(f: f64) -> i64 {
     let f = f.trunc();
     if f >= -(2f64.powi(63)) && f < 2f64.powi(63) { f as i64 } else { i64::MIN }
 }
 
-/// How long ago a date is.
+/// The age of an RFC 3339 date at `now`, in microseconds since the epoch, as kubectl prints it.
 pub fn age(date: &str, now: i64) -> String {
     if date.is_empty() || date == "null" {
         return "<unknown>".to_owned();
@@ -61,7 +61,7 @@ pub fn age(date: &str, now: i64) -> String {
     human_duration(i64::try_from(elapsed.clamp(bounds.0, bounds.1)).unwrap_or_default())
 }
 
-/// A duration in nanoseconds, in two or three figures.
+/// A duration in nanoseconds as kubectl prints ages, such as `3h20m`, with two units at most.
 pub fn human_duration(nanoseconds: i64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

@@ -1,4 +1,4 @@
-//! From nodes and a value to what they find in it.
+//! Evaluation of compiled paths.
 
 use super::{Filter, PathStep, Slice};
 use crate::patch::gotext::{plain, type_of};
@@ -8,7 +8,8 @@ use std::cmp::Ordering;
 
 type Found<'v> = Vec<Cow<'v, Value>>;
 
-/// The values that were found, and the error that ended the search; a failed step hands on what filters count as found.
+/// The values that were found, and the error that ended the search. A failed step still returns values, since a filter
+/// without comparison counts them.
 pub(super) type Outcome<'v> = (Found<'v>, Option<String>);
 
 /// Evaluates the nodes in turn.
@@ -27,7 +28,7 @@ fn step<'v>(input: Found<'v>, node: &PathStep) -> Outcome<'v> {
     match node {
         PathStep::Literal(value @ Value::String(_)) => (vec![Cow::Owned(value.clone())], None),
         PathStep::Literal(value) => (input.iter().map(|_| Cow::Owned(value.clone())).collect(), None),
-        PathStep::Field(name) => (input.into_iter().filter_map(|value| member(value, name)).collect(), None),
+        PathStep::Field(name) => (input.into_iter().filter_map(|value| field(value, name)).collect(), None),
         PathStep::Slice(slice) => slices(input, slice),
         PathStep::Filter(filter) => filtered(input, filter),
         PathStep::Wildcard => (input.into_iter().flat_map(children).collect(), None),
@@ -46,7 +47,7 @@ fn step<'v>(input: Found<'v>, node: &PathStep) -> Outcome<'v> {
     }
 }
 
-fn member<'v>(value: Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
+fn field<'v>(value: Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
     match value {
         Cow::Borrowed(value) => value.get(name).map(Cow::Borrowed),
         Cow::Owned(value) => value.get(name).cloned().map(Cow::Owned),
@@ -67,7 +68,7 @@ fn children(value: Cow<'_, Value>) -> Found<'_> {
     }
 }
 
-/// All values below the input, and the input, that have something below them: each before what is below it.
+/// The input and all its descendants, parents first, without empty containers and scalars other than text.
 fn descendants(input: Found<'_>) -> Found<'_> {
     let mut found = vec![];
     let mut waiting: Found<'_> = input.into_iter().rev().collect();
@@ -174,7 +175,7 @@ fn passes(item: &Value, filter: &Filter) -> Result<bool, String> {
     }
 }
 
-/// Compares two scalars of one kind; integers and floats are two.
+/// Compares two scalars of the same type; an integer and a float have different types.
 fn compared(left: &Value, operator: &str, right: &Value) -> Result<bool, String> {
     if !matches!(operator, "==" | "!=" | "<" | "<=" | ">" | ">=") {
         return Err(format!("unrecognized filter operator {operator}"));

@@ -1,8 +1,8 @@
 //! The JSONPath dialect of Kubernetes, for printer columns.
 //!
 //! A path is compiled once and evaluated often. Parsing fails with the texts of the reference implementation;
-//! evaluation finds values, or fails where the reference fails. Members of objects are visited in sorted order, where
-//! the reference visits them in any.
+//! evaluation finds values, or fails where the reference fails. Fields of objects are visited in sorted order; the
+//! reference visits them in random order.
 
 pub mod columns;
 mod eval;
@@ -15,7 +15,7 @@ use crate::value::{Text, Value};
 /// A compiled path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath {
-    /// One action after the other. The first finds; the others only fail.
+    /// The steps of each action. The first action finds values; the others matter only for their errors.
     actions: Vec<Vec<PathStep>>,
 }
 
@@ -30,7 +30,7 @@ enum PathStep {
     Wildcard,
     Recursive,
     Union(Vec<Vec<PathStep>>),
-    /// A bare word; evaluation fails there.
+    /// A bare word, at which evaluation fails.
     Word(Text),
 }
 
@@ -51,12 +51,12 @@ struct Filter {
 }
 
 impl JsonPath {
-    /// Compiles a path as definitions hold it, without braces: `.spec.list[0].name`.
+    /// Compiles a path as printer columns of CRDs hold it, without braces: `.spec.list[0].name`.
     pub fn parse(path: &str) -> Result<JsonPath, String> {
         parse::template(path).map(|actions| JsonPath { actions })
     }
 
-    /// All values that the path finds, in order; what is missing is no error.
+    /// All values that the path finds, in order. A missing field is not an error.
     pub fn find<'v>(&self, value: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
         let mut all = self.actions.iter().map(|nodes| match eval::list(vec![Cow::Borrowed(value)], nodes) {
             (found, None) => Ok(found),

@@ -1,15 +1,15 @@
-//! From text to nodes.
+//! The parser: text to steps.
 
 use super::{Filter, PathStep, Slice};
 use crate::limits::JSONPATH_DEPTH_MAX;
 use crate::value::{Text, Value};
 
-/// The nodes of every action of `{text}`: usually one, more if the text closes it and opens others.
+/// The steps of every action of `{text}`: usually one action, more if the text itself contains `}` and `{`.
 pub(super) fn template(text: &str) -> Result<Vec<Vec<PathStep>>, String> {
     actions(text, 0)
 }
 
-/// The nodes of the first action; those that follow must be well-formed.
+/// The steps of the first action; further actions must be well-formed.
 fn action(text: &str, depth: usize) -> Result<Vec<PathStep>, String> {
     actions(text, depth).map(|actions| actions.into_iter().next().unwrap_or_default())
 }
@@ -65,7 +65,7 @@ impl<'t> PathParser<'t> {
         found
     }
 
-    /// The text up to the next character that is not `kept`.
+    /// Consumes and returns the text up to the next character that is not `kept`.
     fn take(&mut self, kept: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let end = rest.find(|c| !kept(c)).unwrap_or(rest.len());
@@ -73,7 +73,7 @@ impl<'t> PathParser<'t> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Parses up to and with the closing brace.
+    /// Parses the steps up to the closing brace and consumes it.
     fn inside(&mut self) -> Result<Vec<PathStep>, String> {
         let mut nodes = vec![];
         loop {

@@ -1,4 +1,4 @@
-//! Why bytes are not a patch, and what strict field validation finds in one.
+//! Errors of patch decoders, and the findings of strict field validation.
 
 use crate::value::JsonError;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 pub enum PatchError {
     /// The bytes are not JSON.
     Json(JsonError),
-    /// A part of the patch is of this JSON type, which it may not be.
+    /// A part of the patch has the wrong JSON type.
     WrongType {
         /// The type that was found, as Go names it.
         found: &'static str,

@@ -1,4 +1,4 @@
-//! Values as Go's `fmt` prints them, for messages that show them so.
+//! Values as Go's `fmt` prints them, for messages that contain them.
 
 use crate::value::shortest::float;
 use crate::value::{Value, quote};
@@ -13,8 +13,8 @@ pub fn plain(value: &Value) -> String {
         Value::String(s) => s.to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect();
-            format!("map[{}]", members.join(" "))
+            let fields: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect();
+            format!("map[{}]", fields.join(" "))
         }
     }
 }
@@ -26,8 +26,8 @@ pub fn text(value: &Value) -> String {
         Value::Null => "%!s(<nil>)".to_owned(),
         Value::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", text(v))).collect();
-            format!("map[{}]", members.join(" "))
+            let fields: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", text(v))).collect();
+            format!("map[{}]", fields.join(" "))
         }
         other => format!("%!s({}={})", type_of(other), plain(other)),
     }
@@ -42,8 +42,8 @@ pub fn source(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.iter().map(source).collect::<Vec<_>>().join(", "))
         }
         Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(k, v)| format!("{}:{}", quote(k), source(v))).collect();
-            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+            let fields: Vec<String> = map.iter().map(|(k, v)| format!("{}:{}", quote(k), source(v))).collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }
         other => plain(other),
     }

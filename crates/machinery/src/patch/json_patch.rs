@@ -12,7 +12,7 @@ use super::error::{PatchError, PatchPart, StrictError};
 use crate::status::Status;
 use crate::value::{Map, Text, Value, decode, decode_strict, quote};
 
-/// One operation; what is missing or of the wrong type fails when it is applied.
+/// One operation. A missing field, or one of the wrong type, is an error when the operation is applied, not before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
     /// The operation: `add`, `remove`, `replace`, `move`, `copy` or `test`.
@@ -96,32 +96,33 @@ fn decode_leniently(bytes: &[u8]) -> Result<JsonPatch, PatchError> {
     for item in items {
         operations.push(match item {
             Value::Null => Operation::default(),
-            Value::Object(members) => operation(members),
+            Value::Object(fields) => operation(fields),
             other => return Err(wrong_type(&other, PatchPart::Operation)),
         });
     }
     Ok(JsonPatch { operations, strict_errors: vec![] })
 }
 
-fn operation(mut members: Map) -> Operation {
-    let mut text = |name: &str| match members.remove(name) {
+fn operation(mut fields: Map) -> Operation {
+    let mut text = |name: &str| match fields.remove(name) {
         Some(Value::String(text)) => Some(text),
         _ => None,
     };
-    Operation { op: text("op"), path: text("path"), from: text("from"), value: members.remove("value") }
+    Operation { op: text("op"), path: text("path"), from: text("from"), value: fields.remove("value") }
 }
 
-/// Why an operation failed, as kube-apiserver words it.
+/// The failure of an operation.
 struct Failed {
+    /// The message of kube-apiserver.
     why: String,
-    /// It was a test, which is no fault of the patch.
-    test: bool,
+    /// Whether the operation is `test`, and the values differ.
+    is_test: bool,
 }
 
 type Outcome<T> = Result<T, Failed>;
 
 fn failed(why: String) -> Failed {
-    Failed { why, test: false }
+    Failed { why, is_test: false }
 }
 
 fn missing(what: impl std::fmt::Display) -> Failed {
@@ -129,29 +130,29 @@ fn missing(what: impl std::fmt::Display) -> Failed {
 }
 
 fn within(what: impl std::fmt::Display) -> impl FnOnce(Failed) -> Failed {
-    move |Failed { why, test }| Failed { why: format!("{what}: {why}"), test }
+    move |Failed { why, is_test }| Failed { why: format!("{what}: {why}"), is_test }
 }
 
-/// The document with all operations applied in turn. That one of them fails is a 422 without details.
+/// Applies all operations in turn. If one of them fails, the error is a 422 without details.
 pub fn apply(document: Value, patch: &JsonPatch) -> Result<Value, Status> {
     let mut document = document;
     run(&mut document, patch).map_err(|_| Status::generic_invalid())?;
     Ok(document)
 }
 
-/// As [`apply`]; the error says why an operation failed, as kube-apiserver words it.
+/// As [`apply`]; the error is kube-apiserver's message about the operation that failed.
 pub fn apply_or_report(document: Value, patch: &JsonPatch) -> Result<Value, String> {
     let mut document = document;
     run(&mut document, patch).map_err(|failed| failed.why)?;
     Ok(document)
 }
 
-/// The same where a test that fails is no error, but leaves the document as it is: `None`.
+/// As [`apply_or_report`], but a failed `test` is not an error: the document stays as it is, and the result is `None`.
 pub fn apply_if_tested(document: Value, patch: &JsonPatch) -> Result<Option<Value>, String> {
     let mut document = document;
     match run(&mut document, patch) {
         Ok(()) => Ok(Some(document)),
-        Err(Failed { test: true, .. }) => Ok(None),
+        Err(Failed { is_test: true, .. }) => Ok(None),
         Err(Failed { why, .. }) => Err(why),
     }
 }
@@ -165,15 +166,15 @@ fn step(document: &mut Value, operation: &Operation, copied: &mut usize) -> Outc
     let op = operation.op.as_deref().unwrap_or("unknown");
     let value = || operation.value.clone().unwrap_or_default();
     let absent = |what: &str| missing(format!("{op} operation failed to decode {what}"));
-    let unstated = || match op {
+    let missing_path = || match op {
         "add" | "remove" | "copy" => absent("path"),
         _ => failed(format!("{op} operation failed to decode path: operation missing path field: missing value")),
     };
-    let path = || operation.path.as_deref().ok_or_else(unstated);
+    let path = || operation.path.as_deref().ok_or_else(missing_path);
     let from = || {
-        let unstated =
+        let missing_from =
             || failed(format!("{op} operation failed to decode from: operation, missing from field: missing value"));
-        operation.from.as_deref().ok_or_else(unstated)
+        operation.from.as_deref().ok_or_else(missing_from)
     };
     match op {
         "add" => add(document, path()?, value()),
@@ -182,15 +183,15 @@ fn step(document: &mut Value, operation: &Operation, copied: &mut usize) -> Outc
         "test" => test(document, path()?, operation.value.as_ref()),
         "move" => {
             let from = from()?;
-            let (container, key) = place(document, from).ok_or_else(|| lost(op, "from ", from))?;
+            let (container, key) = parent_mut(document, from).ok_or_else(|| no_parent(op, "from ", from))?;
             let value = take(container, &key).map_err(within(format!("error in move for path: '{key}'")))?;
             let path = path()?;
-            let (container, key) = place(document, path).ok_or_else(|| lost(op, "destination ", path))?;
+            let (container, key) = parent_mut(document, path).ok_or_else(|| no_parent(op, "destination ", path))?;
             insert(container, &key, value).map_err(within(format!("error in move for path: '{path}'")))
         }
         "copy" => {
             let from = from()?;
-            let (container, key) = found(document, from).ok_or_else(|| lost(op, "from ", from))?;
+            let (container, key) = parent(document, from).ok_or_else(|| no_parent(op, "from ", from))?;
             let value = child(container, &key).map_err(within(format!("error in copy for from: '{from}'")))?.cloned();
             let path = path()?;
             *copied += value.as_ref().map_or(0, |value| value.to_json().len());
@@ -199,19 +200,19 @@ fn step(document: &mut Value, operation: &Operation, copied: &mut usize) -> Outc
                     "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {COPY_BYTES_MAX}"
                 )));
             }
-            let (container, key) = place(document, path).ok_or_else(|| lost(op, "destination ", path))?;
+            let (container, key) = parent_mut(document, path).ok_or_else(|| no_parent(op, "destination ", path))?;
             insert(container, &key, value.unwrap_or_default()).map_err(within("error while adding value during copy"))
         }
         other => Err(failed(format!("Unexpected kind: {other}"))),
     }
 }
 
-/// There is nothing that a path could be in.
-fn lost(op: &str, which: &str, path: &str) -> Failed {
+/// The error of a path whose parent does not exist.
+fn no_parent(op: &str, which: &str, path: &str) -> Failed {
     missing(format!("{op} operation does not apply: doc is missing {which}path: {path}"))
 }
 
-/// A segment of a pointer; unknown escapes stay as they are.
+/// Unescapes a segment of a pointer; unknown escapes stay as they are.
 fn segment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -230,7 +231,7 @@ fn segment(text: &str) -> String {
     out
 }
 
-/// The segments before the last, and the last. What stands before the first slash is lost.
+/// The segments before the last, and the last. Text before the first slash is ignored, as upstream does.
 fn split(path: &str) -> Option<(Vec<String>, String)> {
     let mut parts: Vec<String> = path.split('/').skip(1).map(segment).collect();
     let last = parts.pop()?;
@@ -248,14 +249,14 @@ fn index(text: &str) -> Outcome<i64> {
     })
 }
 
-fn out_of(index: i64) -> Failed {
+fn out_of_range(index: i64) -> Failed {
     failed(format!("Unable to access invalid index: {index}: invalid index referenced"))
 }
 
 /// The position that an index names; negative ones count from the end.
 fn position(index: i64, length: usize) -> Outcome<usize> {
     let at = if index < 0 { index.checked_add(length as i64).unwrap_or(-1) } else { index };
-    usize::try_from(at).ok().filter(|at| *at < length).ok_or_else(|| out_of(index))
+    usize::try_from(at).ok().filter(|at| *at < length).ok_or_else(|| out_of_range(index))
 }
 
 fn is_container(value: &Value) -> bool {
@@ -271,7 +272,7 @@ fn child<'v>(container: &'v Value, key: &str) -> Outcome<Option<&'v Value>> {
 }
 
 /// The container of the value at a path, and the value's key in it.
-fn found<'v>(document: &'v Value, path: &str) -> Option<(&'v Value, String)> {
+fn parent<'v>(document: &'v Value, path: &str) -> Option<(&'v Value, String)> {
     let (parts, key) = split(path)?;
     let mut node = document;
     for part in parts {
@@ -280,7 +281,7 @@ fn found<'v>(document: &'v Value, path: &str) -> Option<(&'v Value, String)> {
     is_container(node).then_some((node, key))
 }
 
-fn place<'v>(document: &'v mut Value, path: &str) -> Option<(&'v mut Value, String)> {
+fn parent_mut<'v>(document: &'v mut Value, path: &str) -> Option<(&'v mut Value, String)> {
     let (parts, key) = split(path)?;
     let mut node = document;
     for part in parts {
@@ -296,7 +297,7 @@ fn place<'v>(document: &'v mut Value, path: &str) -> Option<(&'v mut Value, Stri
     is_container(node).then_some((node, key))
 }
 
-/// Puts a value into a list, or into an object in place of what it may have there.
+/// Inserts a value into a list, or sets a field of an object.
 fn insert(container: &mut Value, key: &str, value: Value) -> Outcome<()> {
     match container {
         Value::Array(items) if key == "-" => items.push(value),
@@ -325,14 +326,14 @@ fn take(container: &mut Value, key: &str) -> Outcome<Value> {
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Outcome<()> {
-    let lost = || missing(format!("add operation does not apply: doc is missing path: \"{path}\""));
-    let (container, key) = place(document, path).ok_or_else(lost)?;
+    let no_parent = || missing(format!("add operation does not apply: doc is missing path: \"{path}\""));
+    let (container, key) = parent_mut(document, path).ok_or_else(no_parent)?;
     insert(container, &key, value).map_err(within(format!("error in add for path: '{path}'")))
 }
 
 fn remove(document: &mut Value, path: &str) -> Outcome<()> {
-    let lost = || missing(format!("remove operation does not apply: doc is missing path: \"{path}\""));
-    let (container, key) = place(document, path).ok_or_else(lost)?;
+    let no_parent = || missing(format!("remove operation does not apply: doc is missing path: \"{path}\""));
+    let (container, key) = parent_mut(document, path).ok_or_else(no_parent)?;
     take(container, &key).map(drop).map_err(within(format!("error in remove for path: '{path}'")))
 }
 
@@ -342,13 +343,13 @@ fn replace(document: &mut Value, path: &str, value: Option<&Value>) -> Outcome<(
         *document = value.filter(|v| is_container(v)).ok_or_else(not_one)?.clone();
         return Ok(());
     }
-    let (container, key) = place(document, path).ok_or_else(|| lost("replace", "", path))?;
+    let (container, key) = parent_mut(document, path).ok_or_else(|| no_parent("replace", "", path))?;
     let value = value.cloned().unwrap_or_default();
     match container {
         Value::Array(items) => {
             let at = index(&key).and_then(|index| position(index, items.len()));
-            let lost = |_| missing(format!("replace operation does not apply: doc is missing key: {path}"));
-            *items.get_mut(at.map_err(lost)?).ok_or_else(|| out_of(0))? = value;
+            let no_parent = |_| missing(format!("replace operation does not apply: doc is missing key: {path}"));
+            *items.get_mut(at.map_err(no_parent)?).ok_or_else(|| out_of_range(0))? = value;
         }
         other => other.set_at(&[&key], value),
     }
@@ -359,8 +360,8 @@ fn test(document: &Value, path: &str, want: Option<&Value>) -> Outcome<()> {
     let held = if path.is_empty() {
         Some(document)
     } else {
-        let lost = || missing(format!("test operation does not apply: is missing path: {path}"));
-        let (container, key) = found(document, path).ok_or_else(lost)?;
+        let no_parent = || missing(format!("test operation does not apply: is missing path: {path}"));
+        let (container, key) = parent(document, path).ok_or_else(no_parent)?;
         child(container, &key).map_err(within(format!("error in test for path: '{path}'")))?
     };
     let same = match (held, want) {
@@ -370,7 +371,7 @@ fn test(document: &Value, path: &str, want: Option<&Value>) -> Outcome<()> {
     };
     match same {
         true => Ok(()),
-        false => Err(Failed { why: format!("testing value {path} failed: test failed"), test: true }),
+        false => Err(Failed { why: format!("testing value {path} failed: test failed"), is_test: true }),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<MergePatch, PatchE
 pub fn apply(document: Value, patch: Value) -> Value {
     match (document, patch) {
         (Value::Object(mut map), Value::Object(patch)) => {
-            merge_members(&mut map, patch);
+            merge_fields(&mut map, patch);
             Value::Object(map)
         }
         (_, mut patch) => {
@@ -44,14 +44,14 @@ pub fn apply(document: Value, patch: Value) -> Value {
     }
 }
 
-fn merge_members(map: &mut Map, patch: Map) {
+fn merge_fields(map: &mut Map, patch: Map) {
     for (name, mut value) in patch {
         if value.is_null() {
             map.remove(&name);
             continue;
         }
         match (map.get_mut(&name), value) {
-            (Some(Value::Object(current)), Value::Object(members)) => merge_members(current, members),
+            (Some(Value::Object(current)), Value::Object(fields)) => merge_fields(current, fields),
             (Some(current @ Value::Object(_)), value) => *current = value,
             (_, new) => {
                 value = new;
@@ -63,7 +63,7 @@ fn merge_members(map: &mut Map, patch: Map) {
 }
 
 /// Drops null fields of objects, at any depth; null items of arrays stay.
-fn drop_nulls(value: &mut Value) {
+pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {
             drop_nulls(value);

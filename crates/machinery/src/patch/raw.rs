@@ -1,18 +1,19 @@
-//! What a JSON patch puts into a document stands there as it was written, with its order and its duplicate keys, until
-//! the document is decoded again: that is what errors show, and where duplicates are reported once more.
+//! Patched documents in source form. A value that a JSON patch adds keeps its text, with the order and the duplicate keys
+//! of its fields, until kube-apiserver decodes the patched document: errors show that text, and duplicate keys in it are
+//! reported once more.
 
 use super::json_patch::{self, JsonPatch};
 use crate::limits::RAW_STEPS_MAX;
 use crate::value::skim::{Omitted, outline};
 use crate::value::{Text, Value};
 
-/// A patched document in which written values stand aside.
+/// A patched document, with the text of the values that the patch wrote.
 pub struct Raw {
-    /// With a mark in the place of each written value.
+    /// The patched document, with a marker in the place of each written value.
     document: Value,
-    /// The written values by their operations.
+    /// The text of each written value, with the index of its operation.
     written: Vec<(usize, String)>,
-    /// The paths of the operations, as an object.
+    /// The paths of the operations, as an object in which they lead to null.
     touched: Value,
     /// The type of the document before the patch.
     before: Value,
@@ -59,12 +60,13 @@ fn compact(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-fn mark(operation: usize) -> String {
+fn marker(operation: usize) -> String {
     format!("\u{1}{operation}\u{1}")
 }
 
 impl Raw {
-    /// The document with the patch in it whose body is `source`; `None` if an operation looks into a written value.
+    /// Applies `patch`, whose body is `source`, to `document`. Returns `None` if an operation refers to a part of a value that
+    /// the patch itself wrote.
     pub fn of(document: Value, patch: &JsonPatch, source: &[u8]) -> Option<Raw> {
         let source = compact(source);
         let (operations, places) = outline(&source, Omitted { placed: "value", dropped: "" })?;
@@ -79,7 +81,7 @@ impl Raw {
             let whole = operation.path.as_deref().is_none_or(str::is_empty);
             if puts && !whole && matches!(operation.value, Some(Value::Object(_) | Value::Array(_))) {
                 written.push((i, std::str::from_utf8(&source[place(i)?]).ok()?.to_owned()));
-                operation.value = Some(Value::from(mark(i)));
+                operation.value = Some(Value::from(marker(i)));
             }
         }
         let part = |name: &str| document.get(name).cloned().unwrap_or_default();
@@ -88,25 +90,25 @@ impl Raw {
         Some(Raw { document, written, touched: touched(patch), before })
     }
 
-    /// The document as it is written: a built-in one with the fields that the patch has not touched in the order of
-    /// their type.
+    /// The JSON text of the document. In a built-in kind, fields that the patch has not touched have the order of their Go
+    /// type.
     pub fn text(&self, kind: RawKind) -> String {
         let mut text = match kind {
             RawKind::Custom => self.document.to_json(),
             RawKind::BuiltIn => crate::types::merged_text(&self.document, &self.before, &self.touched),
         };
         for (operation, written) in &self.written {
-            text = text.replace(&Value::from(mark(*operation)).to_json(), written);
+            text = text.replace(&Value::from(marker(*operation)).to_json(), written);
         }
         text
     }
 
-    /// The duplicate keys of the document, as paths: those that the patch wrote.
+    /// The paths of the duplicate keys that the patch wrote into the document.
     pub fn duplicates(&self, patch: &JsonPatch) -> Vec<String> {
         let mut out = vec![];
         for (operation, _) in &self.written {
             let before = format!("[{operation}].value");
-            let Some(path) = path_of(&self.document, &mark(*operation)) else { continue };
+            let Some(path) = path_of(&self.document, &marker(*operation)) else { continue };
             let duplicates = patch.strict_errors.iter().filter(|error| error.is_duplicate);
             let inside = duplicates.filter_map(|error| error.path.strip_prefix(&before));
             out.extend(inside.filter(|rest| !rest.is_empty()).map(|rest| format!("{path}{rest}")));
@@ -115,11 +117,11 @@ impl Raw {
     }
 }
 
-/// The position of a text.
+/// The path of the string that equals `text`.
 fn path_of(value: &Value, text: &str) -> Option<String> {
     match value {
         Value::String(found) => (found == text).then(String::new),
-        Value::Object(members) => members.iter().find_map(|(key, value): (&Text, &Value)| {
+        Value::Object(fields) => fields.iter().find_map(|(key, value): (&Text, &Value)| {
             let rest = path_of(value, text)?;
             let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
             Some(format!("{key}{dot}{rest}"))

@@ -4,6 +4,7 @@
 //! `$deleteFromPrimitiveList/<list>`. Only built-in kinds have the metadata that this needs.
 
 use super::gotext::{plain, text, type_of};
+use super::merge_patch::drop_nulls;
 use super::{PatchError, StrictError, Unknown, decode_object};
 use crate::limits::MERGED_LIST_ITEMS_MAX;
 use crate::status::Status;
@@ -103,17 +104,17 @@ pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<StrategicPatch, Pa
     Ok(StrategicPatch { value, strict_errors })
 }
 
-/// The rest of a patch once it has been merged into an object, as errors show it: directives are taken out where they
-/// are followed, lists with their order, and nulls that remove nothing.
+/// The patch as upstream's merge, which modifies it, leaves it for error messages: without directives that were carried
+/// out, without lists whose order it sets, and without nulls that removed nothing.
 pub fn applied(patch: &Value, original: &Value) -> Value {
-    let (Value::Object(members), Value::Object(original)) = (patch, original) else { return patch.clone() };
-    let mut left = members.clone();
-    if members.get(DIRECTIVE).and_then(Value::as_str) == Some("replace") {
+    let (Value::Object(fields), Value::Object(original)) = (patch, original) else { return patch.clone() };
+    let mut left = fields.clone();
+    if fields.get(DIRECTIVE).and_then(Value::as_str) == Some("replace") {
         left.remove(DIRECTIVE);
         return Value::Object(left);
     }
     left.remove(RETAIN_KEYS);
-    let ordered = members.keys().filter_map(|key| Some((key, key.strip_prefix(SET_ORDER)?.strip_prefix('/')?)));
+    let ordered = fields.keys().filter_map(|key| Some((key, key.strip_prefix(SET_ORDER)?.strip_prefix('/')?)));
     ordered.for_each(|(order, list)| [order, list].iter().for_each(|key| drop(left.remove(key))));
     for (key, value) in left.iter_mut() {
         match original.get(key) {
@@ -125,7 +126,7 @@ pub fn applied(patch: &Value, original: &Value) -> Value {
     Value::Object(left)
 }
 
-/// Why a patch doesn't apply.
+/// Why a patch cannot be applied.
 enum Failure {
     /// The patch has a form that it may not have: 400.
     BadRequest(&'static str),
@@ -197,12 +198,12 @@ fn merge_map(mut original: Map, mut patch: Map, meta: &PatchMeta) -> Result<Map,
             original.remove(&name);
             continue;
         }
-        merge_member(&mut original, name, value, is_delete_list, meta)?;
+        merge_field(&mut original, name, value, is_delete_list, meta)?;
     }
     Ok(original)
 }
 
-fn merge_member(
+fn merge_field(
     original: &mut Map,
     name: Text,
     mut value: Value,
@@ -246,19 +247,7 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Null fields of objects at any depth.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => map.retain(|_, value| {
-            drop_nulls(value);
-            !value.is_null()
-        }),
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
-}
-
-/// The value without all objects that hold a `$patch`; `None` if it is one itself.
+/// The value without all objects that have a field `$patch`; `None` if it is such an object itself.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
@@ -271,7 +260,7 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// Refuses lists that take too long to merge.
+/// Rejects lists that would take too long to merge, since each item is compared with all others.
 fn check_length(items: usize) -> Result<(), Failure> {
     match items > MERGED_LIST_ITEMS_MAX {
         true => Err(Failure::Other(format!(
@@ -316,7 +305,7 @@ fn merge_list(
         if key.is_empty() {
             return Err(Failure::Other("cannot merge lists without merge key for string".to_owned()));
         }
-        let (original, patch) = special_items(original, patch, key)?;
+        let (original, patch) = apply_item_directives(original, patch, key)?;
         (merge_items(original.clone(), patch.clone(), key, &field.child)?, original, patch)
     } else {
         let both: Vec<Value> = original.iter().chain(&patch).cloned().collect();
@@ -326,8 +315,12 @@ fn merge_list(
     order::arrange(patched, rest, &patch, &order, key, maps)
 }
 
-/// Carries out the items that are directives: the original items that are left, and the items to merge.
-fn special_items(mut original: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), Failure> {
+/// Carries out the items that are directives. Returns the remaining original items and the items to merge.
+fn apply_item_directives(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), Failure> {
     let mut items = vec![];
     let mut replace = false;
     for item in patch {
@@ -368,7 +361,8 @@ fn merge_items(
     Ok(original)
 }
 
-/// Drops repeated items. The first of equal items stays; the last item takes the place of a dropped one, as upstream.
+/// Drops repeated items. The first of equal items stays; the last item of the list takes the position of a dropped one, as
+/// upstream.
 fn without_duplicates(mut items: Vec<Value>) -> Vec<Value> {
     let mut i = 0;
     while i + 1 < items.len() {

@@ -1,6 +1,6 @@
-//! Built-in kinds from and to protobuf, by the table: the JSON form of an object and its message say the same.
+//! Conversion of built-in kinds between protobuf and JSON, driven by the table of messages.
 //!
-//! A few messages stand for something else in JSON: times and quantities for text, raw JSON for itself.
+//! A few messages have a JSON form of another type: times and quantities are strings, and raw JSON is itself.
 
 use crate::limits::PROTOBUF_DEPTH_MAX;
 use crate::types::message_name;
@@ -15,21 +15,21 @@ use crate::value::{Map, Text, Value, decode as decode_json};
 
 /// Decodes an enveloped object to JSON.
 ///
-/// Generated code writes a text that is not set as an empty one, unless it is a pointer. So text may be empty where JSON
-/// would leave the field out; the shape of the kind knows which fields these are.
+/// Go's generated code writes an unset string as an empty one, unless it is a pointer. So a string may be empty where JSON
+/// would omit the field; the shape of the kind knows which fields these are.
 pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
     let envelope = open(bytes)?;
     let name = message_name(&envelope.api_version, &envelope.kind);
-    let Some(members) = message(&name) else {
+    let Some(message_fields) = message(&name) else {
         return Err(ProtobufError::UnknownKind { api_version: envelope.api_version, kind: envelope.kind });
     };
-    let mut object = read(members, envelope.raw, 0).ok_or(ProtobufError::Malformed)?;
+    let mut object = read(message_fields, envelope.raw, 0).ok_or(ProtobufError::Malformed)?;
     object.insert("apiVersion", Value::from(envelope.api_version));
     object.insert("kind", Value::from(envelope.kind));
     Ok(Value::Object(object))
 }
 
-fn read(members: &'static [MessageField], bytes: &[u8], depth: usize) -> Option<Map> {
+fn read(message_fields: &'static [MessageField], bytes: &[u8], depth: usize) -> Option<Map> {
     if depth > PROTOBUF_DEPTH_MAX {
         return None;
     }
@@ -38,36 +38,36 @@ fn read(members: &'static [MessageField], bytes: &[u8], depth: usize) -> Option<
         let number = match field {
             Field::Int(n, _) | Field::Double(n, _) | Field::Bytes(n, _) => n,
         };
-        let Some(member) = members.iter().find(|m| m.number == number) else { continue };
-        match (member.count, field) {
+        let Some(message_field) = message_fields.iter().find(|m| m.number == number) else { continue };
+        match (message_field.count, field) {
             (Count::Map, Field::Bytes(_, entry)) => {
-                let (key, value) = read_entry(member.kind, entry, depth)?;
-                let slot = out.entry(member.name);
+                let (key, value) = read_entry(message_field.kind, entry, depth)?;
+                let slot = out.entry(message_field.name);
                 if !matches!(slot, Value::Object(_)) {
                     *slot = Value::object();
                 }
                 slot.set_at(&[&key], value);
             }
             (Count::Many, field) => {
-                let value = read_value(member.kind, field, depth)?;
-                match out.entry(member.name) {
+                let value = read_value(message_field.kind, field, depth)?;
+                match out.entry(message_field.name) {
                     Value::Array(items) => items.push(value),
                     slot => *slot = Value::Array(vec![value]),
                 }
             }
             (Count::Inline, field) => {
-                if let Value::Object(members) = read_value(member.kind, field, depth)? {
-                    members.into_iter().for_each(|(name, value)| drop(out.insert(name, value)));
+                if let Value::Object(message_fields) = read_value(message_field.kind, field, depth)? {
+                    message_fields.into_iter().for_each(|(name, value)| drop(out.insert(name, value)));
                 }
             }
             (_, field) => {
-                let value = read_value(member.kind, field, depth)?;
+                let value = read_value(message_field.kind, field, depth)?;
                 // generated code writes an empty message for a time that is not set
                 let is_empty = matches!(&value, Value::String(text) if text.is_empty())
                     || matches!(&value, Value::Int(0) | Value::Bool(false));
-                let is_left_out = is_empty && member.is_omitted && member.is_always;
-                if !value.is_null() && !is_left_out {
-                    out.insert(member.name, value);
+                let is_omitted = is_empty && message_field.is_omitted && message_field.is_always;
+                if !value.is_null() && !is_omitted {
+                    out.insert(message_field.name, value);
                 }
             }
         }
@@ -104,7 +104,7 @@ fn read_value(kind: FieldKind, field: Field<'_>, depth: usize) -> Option<Value> 
 }
 
 fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
-    let members = message(name)?;
+    let message_fields = message(name)?;
     match name {
         "meta.v1.Time" | "meta.v1.MicroTime" => read_time(name, bytes),
         "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => match fields(bytes)?.first() {
@@ -112,7 +112,7 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
             _ => Some(Value::Null),
         },
         "resource.Quantity" | "intstr.IntOrString" | "apiextensions.v1.JSONSchemaPropsOrBool" => {
-            let map = read(members, bytes, depth)?;
+            let map = read(message_fields, bytes, depth)?;
             let part = |key: &str| map.get(key).cloned();
             Some(match name {
                 "resource.Quantity" => part("string").unwrap_or_default(),
@@ -122,28 +122,28 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
             })
         }
         "apiextensions.v1.JSONSchemaPropsOrArray" | "apiextensions.v1.JSONSchemaPropsOrStringArray" => {
-            let mut map = read(members, bytes, depth)?;
+            let mut map = read(message_fields, bytes, depth)?;
             Some(map.remove("schema").or_else(|| map.into_iter().next().map(|(_, v)| v)).unwrap_or_default())
         }
         "authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" | "meta.v1.Verbs" => {
-            let mut map = read(members, bytes, depth)?;
+            let mut map = read(message_fields, bytes, depth)?;
             Some(map.remove("items").unwrap_or(Value::Array(vec![])))
         }
         // the template of a claim in a StatefulSet: its type is shown in JSON and is not part of the message
         "core.v1.PersistentVolumeClaim" if depth >= CLAIM_TEMPLATE_DEPTH => {
-            let mut claim = read(members, bytes, depth)?;
+            let mut claim = read(message_fields, bytes, depth)?;
             claim.insert("apiVersion", Value::from("v1"));
             claim.insert("kind", Value::from("PersistentVolumeClaim"));
             Some(Value::Object(claim))
         }
-        _ => read(members, bytes, depth).map(Value::Object),
+        _ => read(message_fields, bytes, depth).map(Value::Object),
     }
 }
 
-/// How deep the templates of claims are in a StatefulSet; items of lists are less deep.
+/// The depth of `volumeClaimTemplates` in a StatefulSet. Items of a PersistentVolumeClaimList are less deep.
 const CLAIM_TEMPLATE_DEPTH: usize = 2;
 
-/// An empty message is no time.
+/// The text of a time; null for an empty message, which stands for a time that is not set.
 fn read_time(name: &str, bytes: &[u8]) -> Option<Value> {
     let (mut seconds, mut nanos, mut set) = (0i64, 0i64, false);
     for field in fields(bytes)? {
@@ -170,13 +170,13 @@ pub fn encode(object: &Value) -> Option<Vec<u8>> {
 }
 
 fn raw(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
-    let members = message(&message_name(api_version, kind))?;
+    let message_fields = message(&message_name(api_version, kind))?;
     let mut out = Writer::default();
-    write(members, object.as_object()?, &mut out);
+    write(message_fields, object.as_object()?, &mut out);
     Some(out.into_bytes())
 }
 
-/// The bytes before and behind the items of an enveloped list, whose items have `items_bytes` bytes as
+/// The bytes before and after the items of an enveloped list. `items_bytes` is the length of all items together, as
 /// [`encode_list_item`] encodes them. `None` for kinds that have no message.
 pub fn encode_list_frame(
     api_version: &str,
@@ -184,24 +184,24 @@ pub fn encode_list_frame(
     metadata: &Value,
     items_bytes: u64,
 ) -> Option<(Vec<u8>, Vec<u8>)> {
-    let members = message(&message_name(api_version, list_kind))?;
+    let message_fields = message(&message_name(api_version, list_kind))?;
     let list: Value = [("metadata", metadata.clone())].into();
     let mut raw = Writer::default();
-    write(members, list.as_object()?, &mut raw);
+    write(message_fields, list.as_object()?, &mut raw);
     Some(envelope_around(api_version, list_kind, &raw.into_bytes(), items_bytes))
 }
 
 /// One object as an item of a list; `None` for kinds that have no message.
 pub fn encode_list_item(api_version: &str, list_kind: &str, item: Value) -> Option<Vec<u8>> {
-    let members = message(&message_name(api_version, list_kind))?;
-    let items = members.iter().find(|member| member.name == "items")?;
+    let message_fields = message(&message_name(api_version, list_kind))?;
+    let items = message_fields.iter().find(|message_field| message_field.name == "items")?;
     let mut out = Writer::default();
     // the other fields of a list are in its frame
     write_value(items.number, items.kind, &item, &mut out);
     Some(out.into_bytes())
 }
 
-/// One event of a stream, with its length in front.
+/// One watch event, preceded by its length in four bytes (big-endian). `enveloped` is the encoded object.
 pub fn watch_event(kind: &str, enveloped: &[u8]) -> Vec<u8> {
     debug_assert!(enveloped.starts_with(&MAGIC));
     let mut event = Writer::default();
@@ -214,31 +214,31 @@ pub fn watch_event(kind: &str, enveloped: &[u8]) -> Vec<u8> {
     out
 }
 
-fn write(members: &[MessageField], map: &Map, out: &mut Writer) {
-    for member in members {
-        if let (Count::Inline, FieldKind::Message(name)) = (member.count, member.kind) {
-            out.message(member.number, |inner| write(message(name).unwrap_or_default(), map, inner));
+fn write(message_fields: &[MessageField], map: &Map, out: &mut Writer) {
+    for message_field in message_fields {
+        if let (Count::Inline, FieldKind::Message(name)) = (message_field.count, message_field.kind) {
+            out.message(message_field.number, |inner| write(message(name).unwrap_or_default(), map, inner));
             continue;
         }
-        let Some(value) = map.get(member.name).filter(|v| !v.is_null()) else {
-            if member.is_always {
-                write_zero(member.number, member.kind, out);
+        let Some(value) = map.get(message_field.name).filter(|v| !v.is_null()) else {
+            if message_field.is_always {
+                write_zero(message_field.number, message_field.kind, out);
             }
             continue;
         };
-        match (member.count, value) {
+        match (message_field.count, value) {
             (Count::Many, Value::Array(items)) => {
-                items.iter().for_each(|item| write_value(member.number, member.kind, item, out));
+                items.iter().for_each(|item| write_value(message_field.number, message_field.kind, item, out));
             }
             (Count::Map, Value::Object(entries)) => {
                 for (key, value) in entries.iter() {
-                    out.message(member.number, |entry| {
+                    out.message(message_field.number, |entry| {
                         entry.text(1, key);
-                        write_value(2, member.kind, value, entry);
+                        write_value(2, message_field.kind, value, entry);
                     });
                 }
             }
-            (Count::One, value) => write_value(member.number, member.kind, value, out),
+            (Count::One, value) => write_value(message_field.number, message_field.kind, value, out),
             _ => {}
         }
     }
@@ -319,8 +319,8 @@ fn write_message(name: &str, value: &Value, out: &mut Writer) {
             }
         }
         (name, Value::Object(map)) => {
-            if let Some(members) = message(name) {
-                write(members, map, out);
+            if let Some(message_fields) = message(name) {
+                write(message_fields, map, out);
             }
         }
         _ => {}

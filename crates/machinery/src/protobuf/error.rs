@@ -1,4 +1,4 @@
-//! Why bytes are not a protobuf message of Kubernetes.
+//! Errors of the protobuf decoder.
 
 use std::fmt;
 

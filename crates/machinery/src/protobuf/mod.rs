@@ -1,6 +1,6 @@
-//! The protobuf envelope and the messages with which every endpoint can respond.
+//! The protobuf encoding of Kubernetes: the envelope (`runtime.Unknown`), `Status`, and the messages of built-in kinds.
 //!
-//! As in kube-apiserver's generated code, scalars that are no pointers are written even when they are zero.
+//! As in kube-apiserver's generated code, scalars that are not pointers are written even when they are zero.
 
 mod codec;
 mod error;
@@ -84,7 +84,8 @@ pub fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes before and behind the rest of a message that begins with `start`, of which `rest` more bytes are not here.
+/// The bytes of an envelope before and after the part of its message that the caller sends itself. The message begins with
+/// `start`, and `rest` more bytes follow.
 fn envelope_around(api_version: &str, kind: &str, start: &[u8], rest: u64) -> (Vec<u8>, Vec<u8>) {
     let mut head = Writer { bytes: MAGIC.to_vec() };
     head.message(1, |meta| {
@@ -122,7 +123,7 @@ fn write_details(details: &Details, out: &mut Writer) {
     out.int(5, i64::from(details.retry_after_seconds)).text(6, &details.uid);
 }
 
-/// One field of a message: its number and what it holds.
+/// One field of a message: its number and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Field<'a> {
     /// A varint: the field number and the value.

@@ -16,14 +16,14 @@ pub enum FieldKind {
     Message(&'static str),
 }
 
-/// How often a field may come.
+/// The cardinality of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     One,
     Many,
     /// A map from text.
     Map,
-    /// In JSON its fields are those of the message around it.
+    /// An embedded message, whose fields are in JSON those of the message around it.
     Inline,
 }
 
@@ -33,9 +33,9 @@ pub struct MessageField {
     pub name: &'static str,
     pub kind: FieldKind,
     pub count: Count,
-    /// Whether it is written even where it is empty: in Go, it is neither a pointer nor a list, a map or bytes.
+    /// Whether it is written even if it is empty: in Go, it is neither a pointer nor a list, a map or bytes.
     pub is_always: bool,
-    /// Whether JSON leaves it out where it is empty.
+    /// Whether JSON omits it if it is empty (`omitempty`).
     pub is_omitted: bool,
 }
 
@@ -101,8 +101,8 @@ fn parse() -> Messages {
                 messages.insert(line, vec![]);
             }
             Some(field) => {
-                if let (Some(member), Some(members)) = (member(field), messages.get_mut(current)) {
-                    members.push(member);
+                if let (Some(field), Some(fields)) = (parse_field(field), messages.get_mut(current)) {
+                    fields.push(field);
                 }
             }
         }
@@ -110,7 +110,7 @@ fn parse() -> Messages {
     messages
 }
 
-fn member(line: &'static str) -> Option<MessageField> {
+fn parse_field(line: &'static str) -> Option<MessageField> {
     let mut parts = line.split(' ');
     let (number, name, kind) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
     let counts = [("[]", Count::Many), ("{}", Count::Map), ("^", Count::Inline)];
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn referenced_messages_exist() {
-        for (name, members) in parse() {
-            for member in &members {
+        for (name, fields) in parse() {
+            for member in &fields {
                 if let FieldKind::Message(inner) = member.kind {
                     assert!(message(inner).is_some(), "{name}.{} is a {inner}", member.name);
                 }

@@ -1,17 +1,17 @@
-//! Amounts: a number and a power of ten, small ones in 64 bits.
+//! Amounts: an integer times a power of ten. Small integers take 64 bits, as in upstream's `int64Amount`.
 
 use crate::limits::QUANTITY_DIGITS_APART_MAX;
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
-/// A number before a power of ten.
+/// `value` times ten to the `power`.
 #[derive(Clone, Debug)]
 pub(super) enum Amount {
     Small { value: i64, power: i32 },
     Big { value: BigInt, power: i32 },
 }
 
-/// A power of ten as Go's `math.Pow10` has it: a product or a quotient of two exact ones.
+/// A power of ten as Go's `math.Pow10` computes it: the product or quotient of two powers that are exact.
 fn power_of_ten(power: i32) -> f64 {
     let exact = |power: i32| format!("1e{power}").parse().unwrap_or(f64::NAN);
     match power {
@@ -24,7 +24,7 @@ fn power_of_ten(power: i32) -> f64 {
 
 const MILLI: i32 = -3;
 
-/// A number times a power of ten, if 64 bits hold it.
+/// `value` times ten to the `power`, unless it overflows.
 pub(super) fn raised(value: i64, power: u32) -> Option<i64> {
     if value == 0 { Some(0) } else { value.checked_mul(10i64.checked_pow(power)?) }
 }
@@ -69,7 +69,7 @@ impl Amount {
         }
     }
 
-    /// The sum; that which is beyond all measure swallows the other.
+    /// The sum. If the exponents differ too much for an exact sum, it is the greater summand.
     pub(super) fn plus(&self, other: &Amount) -> Amount {
         if let (Amount::Small { value: a, power: p }, Amount::Small { value: b, power: q }) = (self, other)
             && let Some(sum) = small_sum((*a, *p), (*b, *q))
@@ -83,7 +83,7 @@ impl Amount {
         }
     }
 
-    /// The difference; a small one is the sum with the negated number, which the smallest has no room for.
+    /// The difference. As upstream, small amounts are negated and added, which overflows for the smallest 64-bit integer.
     pub(super) fn minus(&self, other: &Amount) -> Amount {
         if let (Amount::Small { value: a, power: p }, Amount::Small { value: b, power: q }) = (self, other)
             && let Some(sum) = small_sum((*a, *p), (b.wrapping_neg(), *q))
@@ -120,7 +120,7 @@ impl Amount {
         if power == 0 { base } else { base * power_of_ten(power) }
     }
 
-    /// The amount in thousandths, rounded away from zero; `None` if it has no smaller part.
+    /// The amount rounded away from zero to thousandths; `None` if it is a multiple of a thousandth already.
     pub(super) fn rounded_to_thousandths(&self) -> Option<Amount> {
         let (value, power) = self.parts();
         let finer = MILLI.saturating_sub(power).clamp(0, QUANTITY_DIGITS_APART_MAX as i32).unsigned_abs();
@@ -131,7 +131,7 @@ impl Amount {
         })
     }
 
-    /// Whether thousandths, rounded away from zero, are whole units.
+    /// Whether the amount, rounded away from zero to thousandths, is a whole number.
     pub(super) fn is_whole(&self) -> bool {
         let (value, power) = self.parts();
         let finer = MILLI.saturating_sub(power).clamp(0, QUANTITY_DIGITS_APART_MAX as i32);
@@ -150,7 +150,8 @@ fn small_sum(a: (i64, i32), b: (i64, i32)) -> Option<Amount> {
     Some(Amount::Small { value, power })
 }
 
-/// Both numbers before the smaller power of ten; none if they are further apart than in any real quantity.
+/// Both integers scaled to the smaller power of ten, and that power. `None` if the powers differ by more than
+/// [`QUANTITY_DIGITS_APART_MAX`].
 fn aligned(a: &Amount, b: &Amount) -> Option<(BigInt, BigInt, i32)> {
     let ((x, p), (y, q)) = (a.parts(), b.parts());
     let apart = p.abs_diff(q);

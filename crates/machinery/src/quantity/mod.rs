@@ -1,6 +1,7 @@
-//! Quantities: decimal numbers with a suffix, exact to a billionth where they are kept as more than 18 digits.
+//! Quantities: decimal numbers with a suffix, such as `500m` or `1Gi`.
 //!
-//! What is kept, how it adds up and how it is written is `k8s.io/apimachinery/pkg/api/resource`.
+//! Precision, arithmetic and formatting are those of `k8s.io/apimachinery/pkg/api/resource`: numbers of more than 18 digits
+//! are rounded up to a billionth.
 
 mod amount;
 mod text;
@@ -9,7 +10,7 @@ use crate::Value;
 use amount::Amount;
 use std::cmp::Ordering;
 
-/// An amount, the family of its suffix, and the text it was written with where that is its canonical form.
+/// An amount, the family of its suffix, and its source text if that is the canonical form.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
@@ -61,7 +62,7 @@ impl Quantity {
         self.amount.signum()
     }
 
-    /// The number, if it is kept as up to 18 digits and whole.
+    /// The number, if it is whole and fits 64 bits. `None` for numbers of more than 18 digits.
     pub fn as_integer(&self) -> Option<i64> {
         match self.amount {
             Amount::Small { value, power } => amount::raised(value, u32::try_from(power).ok()?),
@@ -69,12 +70,12 @@ impl Quantity {
         }
     }
 
-    /// The nearest double but for the rounding of a multiplication.
+    /// The amount as a float, rounded twice as upstream does: the integer, and its product with the power of ten.
     pub fn approximate(&self) -> f64 {
         self.amount.approximate()
     }
 
-    /// The quantity without parts smaller than a thousandth, rounded away from zero: the precision of resource lists.
+    /// The quantity rounded away from zero to thousandths, which is the precision of resource lists.
     pub fn rounded_to_thousandths(self) -> Quantity {
         match self.amount.rounded_to_thousandths() {
             Some(amount) => Quantity { amount, form: self.form, text: None },

@@ -1,4 +1,4 @@
-//! How quantities are read and written.
+//! Parsing and formatting of quantities.
 
 use super::amount::{Amount, divided_up};
 use super::{Form, Quantity};
@@ -15,7 +15,7 @@ const DECIMAL: [(&str, i32); 10] =
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// The digits that a small amount may have.
 const DIGITS_MAX: usize = 18;
-/// The digits that a long amount may have: what is beyond is of no use, and must cost nothing.
+/// The digits of a long amount that are kept. Further digits are rounded up, so that they cost no time.
 const DIGITS_KEPT: usize = 1024;
 /// The smallest power of ten that is kept.
 const NANO: i32 = -9;
@@ -26,7 +26,7 @@ type Suffix = (Form, i32);
 /// The parts of a text that has the form of a quantity.
 struct Parts<'a> {
     negative: bool,
-    /// Without leading zeros, but "0" if there are only such.
+    /// The digits before the point, without leading zeros; "0" if there are no others.
     whole: &'a str,
     fraction: &'a str,
     suffix: &'a str,
@@ -79,11 +79,11 @@ fn suffix_of(suffix: &str) -> Option<Suffix> {
         return Some((Form::Binary, 10 * (at as i32 + 1)));
     }
     let power: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    // a power of 64 bits is cut down to 32
+    // as upstream, the power is parsed as 64 bits and truncated to 32
     Some((Form::Exponent, power as i32))
 }
 
-/// Amounts that are kept in 64 bits: up to 18 digits, fewer with binary suffixes.
+/// The quantity if 64 bits hold its amount: up to 18 digits, fewer with binary suffixes.
 fn small(parts: &Parts<'_>, (form, power): Suffix, text: &str) -> Result<Option<Quantity>, &'static str> {
     let digits = parts.whole.len() + parts.fraction.len();
     let (factor, power, fits) = match form {
@@ -104,7 +104,7 @@ fn small(parts: &Parts<'_>, (form, power): Suffix, text: &str) -> Result<Option<
     Ok(Some(Quantity { amount: Amount::Small { value, power }, form, text: is_canonical.then(|| text.to_owned()) }))
 }
 
-/// The digits as a number before a power of ten; beyond the digits of any real quantity, the last ones are rounded up.
+/// The digits as an integer and a power of ten. Digits after the first [`DIGITS_KEPT`] are rounded up.
 fn number(parts: &Parts<'_>) -> Result<(BigInt, i32), &'static str> {
     let digits = format!("{}{}", parts.whole, parts.fraction);
     let digits = digits.trim_start_matches('0');
@@ -114,7 +114,7 @@ fn number(parts: &Parts<'_>) -> Result<(BigInt, i32), &'static str> {
     Ok((value + up, rest.len() as i32 - parts.fraction.len() as i32))
 }
 
-/// An amount with all digits down to billionths, rounded up; binary ones no greater than 64 bits.
+/// The amount rounded up to billionths. Amounts with a binary suffix are capped at the greatest 64-bit integer.
 fn kept(value: BigInt, power: i32, form: Form) -> Amount {
     if value == BigInt::ZERO {
         return Amount::Big { value, power };
@@ -125,7 +125,7 @@ fn kept(value: BigInt, power: i32, form: Form) -> Amount {
     }
     let (value, power) = match u32::try_from(finer) {
         Ok(finer) => (divided_up(&value, &BigInt::from(10).pow(finer)), NANO),
-        // as many digits as doubles count
+        // a scale that the exponent of a float can still have
         Err(_) if finer >= -400 => (value * BigInt::from(10).pow(finer.unsigned_abs()), NANO),
         Err(_) => (value, power),
     };
@@ -166,7 +166,7 @@ impl fmt::Display for Quantity {
 }
 
 impl Amount {
-    /// The shortest number before a power of a thousand.
+    /// The shortest integer with a power of ten that is a multiple of three.
     fn canonical(&self) -> (BigInt, i32) {
         let (value, power) = self.parts();
         let digits = value.to_string();
@@ -177,7 +177,8 @@ impl Amount {
         (value * BigInt::from(10).pow(filled.unsigned_abs()), power_of_first.saturating_sub(filled))
     }
 
-    /// The number before the greatest power of 1024, and its suffix; none if it is written in decimals.
+    /// The integer with the suffix of the greatest power of 1024 that divides the amount. `None` for amounts that are not
+    /// whole, or less than 1024: they are written with decimal suffixes.
     fn binary(&self) -> Option<(BigInt, &'static str)> {
         let unit = Amount::Small { value: 1024, power: 0 };
         if self.compare(&unit).is_lt() && self.compare(&unit.negated()).is_gt() {

@@ -1,7 +1,7 @@
 //! The proleptic Gregorian calendar: the arithmetic of `jiff`, for any year.
 //!
-//! `jiff` ends with year 9999, and a time of day in another zone may lead beyond. As the calendar repeats every 400 years,
-//! each date is computed in the 400 years from 2000.
+//! `jiff` supports years up to 9999, and the conversion of a local time to UTC may lead to year 10000. As the calendar
+//! repeats every 400 years, each date is computed within the 400 years from 2000.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, date};
@@ -15,7 +15,7 @@ const fn cycle_start() -> Date {
     date(2000, 1, 1)
 }
 
-/// The date in the cycle that has the same place in the calendar, and the cycles between.
+/// The corresponding date in the cycle from 2000, and the number of cycles between the two.
 fn in_cycle(year: i64, month: i64, day: i64) -> Option<(Date, i64)> {
     let of_cycle = i16::try_from(2000 + year.rem_euclid(400)).ok()?;
     let date = Date::new(of_cycle, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;

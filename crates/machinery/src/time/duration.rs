@@ -82,7 +82,7 @@ pub fn parse_nanoseconds(text: &str) -> Result<i64, DurationError> {
     i64::try_from(if is_negative { -total } else { total }).map_err(|_| DurationError::Invalid)
 }
 
-/// The nanoseconds of decimals of a unit; what is below a nanosecond is cut off.
+/// Nanoseconds of a decimal fraction of a unit, truncated.
 fn fraction_of(decimals: &str, unit: i128) -> i128 {
     let (mut value, mut scale) = (0.0, 1.0);
     for digit in decimals.bytes().take(18) {
@@ -92,7 +92,7 @@ fn fraction_of(decimals: &str, unit: i128) -> i128 {
     (value * (unit as f64 / scale)) as i128
 }
 
-/// A duration; a negative one counts as none.
+/// A duration; a negative one becomes zero.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Values as kube-apiserver's messages print them: as JSON of its internal types, which have Go's names and an order of their
-//! own, and of published types in the order of their structs.
+//! Values as kube-apiserver's messages print them: as JSON of its internal types, whose fields have Go's names and an order
+//! of their own, and of its published types, whose fields have the order of their structs.
 //!
 //! `internal.txt` has a line for each struct, and one for each of its fields below it: its name and its type, which is
 //! `string`, `bool`, `int`, `any`, `quantity`, `time`, `selector`, `metadata` or a struct, with `[]` in front for a list, `{}`
@@ -34,7 +34,7 @@ fn fields(name: &str) -> Option<&'static Fields> {
     STRUCTS.get_or_init(parse).get(name)
 }
 
-/// The names of fields in JSON that are not those of the internal type in small letters.
+/// Internal names of fields that differ from the JSON names in more than case, with the JSON names.
 const RENAMED: [(&str, &str); 7] = [
     ("EndpointsName", "endpoints"),
     ("DeprecatedServiceAccount", "serviceAccount"),
@@ -45,7 +45,7 @@ const RENAMED: [(&str, &str); 7] = [
     ("DataDiskURI", "diskURI"),
 ];
 
-/// The field of an object that an internal field stands for.
+/// The value of an internal field in an object of the published form.
 fn lookup<'a>(object: Option<&'a Map>, name: &str) -> Option<&'a Value> {
     let renamed = RENAMED.iter().find(|(internal, _)| *internal == name).map(|(_, json)| *json);
     let wanted = renamed.unwrap_or(name);
@@ -53,8 +53,8 @@ fn lookup<'a>(object: Option<&'a Map>, name: &str) -> Option<&'a Value> {
     found.map(|(_, value)| value).filter(|value| !value.is_null())
 }
 
-/// A value of the published form as JSON of an internal type, such as `core.PodSpec`; `indented` in lines, each level by one
-/// blank.
+/// A value of the published form as JSON of an internal type, such as `core.PodSpec`. If `indented`, it has a line for each
+/// field, indented by one blank per level.
 #[must_use]
 pub fn internal_json(value: &Value, name: &str, indented: bool) -> String {
     let mut out = Printer { text: String::new(), depth: 0, indented };
@@ -115,8 +115,8 @@ impl Printer {
     }
 
     fn structure(&mut self, value: Option<&Value>, name: &str) {
-        let mut members = vec![];
-        let metadata = gather(name, &mut members);
+        let mut own_fields = vec![];
+        let metadata = gather(name, &mut own_fields);
         let object = value.and_then(Value::as_object);
         let of_metadata: Vec<(&str, Option<&Value>, &str)> = match (metadata, value.and_then(|v| v.get("metadata"))) {
             (true, Some(metadata)) => {
@@ -126,7 +126,7 @@ impl Printer {
             }
             _ => vec![],
         };
-        let own = members.into_iter().map(|(name, kind)| (name, lookup(object, name), kind));
+        let own = own_fields.into_iter().map(|(name, kind)| (name, lookup(object, name), kind));
         let all: Vec<_> = of_metadata.into_iter().chain(own).collect();
         self.items('{', all.into_iter(), '}', |out, (name, value, kind)| {
             out.key(name);
@@ -152,7 +152,7 @@ impl Printer {
         });
     }
 
-    /// Any value, with the escapes of Go's encoder.
+    /// Any value as JSON, with `<`, `>` and `&` escaped as Go's encoder does.
     fn scalar(&mut self, value: &Value) {
         match value {
             Value::Array(items) => self.items('[', items.iter(), ']', |out, value| out.scalar(value)),

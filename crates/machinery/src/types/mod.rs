@@ -147,7 +147,7 @@ pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// The struct of that name, such as `core.v1.PodSpec`. It is parsed when it is first used.
+/// The struct with the name `name`, such as `core.v1.PodSpec`. It is parsed at its first use.
 #[must_use]
 pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
     type Entry = (&'static str, OnceLock<GoStruct>);
@@ -157,7 +157,7 @@ pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
     Some(parsed.get_or_init(|| parse(section)))
 }
 
-/// The name of each struct, and its lines.
+/// The name and the lines of each struct.
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut rest = TEXT;
     std::iter::from_fn(move || {
@@ -237,7 +237,7 @@ fn go_type(text: &'static str) -> Option<GoType> {
         "bytes" => GoBase::Bytes,
         name => GoBase::Struct(name),
     };
-    // a string in a container has its name in front of that of the container
+    // the name of the strings in a container precedes that of the container
     let (item_alias, alias) = match (container, base, aliases.split_once('=')) {
         (Container::None, ..) => ("", aliases),
         (_, _, Some((item, container))) => (item, container),

@@ -6,8 +6,8 @@ use crate::value::{Map, Text, Value};
 /// The text of a built-in object into which a JSON merge patch has been merged, as kube-apiserver shows it in errors.
 /// `before` is the object without the patch, which may have changed its kind.
 ///
-/// The objects that the patch has been merged into have sorted fields. What it has not touched keeps the order of its
-/// type, and what it has brought is written as a value of its own.
+/// Objects that the patch changed have sorted fields. Untouched fields keep the order of their Go type, and values of the
+/// patch keep their own.
 pub fn merged_text(object: &Value, before: &Value, patch: &Value) -> String {
     let name = message_name(before.str_at(&["apiVersion"]), before.str_at(&["kind"]));
     let mut out = String::new();
@@ -15,10 +15,10 @@ pub fn merged_text(object: &Value, before: &Value, patch: &Value) -> String {
     out
 }
 
-/// The known types of the fields of a value.
+/// What is known about the types of the fields of a value.
 #[derive(Clone, Copy)]
 enum FieldsOf {
-    /// Nothing: they are sorted.
+    /// Nothing: the fields are sorted.
     Free,
     Struct(&'static GoStruct),
     /// A map from text to values of this type.
@@ -26,7 +26,7 @@ enum FieldsOf {
 }
 
 impl FieldsOf {
-    /// The fields of a struct; types that hold alternatives are written like the alternative.
+    /// The fields of a struct. A type with alternatives has the fields of the alternative that is an object.
     fn named(name: &str) -> FieldsOf {
         let name = match name {
             "apiextensions.v1.JSONSchemaPropsOrBool"
@@ -54,7 +54,7 @@ impl FieldsOf {
         }
     }
 
-    /// The position of a field in its struct; the type of an object comes first.
+    /// The position of a field in its struct; `kind` and `apiVersion` come first.
     fn place(self, name: &str) -> usize {
         let FieldsOf::Struct(of) = self else { return 0 };
         match (name, flat(of).position(|field| field.name == name)) {
@@ -97,12 +97,12 @@ fn write(value: &Value, fields: FieldsOf, patch: Option<&Value>, out: &mut Strin
 }
 
 fn write_object(map: &Map, fields: FieldsOf, patch: Option<&Map>, out: &mut String) {
-    let mut members: Vec<(&Text, &Value)> = map.iter().collect();
+    let mut entries: Vec<(&Text, &Value)> = map.iter().collect();
     if patch.is_none() {
-        members.sort_by_key(|(name, _)| fields.place(name));
+        entries.sort_by_key(|(name, _)| fields.place(name));
     }
     out.push('{');
-    for (i, (name, value)) in members.into_iter().enumerate() {
+    for (i, (name, value)) in entries.into_iter().enumerate() {
         if i > 0 {
             out.push(',');
         }

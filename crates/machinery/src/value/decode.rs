@@ -8,7 +8,7 @@ use super::keys::{KeyOrder, Trace};
 use super::{Map, Text, Value};
 pub use crate::limits::JSON_DEPTH_MAX as DEPTH_MAX;
 
-/// A value and the paths of the keys that came more than once, such as `spec.list[0].a`.
+/// A value, and the paths of keys that occur more than once in an object, such as `spec.list[0].a`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     /// The value; of duplicate keys, the last one counts.
@@ -31,14 +31,14 @@ pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
     Ok(Decoded { value, duplicates })
 }
 
-/// The document with its fields as they stand, those that come again as well: to be gone through, not to be looked up in.
-/// Null if it is no JSON.
+/// The document with its fields in their order, duplicates included; null if it is not JSON. Its maps violate the
+/// invariant of [`Map`] and may only be iterated, not searched.
 pub fn decode_every(bytes: &[u8]) -> Value {
     let mut decoder = Decoder { every: true, ..Decoder::new(bytes) };
     decoder.document().unwrap_or_default()
 }
 
-/// The order of all keys of a document, as far as it is JSON.
+/// The order of all keys of a document, up to the first syntax error.
 pub fn key_order(bytes: &[u8]) -> KeyOrder {
     trace(bytes, true).order.unwrap_or_default()
 }
@@ -53,13 +53,13 @@ struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: usize,
-    /// Some object has a key twice.
+    /// Whether some object has a duplicate key.
     duplicated: bool,
-    /// The first number that no float can hold: reported if the syntax is right.
+    /// The first number that no float can hold; reported if the document has no syntax error.
     overflow: Option<JsonError>,
-    /// What else is returned beside the value.
+    /// Records keys while the document is decoded.
     trace: Option<Trace>,
-    /// Members that come again are kept beside those that they replace.
+    /// Whether duplicate fields are kept, see [`decode_every`].
     every: bool,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The error for a byte that has just been read.
+    /// The error at the byte that was read last.
     fn unexpected(&self, byte: u8, context: JsonContext) -> JsonError {
         JsonError { offset: self.at.saturating_sub(1), problem: JsonProblem::Unexpected { byte, context } }
     }
@@ -101,7 +101,7 @@ impl<'a> Decoder<'a> {
         Ok(c)
     }
 
-    /// The next byte of what can't end here: at the end Go's scanner sees a space.
+    /// The next byte within a token; a space at the end of the input, as in Go's scanner.
     fn next_or_space(&mut self) -> u8 {
         let c = self.peek().unwrap_or(b' ');
         self.at += 1;
@@ -169,7 +169,7 @@ impl<'a> Decoder<'a> {
             c = self.next()?;
         }
         if self.every {
-            return Ok(Value::Object(Map::as_they_stand(entries)));
+            return Ok(Value::Object(Map::unsorted(entries)));
         }
         let duplicated = &mut self.duplicated;
         Ok(Value::Object(Map::from_entries(entries, |_| *duplicated = true)))
@@ -262,7 +262,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The rest of a string whose opening quote has been read.
+    /// Decodes a string after its opening quote.
     fn string(&mut self) -> Result<Text, JsonError> {
         let start = self.at;
         loop {
@@ -281,7 +281,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A string with escapes; the decoder stands behind the first backslash.
+    /// Decodes a string that starts at `start` and whose first backslash has just been read.
     fn escaped(&mut self, start: usize) -> Result<Text, JsonError> {
         let mut out = self.bytes[start..self.at - 1].to_vec();
         self.at -= 1;
@@ -339,7 +339,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// UTF-8 with every byte that does not belong replaced by U+FFFD, one for each byte as in Go.
+/// Bytes as text. Each invalid byte becomes one U+FFFD, as in Go.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -24,13 +24,13 @@ pub fn write_json(value: &Value, out: &mut Vec<u8>) {
         }
         Value::Object(map) => {
             out.push(b'{');
-            for (i, (key, member)) in map.iter().enumerate() {
+            for (i, (key, value)) in map.iter().enumerate() {
                 if i > 0 {
                     out.push(b',');
                 }
                 write_json_string(key, out);
                 out.push(b':');
-                write_json(member, out);
+                write_json(value, out);
             }
             out.push(b'}');
         }
@@ -84,7 +84,7 @@ pub fn float_text(f: f64) -> String {
     decimal(f)
 }
 
-/// `text` quoted as Go's `%q` does it.
+/// `text` quoted as by Go's `%q`.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -109,8 +109,8 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Whether Go's `unicode.IsPrint` holds, for the ranges that matter: no controls, no spaces but U+0020, no private use,
-/// no surrogates, no non-characters, no format characters.
+/// Approximates Go's `unicode.IsPrint`: false for control and format characters, spaces other than U+0020, private use and
+/// non-characters.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,

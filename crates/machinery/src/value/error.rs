@@ -1,4 +1,4 @@
-//! Why bytes are not JSON.
+//! Errors of the JSON decoder.
 
 use super::Text;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Why bytes are not a JSON document, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// Bytes in front of the one that does not fit; the length of the document if it ends too early.
+    /// The offset of the unexpected byte; the length of the document if it ends too early.
     pub offset: usize,
     /// The violation at the offset.
     pub problem: JsonProblem,
@@ -18,11 +18,11 @@ pub struct JsonError {
 pub enum JsonProblem {
     /// The document ends too early.
     UnexpectedEnd,
-    /// A byte does not fit what comes before it. In numbers, literals and escapes the end counts as a space.
+    /// An unexpected byte. In numbers, literals and escapes the end of the input counts as a space.
     Unexpected {
         /// The byte.
         byte: u8,
-        /// What was expected.
+        /// The position of the byte in the grammar.
         context: JsonContext,
     },
     /// A number is too large for a float. Reported if nothing else is wrong with the document.
@@ -32,7 +32,7 @@ pub enum JsonProblem {
     },
 }
 
-/// Where a byte was found that does not fit.
+/// The position of an unexpected byte in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonContext {
     /// At the start of a value.

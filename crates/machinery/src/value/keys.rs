@@ -1,11 +1,11 @@
-//! Where keys stand in a document, and which come again: what a second, slower walk over it finds.
+//! The order of keys in a document and its duplicate keys, which a second, slower pass of the decoder records.
 
 pub use crate::limits::PATHS_BYTES_MAX;
 pub use crate::limits::STRICT_ERRORS_MAX;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher};
 
-/// Paths that are reported, such as `spec.list[0].a`, within [`PATHS_BYTES_MAX`].
+/// Paths to report, such as `spec.list[0].a`, of at most [`PATHS_BYTES_MAX`] bytes together.
 #[derive(Debug, Default)]
 pub struct Paths {
     list: Vec<String>,
@@ -13,7 +13,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Adds a path, which is not even written once the bound is reached.
+    /// Adds a path unless the bound is exceeded; `path` is not called once it is reached.
     pub fn add(&mut self, path: impl FnOnce() -> String) {
         if self.bytes >= PATHS_BYTES_MAX {
             return;
@@ -25,23 +25,23 @@ impl Paths {
         }
     }
 
-    /// The number of distinct keys.
+    /// The number of paths.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is no key.
+    /// Whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The keys, in the order of their first occurrence.
+    /// The paths, in the order in which they were added.
     pub fn into_list(self) -> Vec<String> {
         self.list
     }
 }
 
-/// The order of the keys of a document, by their paths. Items of lists stand behind the last key before them.
+/// The order of the keys of a document, by their paths. A list item has the position of the last key before it.
 #[derive(Debug, Default)]
 pub struct KeyOrder {
     places: HashMap<u64, KeyPlace>,
@@ -86,8 +86,8 @@ impl KeyOrder {
     }
 }
 
-/// The walk: the path where it stands, with the state of the hash after each of its parts, so that a key costs its own
-/// length and not that of its path.
+/// The path of the value that is being decoded, with the state of the hash after each of its parts, so that the time to
+/// hash a key depends on its own length, not on that of its path.
 #[derive(Debug)]
 pub(super) struct Trace {
     path: String,
@@ -98,7 +98,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// A walk that looks for duplicates, and for the order of all keys if that is wanted.
+    /// Records duplicate keys, and the order of all keys if `is_ordered`.
     pub(super) fn new(is_ordered: bool) -> Trace {
         Trace {
             path: String::new(),
@@ -124,7 +124,7 @@ impl Trace {
         path
     }
 
-    /// Goes down to a field, which comes again if the key was there.
+    /// Descends to a field. `comes_again` says whether its object already had the key.
     pub(super) fn enter_key(&mut self, key: &str, comes_again: bool) {
         let dot = if self.path.is_empty() { "" } else { "." };
         let path = self.enter(&[dot, key]);
@@ -143,7 +143,7 @@ impl Trace {
         }
     }
 
-    /// Goes up again.
+    /// Returns to the parent.
     pub(super) fn leave(&mut self) {
         self.parts.pop();
         let length = self.parts.last().map_or(0, |(length, _)| *length);

@@ -2,10 +2,10 @@
 
 use super::{Text, Value};
 
-/// So many entries are compared each with each faster than in order.
-const FEW: usize = 8;
-/// Among so many a key is found faster by going through them.
-const FOUND_IN_TURN: usize = 16;
+/// Up to this many entries, comparing all pairs finds duplicates faster than sorting.
+const PAIRWISE_MAX: usize = 8;
+/// Up to this many entries, a linear search is faster than a binary search.
+const LINEAR_SEARCH_MAX: usize = 16;
 
 fn has_duplicates(entries: &[(Text, Value)]) -> bool {
     let same = |a: &str, b: &str| a.len() == b.len() && a == b;
@@ -41,7 +41,7 @@ impl Map {
 
     /// The position of a key. Most searches find nothing: in small maps, comparing lengths first is faster than a binary search.
     fn find(&self, key: &str) -> Option<usize> {
-        if self.entries.len() <= FOUND_IN_TURN {
+        if self.entries.len() <= LINEAR_SEARCH_MAX {
             return self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_str() == key);
         }
         self.position(key).ok()
@@ -68,7 +68,7 @@ impl Map {
         self.find(key).and_then(|i| self.entries.get(i)).map(|(k, v)| (k, v))
     }
 
-    /// Sets `key` and returns the value that stood there before.
+    /// Sets `key` and returns its previous value.
     pub fn insert(&mut self, key: impl Into<Text>, value: Value) -> Option<Value> {
         let key = key.into();
         match self.position(&key) {
@@ -128,18 +128,18 @@ impl Map {
         self.entries.iter_mut().map(|(_, v)| v)
     }
 
-    /// Members in any order, of which some may come again: to be gone through alone.
-    pub(super) fn as_they_stand(entries: Vec<(Text, Value)>) -> Map {
+    /// A map of entries in any order, possibly with duplicate keys, which may only be iterated.
+    pub(super) fn unsorted(entries: Vec<(Text, Value)>) -> Map {
         Map { entries }
     }
 
-    /// Makes a map of entries in any order. The last of several equal keys wins; `duplicate` hears of each key that
-    /// came again, in the order in which it did.
+    /// Makes a map of entries in any order. Of entries with equal keys, the last one wins; `duplicate` is called for each
+    /// repetition of a key, in the order of the entries.
     pub fn from_entries(mut entries: Vec<(Text, Value)>, mut duplicate: impl FnMut(&str)) -> Map {
         if entries.is_sorted_by(|a, b| a.0 < b.0) {
             return Map { entries };
         }
-        if entries.len() <= FEW && !has_duplicates(&entries) {
+        if entries.len() <= PAIRWISE_MAX && !has_duplicates(&entries) {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             return Map { entries };
         }

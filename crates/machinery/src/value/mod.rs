@@ -126,7 +126,7 @@ impl Value {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Sets the value below `path`, creating objects on the way; whatever else stands there is replaced.
+    /// Sets the value below `path`. Values on the way that are absent or not objects are replaced by objects.
     pub fn set_at(&mut self, path: &[&str], value: Value) {
         let mut node = self;
         for key in path {
@@ -162,7 +162,7 @@ impl Value {
         }
     }
 
-    /// The kind of value in the words of Go's decoder, in which all numbers are one.
+    /// The kind of value as Go's decoder names it, with one name for all numbers.
     pub fn json_type(&self) -> &'static str {
         match self {
             Value::Bool(_) => "bool",
@@ -206,8 +206,8 @@ from! {
 }
 
 impl<const N: usize> From<[(&str, Value); N]> for Value {
-    fn from(members: [(&str, Value); N]) -> Value {
-        Value::Object(members.into_iter().map(|(k, v)| (Text::from(k), v)).collect())
+    fn from(fields: [(&str, Value); N]) -> Value {
+        Value::Object(fields.into_iter().map(|(k, v)| (Text::from(k), v)).collect())
     }
 }
 

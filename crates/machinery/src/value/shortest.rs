@@ -1,14 +1,13 @@
-//! The shortest digits that read back as the same double; of two that are as near, the even ones, as in Go.
-
-/// Below this, halves between the shortest digits have more digits than a double is exact to.
+//! The shortest decimal digits that parse as the same double. Ties between two candidates go to the even digit, as in Go.
+/// Below this value no tie occurs: half of the last digit is not a double.
 const HALVES_FROM: f64 = (1u64 << 49) as f64;
-/// The digits behind the first of any whole double.
+/// The greatest number of digits of a whole double, without the first.
 const DIGITS_MAX: usize = 309;
 
 /// `1.5e15`: digits and an exponent.
 pub fn scientific(f: f64) -> String {
     let text = format!("{f:e}");
-    if f.is_finite() && f.abs() >= HALVES_FROM { evened(f, &text).unwrap_or(text) } else { text }
+    if f.is_finite() && f.abs() >= HALVES_FROM { even_candidate(f, &text).unwrap_or(text) } else { text }
 }
 
 /// `1500000000000000`: digits without an exponent.
@@ -58,8 +57,8 @@ fn with_exponent(text: &str) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// The digits below, if those that were chosen lie half way from the number to them, and they are even.
-fn evened(f: f64, text: &str) -> Option<String> {
+/// The candidate below `text`, if `f` lies exactly half way between the two and its last digit is even.
+fn even_candidate(f: f64, text: &str) -> Option<String> {
     let (mantissa, exponent) = text.split_once('e')?;
     let exact = format!("{f:.DIGITS_MAX$e}");
     let (below, rest) = exact.strip_suffix(&format!("e{exponent}"))?.split_at(mantissa.len());

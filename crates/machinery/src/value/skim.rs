@@ -1,17 +1,17 @@
-//! Looks into compact JSON that this server has encoded, without decoding all of it.
+//! Partial decoding of compact JSON that this server has encoded.
 //!
-//! Everything here returns `None` for what it does not expect, such as white space between tokens or deep nesting; then
-//! the document is to be decoded whole.
+//! All functions return `None` for input that they do not expect, such as white space between tokens or deep nesting; the
+//! caller then decodes the whole document.
 
 use crate::limits::SKIM_DEPTH_MAX;
 use std::ops::Range;
 
 use super::{Map, Text, Value, decode};
 
-/// One field of an object: where its key (behind the quote) and its value stand.
+/// One field of an object, with the positions of its key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// As it is written, between the quotes.
+    /// The source text of the key, between the quotes.
     pub key: &'a [u8],
     /// The position of the quote before the key.
     pub at: usize,
@@ -19,7 +19,7 @@ pub struct Member<'a> {
     pub value: Range<usize>,
 }
 
-/// Goes through the fields of an object, one after the other.
+/// Iterates over the fields of an object.
 struct MemberReader<'a> {
     bytes: &'a [u8],
     /// The start of the next key; none at the end.
@@ -36,7 +36,7 @@ impl<'a> MemberReader<'a> {
         Some(MemberReader { bytes, next })
     }
 
-    /// The next key, where its quote stands and where its value begins; `None` inside for the end.
+    /// The next key, the position of its quote and that of its value; `Some(None)` at the end of the object.
     fn key(&mut self) -> Option<Option<(&'a [u8], usize, usize)>> {
         let Some(quote) = self.next else { return Some(None) };
         let end = skip_string(self.bytes, quote)?;
@@ -44,7 +44,7 @@ impl<'a> MemberReader<'a> {
         (self.bytes.get(end) == Some(&b':')).then_some(Some((key, quote, end + 1)))
     }
 
-    /// Sets the end of the value of the last key.
+    /// Continues after the value of the last key, which ends at `end`.
     fn ended(&mut self, end: usize) -> Option<()> {
         self.next = match self.bytes.get(end)? {
             b',' => Some(end + 1),
@@ -67,7 +67,7 @@ pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
     Some(out)
 }
 
-/// Where the value of a field of the document begins; what comes behind it is not looked at.
+/// The position of the value of the field `name` of the document; bytes after it are not read.
 pub fn find(bytes: &[u8], name: &str) -> Option<usize> {
     let mut members = MemberReader::of(bytes, 0)?;
     while let Some((key, _, start)) = members.key()? {
@@ -79,7 +79,7 @@ pub fn find(bytes: &[u8], name: &str) -> Option<usize> {
     None
 }
 
-/// The place behind the value that begins at `at`.
+/// The position after the value that begins at `at`.
 fn skip(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at)? {
         b'"' => skip_string(bytes, at),
@@ -91,7 +91,7 @@ fn skip(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Brackets are counted; that they fit each other has been seen to when the document was encoded.
+/// The position after the array or object that begins at `at`. Brackets are only counted: the encoder has balanced them.
 fn skip_container(bytes: &[u8], at: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut at = at;
@@ -112,7 +112,7 @@ fn skip_container(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The place behind the string that begins at `at`.
+/// The position after the string that begins at `at`.
 fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
     if *bytes.get(at)? != b'"' {
         return None;
@@ -142,20 +142,20 @@ fn name(key: &[u8]) -> Option<Text> {
 /// The names of fields that an outline omits at any depth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Omitted<'a> {
-    /// Its values become their numbers in the list of places.
+    /// Each of its values becomes its index in the list of ranges.
     pub placed: &'a str,
     /// Its values become null.
     pub dropped: &'a str,
 }
 
-/// The document without some values, and where the placed ones stand.
+/// The document with some values replaced, and the ranges of the values of [`Omitted::placed`].
 pub fn outline(bytes: &[u8], omitted: Omitted<'_>) -> Option<(Value, Vec<Range<usize>>)> {
     let mut walk = Walk { bytes, omitted, places: vec![] };
     let (value, end) = walk.value(0, SKIM_DEPTH_MAX)?;
     (end == bytes.len()).then_some((value, walk.places))
 }
 
-/// One walk from the first byte to the last.
+/// A pass over the document.
 struct Walk<'a> {
     bytes: &'a [u8],
     omitted: Omitted<'a>,
@@ -163,7 +163,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The value that begins at `at`, and the place behind it.
+    /// The value that begins at `at`, and the position after it.
     fn value(&mut self, at: usize, depth: usize) -> Option<(Value, usize)> {
         let deeper = depth.checked_sub(1)?;
         match self.bytes.get(at)? {

@@ -1,4 +1,4 @@
-//! From tokens to the nodes of the first document: the grammar of YAML 1.1 as libyaml has it.
+//! The parser: tokens to the nodes of the first document, by the grammar of YAML 1.1 as libyaml implements it.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::scanner::Scanner;
 use super::token::TokenKind;
 use crate::value::Text;
 
-/// The place of a node in [`Document::nodes`].
+/// The index of a node in [`Document::nodes`].
 pub type Id = u32;
 
 pub struct YamlNode {
@@ -20,7 +20,7 @@ pub enum Content {
     Scalar {
         text: Text,
         tag: Option<Box<str>>,
-        /// Without quotes and without a tag: the text decides about the type.
+        /// Whether the scalar has neither quotes nor a tag, so that its type follows from its text.
         is_implicit: bool,
     },
     Alias {
@@ -28,7 +28,7 @@ pub enum Content {
         target: Id,
     },
     Sequence(Vec<Id>),
-    /// Keys and values in turn.
+    /// Keys and values, alternating.
     Mapping(Vec<Id>),
 }
 
@@ -65,7 +65,7 @@ struct Open {
     children: Vec<Id>,
 }
 
-/// The anchor and the tag in front of a node.
+/// The anchor and the tag of a node.
 #[derive(Default)]
 struct Properties {
     anchor: Option<String>,
@@ -96,7 +96,7 @@ struct Composer<'a> {
     nodes: Vec<YamlNode>,
     open: Vec<Open>,
     anchors: HashMap<String, Id>,
-    /// The prefixes that handles of tags stand for.
+    /// The prefixes of tag handles.
     handles: HashMap<String, String>,
     root: Option<Id>,
 }
@@ -132,7 +132,7 @@ impl Composer<'_> {
         while let Some(open) = self.open.last() {
             self.advance(open.state)?;
         }
-        // an error in the token behind the document counts
+        // an error in the token after the document is an error of the document
         self.scanner.peek().map(drop)
     }
 
@@ -180,7 +180,7 @@ impl Composer<'_> {
             State::FlowValue => self.flow_value(),
             State::FlowNoValue => {
                 let line = self.scanner.peek()?.line;
-                self.then(State::FlowKey);
+                self.expect(State::FlowKey);
                 self.empty(line);
                 Ok(())
             }
@@ -195,7 +195,7 @@ impl Composer<'_> {
         Id::try_from(self.nodes.len() - 1).unwrap_or(Id::MAX)
     }
 
-    /// Puts a node into the collection that is open.
+    /// Appends a node to the innermost open collection; without one, it is the root.
     fn attach(&mut self, id: Id) {
         match self.open.last_mut() {
             Some(open) => open.children.push(id),
@@ -203,7 +203,7 @@ impl Composer<'_> {
         }
     }
 
-    /// A scalar that is not there.
+    /// Appends an empty scalar in the place of an omitted node.
     fn empty(&mut self, line: usize) {
         let id = self.add(line, Content::Scalar { text: Text::default(), tag: None, is_implicit: true });
         self.attach(id);
@@ -216,7 +216,7 @@ impl Composer<'_> {
         self.open.push(Open { state, id, children: vec![] });
     }
 
-    /// Ends the collection that is open, and passes its closing token if it has one.
+    /// Closes the innermost open collection, and consumes its closing token if it has one.
     fn close(&mut self, has_token: bool) {
         if has_token {
             self.scanner.pop();
@@ -235,8 +235,8 @@ impl Composer<'_> {
         }
     }
 
-    /// The part that the open collection expects once the next node is complete.
-    fn then(&mut self, state: State) {
+    /// Sets the part that the innermost open collection expects after the next node.
+    fn expect(&mut self, state: State) {
         if let Some(open) = self.open.last_mut() {
             open.state = state;
         }
@@ -267,7 +267,7 @@ impl Composer<'_> {
         Ok(properties)
     }
 
-    /// Takes a node: a scalar or an alias whole, of a collection the beginning.
+    /// Parses a scalar or an alias, or the beginning of a collection.
     fn node(&mut self, in_block: bool, may_be_indentless: bool) -> Result<(), YamlError> {
         if let TokenKind::Alias(_) = self.scanner.peek()?.kind {
             return self.alias();
@@ -298,7 +298,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// As [`Composer::start`], of a collection whose opening has a token.
+    /// As [`Composer::start`], for a collection with an opening token, which is consumed.
     fn start_after(&mut self, properties: Properties, state: State, content: Content) {
         self.scanner.pop();
         self.start(properties, state, content);
@@ -369,8 +369,8 @@ impl Composer<'_> {
         let line = token.line;
         match token.kind {
             TokenKind::Key => {
-                self.then(State::BlockValue);
-                self.block_member(line)
+                self.expect(State::BlockValue);
+                self.block_node(line)
             }
             TokenKind::BlockEnd => {
                 self.close(true);
@@ -384,16 +384,16 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let has_value = token.kind == TokenKind::Value;
-        self.then(State::BlockKey);
+        self.expect(State::BlockKey);
         if has_value {
-            return self.block_member(line);
+            return self.block_node(line);
         }
         self.empty(line);
         Ok(())
     }
 
-    /// Passes a `?` or `:` and takes what stands behind it.
-    fn block_member(&mut self, line: usize) -> Result<(), YamlError> {
+    /// Consumes `?` or `:` and parses the node after it.
+    fn block_node(&mut self, line: usize) -> Result<(), YamlError> {
         self.scanner.pop();
         match self.scanner.peek()?.kind {
             TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(line),
@@ -405,7 +405,7 @@ impl Composer<'_> {
 
 /// Flow collections.
 impl Composer<'_> {
-    /// Passes the comma in front of an entry that is not the first.
+    /// Consumes the comma before an entry, unless the entry is the first one.
     fn flow_comma(&mut self, is_first: bool, problem: ParseProblem) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         if is_first {
@@ -427,12 +427,12 @@ impl Composer<'_> {
         match token.kind {
             TokenKind::FlowSequenceEnd => self.close(true),
             TokenKind::Key => {
-                self.then(State::FlowEntry);
+                self.expect(State::FlowEntry);
                 let properties = Properties { line, ..Properties::default() };
                 self.start_after(properties, State::PairKey, Content::Mapping(vec![]));
             }
             _ => {
-                self.then(State::FlowEntry);
+                self.expect(State::FlowEntry);
                 self.node(false, false)?;
             }
         }
@@ -443,11 +443,11 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let is_empty = matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd);
-        self.then(State::PairValue);
+        self.expect(State::PairValue);
         if !is_empty {
             return self.node(false, false);
         }
-        // as upstream does: the value of a pair without a key is lost
+        // as upstream, a pair without a key loses its value
         self.scanner.pop();
         self.empty(line);
         Ok(())
@@ -457,7 +457,7 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let has_value = token.kind == TokenKind::Value;
-        self.then(State::PairEnd);
+        self.expect(State::PairEnd);
         if has_value {
             self.scanner.pop();
             if !matches!(self.scanner.peek()?.kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
@@ -478,12 +478,12 @@ impl Composer<'_> {
                 Ok(())
             }
             TokenKind::Key => {
-                self.then(State::FlowValue);
+                self.expect(State::FlowValue);
                 self.scanner.pop();
-                self.flow_member()
+                self.flow_explicit_key()
             }
             _ => {
-                self.then(State::FlowNoValue);
+                self.expect(State::FlowNoValue);
                 self.node(false, false)
             }
         }
@@ -493,7 +493,7 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let line = token.line;
         let has_value = token.kind == TokenKind::Value;
-        self.then(State::FlowKey);
+        self.expect(State::FlowKey);
         if !has_value {
             self.empty(line);
             return Ok(());
@@ -509,8 +509,8 @@ impl Composer<'_> {
         }
     }
 
-    /// The key behind a `?`.
-    fn flow_member(&mut self) -> Result<(), YamlError> {
+    /// Parses the key after `?`.
+    fn flow_explicit_key(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let line = token.line;
         if !matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {

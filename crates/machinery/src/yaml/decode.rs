@@ -1,6 +1,7 @@
-//! Decoding of the first document of a text into the JSON value that it stands for.
+//! Decoding of the first document of a text into a JSON value.
 //!
-//! Time and memory are linear in the text and in what its aliases add, which [`super::ALIASED_BYTES_MAX`] bounds.
+//! Time and memory are linear in the length of the text and in the size of its expanded aliases, which
+//! [`super::ALIASED_BYTES_MAX`] bounds.
 
 use super::compose::compose;
 use super::error::YamlError;
@@ -8,8 +9,9 @@ use super::expand::expand;
 use crate::limits::PLAIN_JSON_KEY_BYTES_MAX;
 use crate::value::Decoded;
 
-/// Decodes the first document of `text`; the value is null if there is none. Keys that come again are reported as
-/// `line 5: key "a" already set in map`, and the last one wins. Documents that `sigs.k8s.io/yaml` 1.6.0 refuses are errors here as well, and no others.
+/// Decodes the first document of `text`; the value is null if there is none. Duplicate keys are reported as
+/// `line 5: key "a" already set in map`, and the last one wins. Exactly the documents that `sigs.k8s.io/yaml` 1.6.0 refuses
+/// are errors.
 pub fn decode(text: &[u8]) -> Result<Decoded, YamlError> {
     match compose(text)? {
         Some(document) => expand(&document),
@@ -17,14 +19,14 @@ pub fn decode(text: &[u8]) -> Result<Decoded, YamlError> {
     }
 }
 
-/// Whether a text that is a JSON object is the same value in YAML, but for floats (see [`super::reread`]): no escapes, no
-/// characters that YAML does not allow or takes for line breaks, keys on one line with their colon.
+/// Whether a JSON object has the same value when it is decoded as YAML, except for floats (see [`super::reread`]): it has no
+/// escapes, no characters that YAML forbids or treats as line breaks, and each key is on one line with its colon.
 pub fn is_plain_json(text: &[u8]) -> bool {
     let is_plain = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~') && *byte != b'\\';
     if text.first() != Some(&b'{') || !text.iter().all(is_plain) {
         return false;
     }
-    // every second part stands in quotes
+    // every second part was quoted
     let mut parts = text.split(|byte| *byte == b'"');
     let mut outside = parts.next();
     while let (Some(_), Some(inside)) = (outside, parts.next()) {

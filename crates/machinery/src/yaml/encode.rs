@@ -40,7 +40,7 @@ impl Emitter {
         self.push(&" ".repeat(indent));
     }
 
-    /// A non-empty collection, each entry on lines of its own; the first line is already indented.
+    /// Writes a non-empty collection, each entry on a new line; the first line is already indented.
     fn block(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Object(map) => {
@@ -50,7 +50,7 @@ impl Emitter {
                     }
                     self.scalar(&Value::String(key.clone()), indent, true);
                     self.push(":");
-                    self.member(value, indent);
+                    self.field(value, indent);
                 }
             }
             Value::Array(items) => {
@@ -71,7 +71,7 @@ impl Emitter {
         }
     }
 
-    fn member(&mut self, value: &Value, indent: usize) {
+    fn field(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Object(map) if !map.is_empty() => {
                 self.line();
@@ -104,7 +104,7 @@ impl Emitter {
     }
 
     fn string(&mut self, text: &str, indent: usize, key: bool) {
-        // what is beyond the basic plane does not count as printable; the separators are line breaks in YAML
+        // characters beyond the basic plane do not count as printable; YAML treats U+2028 and U+2029 as line breaks
         let is_special = |c: char| {
             (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') || c > '\u{ffff}'
         };
@@ -144,7 +144,7 @@ impl Emitter {
         let lead = if text.starts_with([' ', '\n']) { "2" } else { "" };
         let chomp = match ends {
             0 => "-",
-            // without a line before it, the last line break has to be kept by name
+            // text of a single line break needs "keep"
             1 if !body.is_empty() => "",
             _ => "+",
         };
@@ -198,7 +198,7 @@ fn is_block(value: &Value) -> bool {
     }
 }
 
-/// Whether a plain scalar would be read as something else than this text.
+/// Whether `text`, written as a plain scalar, would be decoded as another type than a string.
 fn looks_typed(text: &str) -> bool {
     let date = text.len() >= 8 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) && text.as_bytes()[4] == b'-';
     let sexagesimal = text.contains(':')
@@ -229,8 +229,7 @@ fn plain_allowed(text: &str) -> bool {
     !(text.contains(": ") || text.ends_with(':') || text.contains(" #"))
 }
 
-/// A float as go-yaml writes what it reads from JSON: digits are an integer if one of 64 bits can hold them, and a float
-/// otherwise, which has an exponent then.
+/// A float as go-yaml writes numbers from JSON: digits alone if 64 bits can hold the integer, otherwise with an exponent.
 fn number(f: f64) -> String {
     const BEYOND_UINT64: f64 = 18_446_744_073_709_551_616.0;
     const BELOW_INT64: f64 = -9_223_372_036_854_775_808.0;

@@ -1,4 +1,4 @@
-//! Why a text is not a YAML document that has a JSON value.
+//! Errors of the YAML decoder.
 
 use crate::value::Text;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a text could not be decoded, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct YamlError {
-    /// The line, counted from 1, where it is known.
+    /// The line, counted from 1, if it is known.
     pub line: Option<usize>,
     /// The violation at the line.
     pub problem: YamlProblem,
@@ -26,18 +26,18 @@ pub enum YamlProblem {
     UnknownAnchor(String),
     /// An alias stands inside of the node that it names.
     CyclicAnchor(String),
-    /// Aliases add more to the document than they may.
+    /// The expanded aliases are larger than the limits allow.
     ExcessiveAliasing,
-    /// A collection, which begins with this bracket in JSON, nests deeper than JSON may.
+    /// A collection nests deeper than JSON may; the opening bracket that it would have in JSON.
     TooDeep(char),
-    /// A key is a collection, which Go prints like this.
+    /// A key is a collection; its text as Go prints it.
     CollectionAsKey(String),
-    /// A key is null; Go prints the value of the field like this.
+    /// A key is null.
     NullAsKey {
         /// The value of the field, as Go prints it.
         value: String,
     },
-    /// A key is an integer beyond 64 bits with a sign; Go prints it and the value of the field like this.
+    /// A key is an integer that does not fit a signed 64-bit integer.
     LargeIntegerAsKey {
         /// The key.
         key: String,
@@ -72,7 +72,7 @@ pub enum EncodingProblem {
     InvalidTrailingByte,
     /// The input ends within a UTF-8 character.
     IncompleteCharacter,
-    /// A UTF-8 character in more bytes than it needs.
+    /// A UTF-8 character encoded in more bytes than it needs.
     OverlongCharacter,
     /// A code point beyond Unicode, or a surrogate.
     InvalidCharacter,
@@ -89,7 +89,7 @@ pub enum EncodingProblem {
 /// Why characters are not tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanProblem {
-    /// A token is expected behind the end of the stream.
+    /// A token is expected after the end of the stream.
     PastEndOfStream,
     /// A character that begins no token.
     InvalidFirstCharacter,
@@ -101,7 +101,7 @@ pub enum ScanProblem {
     BlockEntryNotAllowed,
     /// A key where no mapping can begin.
     KeyNotAllowed,
-    /// A `:` where no value can stand.
+    /// A `:` where no value is allowed.
     ValueNotAllowed,
     /// A tab in indentation.
     TabViolatesIndentation,
@@ -156,7 +156,7 @@ pub enum ScanProblem {
 /// Why tokens are not a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseProblem {
-    /// A document without `---` behind directives.
+    /// A document without `---` after its directives.
     MissingDocumentStart,
     /// A second `%YAML` directive.
     DuplicateVersionDirective,
@@ -191,7 +191,7 @@ impl YamlError {
 }
 
 /// The name of a variant as words: `MissingColon` is "missing colon".
-fn words(f: &mut fmt::Formatter<'_>, variant: &dyn fmt::Debug) -> fmt::Result {
+fn write_words(f: &mut fmt::Formatter<'_>, variant: &dyn fmt::Debug) -> fmt::Result {
     for (i, c) in format!("{variant:?}").chars().enumerate() {
         match c.is_ascii_uppercase() && i > 0 {
             true => write!(f, " {}", c.to_ascii_lowercase())?,
@@ -207,9 +207,9 @@ impl fmt::Display for YamlError {
             write!(f, "line {line}: ")?;
         }
         match &self.problem {
-            YamlProblem::Encoding(problem) => words(f, problem),
-            YamlProblem::Scan(problem) => words(f, problem),
-            YamlProblem::Parse(problem) => words(f, problem),
+            YamlProblem::Encoding(problem) => write_words(f, problem),
+            YamlProblem::Scan(problem) => write_words(f, problem),
+            YamlProblem::Parse(problem) => write_words(f, problem),
             YamlProblem::UnknownAnchor(name) => write!(f, "no anchor is named {name:?}"),
             YamlProblem::CyclicAnchor(name) => write!(f, "the node with the anchor {name:?} contains itself"),
             YamlProblem::ExcessiveAliasing => f.write_str("aliases expand the document too much"),

@@ -1,4 +1,4 @@
-//! From nodes to a value: aliases and merges expanded, scalars typed, keys compared.
+//! Conversion of nodes to a value: expands aliases and merges, resolves the types of scalars, detects duplicate keys.
 
 pub use crate::limits::ALIASED_BYTES_MAX;
 use crate::limits::ALIASED_NODES_FEW;
@@ -18,10 +18,9 @@ use crate::value::{Decoded, Map, Text, Value, quote, shortest};
 /// Values may nest this deep, as in JSON.
 const DEPTH_MAX: usize = crate::value::DEPTH_MAX;
 
-/// Mappings of up to this many fields are searched one by one.
-const FEW_MEMBERS: usize = 16;
-
-/// Expands a document. Keys that come again are reported as `line 5: key "a" already set in map`.
+/// In mappings of up to this many fields, duplicate keys are found by a linear search.
+const LINEAR_SEARCH_MAX: usize = 16;
+/// Expands a document. Duplicate keys are reported as `line 5: key "a" already set in map`.
 pub fn expand(document: &Document) -> Result<Decoded, YamlError> {
     let mut expander = Expander { nodes: &document.nodes, counted: 1, ..Expander::default() };
     expander.enter(document.root)?;
@@ -32,7 +31,7 @@ pub fn expand(document: &Document) -> Result<Decoded, YamlError> {
         return Err(error);
     }
     let value = expander.root.map(Item::into_value).unwrap_or_default();
-    if expander.is_infinite {
+    if expander.has_non_finite {
         check_finite(&value)?;
     }
     Ok(Decoded { value, duplicates: expander.duplicates })
@@ -62,11 +61,11 @@ enum Frame<'a> {
     Mapping {
         rest: Iter<'a, Id>,
         key: Option<Scalar>,
-        /// The line of the value that comes next.
+        /// The line of the next value.
         line: usize,
         target: Target,
     },
-    /// The mappings that `<<: [a, b]` merges into the one in the stack; the first comes last, and wins.
+    /// The mappings that `<<: [a, b]` merges into a mapping on the stack, in reverse order, so that the first one wins.
     Merges {
         rest: Iter<'a, Id>,
         into: usize,
@@ -74,25 +73,25 @@ enum Frame<'a> {
     Alias(Id),
 }
 
-/// Where the fields of a mapping go.
+/// The destination of the fields of a mapping.
 enum Target {
-    Own(MappingMembers),
-    /// Into the mapping at this place of the stack.
+    Own(MappingFields),
+    /// The mapping at this index of the stack.
     Merge(usize),
 }
 
-/// The fields of a mapping in their order, of which later ones replace earlier ones.
+/// The fields of a mapping in their order. Of fields with equal keys, the last one counts.
 #[derive(Default)]
-struct MappingMembers {
+struct MappingFields {
     entries: Vec<(Text, Value)>,
     keys: Vec<Key>,
     /// The keys, once there are many.
     known: HashSet<Key>,
-    /// Why the last key has no form in JSON.
+    /// The error of the last key that JSON cannot express.
     unsupported: Option<YamlError>,
 }
 
-/// A key as Go compares them: those of different types differ, also where JSON has one name for them.
+/// A key as Go compares keys: two of different types differ, even if their JSON names are equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Key {
     Null,
@@ -117,10 +116,10 @@ impl Key {
     }
 }
 
-impl MappingMembers {
-    /// Adds a key; false if it was there.
+impl MappingFields {
+    /// Adds a key; returns false if the mapping already has it.
     fn add_key(&mut self, key: Key) -> bool {
-        if self.keys.len() < FEW_MEMBERS {
+        if self.keys.len() < LINEAR_SEARCH_MAX {
             let is_new = !self.keys.contains(&key);
             if is_new {
                 self.keys.push(key);
@@ -141,16 +140,16 @@ struct Expander<'a> {
     root: Option<Item>,
     /// The aliases that are being expanded.
     active: HashSet<Id>,
-    /// Nodes so far, and how many of them aliases brought.
+    /// The nodes so far, and those of them that are in expanded aliases.
     counted: usize,
     aliased: usize,
     aliased_bytes: usize,
     duplicates: Vec<String>,
-    /// The first key that JSON cannot have; any other error comes first.
+    /// The error of the first key that JSON cannot express; any other error takes precedence.
     unsupported: Option<YamlError>,
-    /// Some number is infinite or none.
-    is_infinite: bool,
-    /// A collection stands as a key: all that is still wanted of it is its text, for the error.
+    /// Whether some number is infinite or NaN.
+    has_non_finite: bool,
+    /// Whether a collection that is a key is being expanded, of which only the text for the error is needed.
     in_key: bool,
 }
 
@@ -159,7 +158,7 @@ impl<'a> Expander<'a> {
         &self.nodes[id as usize]
     }
 
-    /// Counts a node, and its bytes if an alias brought it.
+    /// Counts a node, and its bytes if it is in an expanded alias. Returns an error if the limits of aliases are exceeded.
     fn count(&mut self, node: &YamlNode) -> Result<(), YamlError> {
         self.counted += 1;
         if self.active.is_empty() {
@@ -190,7 +189,7 @@ impl<'a> Expander<'a> {
         Ok(())
     }
 
-    /// Starts with a node; a scalar is delivered at once.
+    /// Starts to expand a node. A scalar is complete at once.
     fn enter(&mut self, id: Id) -> Result<(), YamlError> {
         let node = self.node(id);
         self.count(node)?;
@@ -212,7 +211,7 @@ impl<'a> Expander<'a> {
                 self.push(Frame::Sequence { rest: children.iter(), items: Vec::with_capacity(children.len()) }, '[')
             }
             Content::Mapping(children) => {
-                let target = Target::Own(MappingMembers::default());
+                let target = Target::Own(MappingFields::default());
                 self.push(Frame::Mapping { rest: children.iter(), key: None, line: 0, target }, '{')
             }
         }
@@ -227,7 +226,7 @@ impl<'a> Expander<'a> {
         Ok(())
     }
 
-    /// Goes on with the node on top of the stack.
+    /// Continues with the node on top of the stack.
     fn advance(&mut self) -> Result<(), YamlError> {
         let place = self.stack.len() - 1;
         match self.stack.last_mut() {
@@ -274,7 +273,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Starts to merge a node into the mapping at a place of the stack.
+    /// Starts to merge a node into the mapping at the index `into` of the stack.
     fn merge(&mut self, id: Id, into: usize) -> Result<(), YamlError> {
         let node = self.node(id);
         if let Content::Sequence(children) = &node.content {
@@ -294,15 +293,15 @@ impl<'a> Expander<'a> {
         self.push(Frame::Mapping { rest: children.iter(), key: None, line: 0, target: Target::Merge(into) }, '{')
     }
 
-    /// Ends the node on top of the stack.
+    /// Completes the node on top of the stack.
     fn finish(&mut self) -> Result<(), YamlError> {
         match self.stack.pop() {
             Some(Frame::Sequence { items, .. }) => self.deliver(Item::Collection(Value::Array(items))),
-            Some(Frame::Mapping { target: Target::Own(members), .. }) => {
+            Some(Frame::Mapping { target: Target::Own(fields), .. }) => {
                 if self.unsupported.is_none() {
-                    self.unsupported = members.unsupported;
+                    self.unsupported = fields.unsupported;
                 }
-                let map = Map::from_entries(members.entries, |_| {});
+                let map = Map::from_entries(fields.entries, |_| {});
                 self.deliver(Item::Collection(Value::Object(map)))
             }
             Some(Frame::Alias(id)) => {
@@ -313,14 +312,14 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Puts an expanded node where it belongs.
+    /// Adds a completed node to the collection on top of the stack, or sets the root.
     fn deliver(&mut self, item: Item) -> Result<(), YamlError> {
         while let Some(Frame::Alias(id)) = self.stack.last() {
             self.active.remove(id);
             self.stack.pop();
         }
         if let Item::Scalar(Scalar::Float(f)) = &item {
-            self.is_infinite |= !f.is_finite();
+            self.has_non_finite |= !f.is_finite();
         }
         match self.stack.last_mut() {
             Some(Frame::Sequence { items, .. }) => items.push(item.into_value()),
@@ -343,27 +342,27 @@ impl<'a> Expander<'a> {
         Ok(())
     }
 
-    /// Adds a field to the mapping at a place of the stack.
+    /// Adds a field to the mapping at the index `into` of the stack.
     fn put(&mut self, into: usize, key: &Scalar, item: Item, line: usize) {
-        let Some(Frame::Mapping { target: Target::Own(members), .. }) = self.stack.get_mut(into) else { return };
+        let Some(Frame::Mapping { target: Target::Own(fields), .. }) = self.stack.get_mut(into) else { return };
         let is_comparable = !matches!(key, Scalar::Float(f) if f.is_nan());
-        if is_comparable && !members.add_key(Key::of(key)) {
+        if is_comparable && !fields.add_key(Key::of(key)) {
             self.duplicates.push(format!("line {}: key {} already set in map", line + 1, go_scalar(key)));
         }
         if self.in_key {
             let name = if *key == Scalar::Null { GO_NIL.to_owned() } else { go_scalar(key) };
-            members.entries.push((name.into(), item.into_value()));
+            fields.entries.push((name.into(), item.into_value()));
             return;
         }
         match key_text(key) {
-            Some(name) => members.entries.push((name, item.into_value())),
+            Some(name) => fields.entries.push((name, item.into_value())),
             None => {
                 let value = go_item(item);
                 let problem = match key {
                     Scalar::Null => YamlProblem::NullAsKey { value },
                     key => YamlProblem::LargeIntegerAsKey { key: go_scalar(key), value },
                 };
-                members.unsupported = Some(YamlError::at(line, problem));
+                fields.unsupported = Some(YamlError::at(line, problem));
             }
         }
     }
@@ -383,7 +382,7 @@ fn no_mapping() -> YamlError {
     YamlError::new(YamlProblem::MergeOfNonMapping)
 }
 
-/// JSON has no infinite numbers.
+/// Returns an error if a number is infinite or NaN, which JSON cannot express.
 fn check_finite(value: &Value) -> Result<(), YamlError> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -426,7 +425,7 @@ fn go_source(value: &Value) -> String {
     go_syntax(value, &|name| quote(name))
 }
 
-/// As [`go_source`], of a collection that stands as a key, whose own keys are Go syntax already.
+/// As [`go_source`], for a collection that is a key. Its own keys are in Go syntax already.
 fn go_key(value: &Value) -> String {
     go_syntax(value, &|name| name.to_owned())
 }
@@ -442,8 +441,8 @@ fn go_syntax(value: &Value, name: &dyn Fn(&str) -> String) -> String {
             )
         }
         Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(k, v)| format!("{}:{}", name(k), go_syntax(v, name))).collect();
-            format!("map[interface {{}}]interface {{}}{{{}}}", members.join(", "))
+            let fields: Vec<String> = map.iter().map(|(k, v)| format!("{}:{}", name(k), go_syntax(v, name))).collect();
+            format!("map[interface {{}}]interface {{}}{{{}}}", fields.join(", "))
         }
         Value::Float(f) => shortest::float(*f),
         other => other.to_json(),

@@ -1,4 +1,4 @@
-//! YAML in and out, as the library of kube-apiserver has it (`sigs.k8s.io/yaml` over go-yaml v2).
+//! Decoding and encoding of YAML with the behaviour of kube-apiserver's library (`sigs.k8s.io/yaml` over go-yaml v2).
 
 mod compose;
 mod decode;

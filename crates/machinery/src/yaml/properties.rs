@@ -80,7 +80,7 @@ impl Scanner<'_> {
         Ok(handle)
     }
 
-    /// The rest of a tag behind `head`, whose `!` does not belong to it.
+    /// The rest of a tag after `head`, including the characters of `head` after its `!`.
     fn tag_uri(&mut self, head: &str) -> Result<String, YamlError> {
         let mut uri = head.get(1..).unwrap_or_default().as_bytes().to_vec();
         let mut found = !head.is_empty();
@@ -102,7 +102,7 @@ impl Scanner<'_> {
         Ok(String::from_utf8_lossy(&uri).into_owned())
     }
 
-    /// The `%XX` of one character.
+    /// Decodes the `%XX` escapes of one character.
     fn uri_escapes(&mut self, uri: &mut Vec<u8>) -> Result<(), YamlError> {
         let first = self.uri_escape()?;
         let more = match first {

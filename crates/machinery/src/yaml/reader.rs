@@ -1,4 +1,4 @@
-//! Bytes in, characters out: the encodings of YAML, the characters that it allows, and where the scanner stands.
+//! The reader: decodes the bytes of a stream, checks its characters, and tracks the position of the scanner.
 
 use super::error::{EncodingProblem, YamlError, YamlProblem};
 
@@ -21,18 +21,18 @@ pub struct Mark {
     pub column: usize,
 }
 
-/// The characters of a text. Behind the end stand NUL characters, which no text may contain.
+/// The characters of a text. After the end it returns NUL characters, which no text may contain.
 pub struct Reader<'a> {
     raw: &'a [u8],
-    /// How much of `raw` is decoded, and how much may be.
+    /// The end of the decoded part of `raw`, and the end of the chunk up to which it may be decoded.
     raw_at: usize,
     raw_end: usize,
     encoding: Encoding,
     text: String,
     at: usize,
-    /// Decoded characters at and behind `at`, and NULs behind the end.
+    /// The number of decoded characters from `at` on, including NULs after the end.
     ahead: usize,
-    /// Where `at` stood when a chunk was decoded last.
+    /// The value of `at` when the last chunk was decoded.
     window: usize,
     at_end: bool,
     fault: Option<EncodingProblem>,
@@ -62,8 +62,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The error in the input that was met. Scanning goes on as if the input ended there, so that one check after
-    /// each token is enough.
+    /// The encoding error that was met. Scanning continues as if the input ended there, so that a check after each token is
+    /// enough.
     pub fn fault(&self) -> Option<YamlError> {
         self.fault.map(|problem| YamlError::new(YamlProblem::Encoding(problem)))
     }
@@ -154,8 +154,8 @@ impl<'a> Reader<'a> {
         matches!(self.byte(0), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-')
     }
 
-    /// Whether the text that was ahead when a chunk was decoded last begins with a byte order mark. go-yaml looks there
-    /// at the start of each line, not at the line itself.
+    /// Whether a byte order mark is at the position where the last chunk was decoded. At the start of each line go-yaml
+    /// checks that position, not the line itself.
     pub fn is_window_marked(&mut self) -> bool {
         self.ensure(1);
         self.text[self.window..].starts_with(BYTE_ORDER_MARK)
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes one character, which is no line break.
+    /// Skips one character that is not a line break.
     pub fn skip(&mut self) {
         self.at += self.width();
         self.ahead = self.ahead.saturating_sub(1);
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes a comment up to the line break.
+    /// Skips a comment up to the line break.
     pub fn skip_comment(&mut self) {
         if self.byte(0) == b'#' {
             while !self.is_break_or_end() {
@@ -198,19 +198,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes one character and appends it.
+    /// Consumes one character and appends it to `out`.
     pub fn take(&mut self, out: &mut String) {
         let end = self.at + self.width();
         out.push_str(&self.text[self.at..end]);
         self.skip();
     }
 
-    /// Passes a line break.
+    /// Skips a line break.
     pub fn skip_line(&mut self) {
         self.take_line(&mut String::new());
     }
 
-    /// Passes a line break and appends it: as a line feed, but for LS and PS, which stay.
+    /// Consumes a line break and appends it to `out`: LS and PS as they are, others as a line feed.
     pub fn take_line(&mut self, out: &mut String) {
         if !self.is_break(0) {
             return;
@@ -238,7 +238,7 @@ fn is_allowed(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// The first character and its bytes.
+/// The first character, and its length in bytes.
 fn decode_utf8(bytes: &[u8]) -> Result<(char, usize), Undecodable> {
     let (width, lead, least) = match bytes[0] {
         byte @ 0..=0x7f => return Ok((char::from(byte), 1)),

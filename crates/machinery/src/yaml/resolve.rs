@@ -1,4 +1,4 @@
-//! What a scalar stands for: YAML 1.1 with the types of go-yaml v2.
+//! Resolution of scalars: the types of YAML 1.1 as go-yaml v2 implements them.
 
 use super::error::YamlProblem;
 use crate::value::{Text, Value, float_text, lossy, shortest};
@@ -13,20 +13,20 @@ pub enum Scalar {
     Int(i64),
     /// An integer above those of [`Scalar::Int`].
     Uint(u64),
-    /// May be infinite or no number.
+    /// May be infinite or NaN.
     Float(f64),
     Text(Text),
 }
 
 impl Scalar {
-    /// As it is after it went through JSON, where a float without a fraction is an integer.
+    /// The value after a round trip through JSON, which turns a float without a fraction into an integer.
     pub fn into_value(self) -> Value {
         match self {
             Scalar::Null => Value::Null,
             Scalar::Bool(b) => Value::Bool(b),
             Scalar::Int(i) => Value::Int(i),
             Scalar::Uint(u) => Value::Float(u as f64),
-            Scalar::Float(f) => by_way_of_json(f),
+            Scalar::Float(f) => through_json(f),
             Scalar::Text(text) => Value::String(text),
         }
     }
@@ -42,25 +42,25 @@ impl Scalar {
     }
 }
 
-/// The float that Go's encoder writes and its decoder reads.
-fn by_way_of_json(f: f64) -> Value {
+/// The number that Go's JSON decoder reads from what its encoder writes for `f`.
+fn through_json(f: f64) -> Value {
     if f.is_finite() && f.fract() == 0.0 && f.abs() < 1e21 {
         return float_text(f).parse().map_or(Value::Float(f), Value::Int);
     }
     Value::Float(f)
 }
 
-/// Turns the floats of a value that was read from JSON into what they are when it is read as YAML.
+/// Changes the floats of a value that was decoded as JSON to the numbers that decoding it as YAML would have returned.
 pub fn reread(value: &mut Value) {
     match value {
-        Value::Float(f) => *value = by_way_of_json(*f),
+        Value::Float(f) => *value = through_json(*f),
         Value::Array(items) => items.iter_mut().for_each(reread),
         Value::Object(map) => map.values_mut().for_each(reread),
         _ => {}
     }
 }
 
-/// The type of a scalar with a tag; only tags of types that are known have a say in it.
+/// Resolves a scalar with a tag. A tag of an unknown type makes it a string.
 pub fn tagged(text: &Text, tag: &str) -> Result<Scalar, YamlProblem> {
     let name = tag.strip_prefix(TAG_PREFIX).unwrap_or_default();
     let found = match name {
@@ -86,7 +86,7 @@ fn binary(text: &str) -> Result<Scalar, YamlProblem> {
     Ok(Scalar::Text(lossy(&bytes).into()))
 }
 
-/// The type of a scalar without quotes and without a tag.
+/// Resolves a scalar without quotes and without a tag.
 pub fn untagged(text: &Text) -> Scalar {
     match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,
@@ -107,7 +107,7 @@ pub fn untagged(text: &Text) -> Scalar {
     found.unwrap_or_else(|| Scalar::Text(text.clone()))
 }
 
-/// `.5` and the like. Underscores stand between digits only, as in Go's literals.
+/// A float such as `.5`. Underscores are allowed between digits only, as in Go's literals.
 fn fraction(text: &str) -> Option<Scalar> {
     let bytes = text.as_bytes();
     let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -120,13 +120,13 @@ fn fraction(text: &str) -> Option<Scalar> {
 
 fn number(plain: &str) -> Option<Scalar> {
     integer(plain).or_else(|| float(plain)).or_else(|| {
-        // a sign behind the prefix, which Go's parser of integers refuses
+        // a sign after the prefix, which Go's integer parser rejects
         let digits = plain.strip_prefix("0b").filter(|digits| digits.starts_with(['+', '-']))?;
         i64::from_str_radix(digits, 2).ok().map(Scalar::Int)
     })
 }
 
-/// Decimal digits with at most one point, and an exponent; nothing that doubles can't hold.
+/// A float of decimal digits with an optional point and exponent; `None` if it overflows.
 fn float(plain: &str) -> Option<Scalar> {
     let body = plain.strip_prefix(['+', '-']).unwrap_or(plain);
     let (mantissa, exponent) = body.split_once(['e', 'E']).unwrap_or((body, "0"));
@@ -164,12 +164,12 @@ fn integer(plain: &str) -> Option<Scalar> {
     let signed = if sign == "-" { -i128::from(magnitude) } else { i128::from(magnitude) };
     match i64::try_from(signed) {
         Ok(i) => Some(Scalar::Int(i)),
-        // Go has no signs on integers of this size
+        // an unsigned 64-bit integer, which Go's parser accepts without a sign only
         Err(_) => sign.is_empty().then_some(Scalar::Uint(magnitude)),
     }
 }
 
-/// A key as JSON has it. `None` for null and for integers above those of 64 bits with a sign.
+/// The JSON form of a key. `None` for null and for integers that do not fit a signed 64-bit integer.
 pub fn key_text(key: &Scalar) -> Option<Text> {
     Some(match key {
         Scalar::Text(text) => text.clone(),
@@ -193,7 +193,7 @@ mod timestamp {
         parse(&mut rest).is_some() && rest.is_empty()
     }
 
-    /// One digit to `most`, up to a bound.
+    /// Consumes one to `most` digits; `None` if their number is greater than `bound`.
     fn number(rest: &mut &str, most: usize, bound: u32) -> Option<u32> {
         let digits = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
         let number = rest.get(..digits)?.parse().ok()?;

@@ -1,11 +1,11 @@
-//! Scalars: plain, quoted, and blocks of lines.
+//! Scanning of plain, quoted and block scalars.
 
 use super::error::{ScanProblem, YamlError};
 use super::reader::Reader;
 use super::scanner::Scanner;
 use super::token::TokenKind;
 
-/// Spaces and line breaks between the parts of a scalar: one break becomes a space, several lose the first.
+/// White space within a scalar, folded: a single line break becomes a space, and of several the first is dropped.
 #[derive(Default)]
 struct Gap {
     blanks: String,
@@ -19,7 +19,7 @@ impl Gap {
         !self.has_break && self.blanks.is_empty()
     }
 
-    /// Takes a space or a tab, which is left out behind a line break.
+    /// Consumes a space or a tab, which is dropped after a line break.
     fn take_blank(&mut self, reader: &mut Reader<'_>) {
         if self.has_break {
             reader.skip();
@@ -84,7 +84,7 @@ impl Scanner<'_> {
         Ok(TokenKind::Scalar { text, plain: true })
     }
 
-    /// The characters up to a space or an indicator that ends a plain scalar.
+    /// Consumes the characters up to white space or an indicator that ends a plain scalar.
     fn take_plain(&mut self, text: &mut String, gap: &mut Gap) {
         let in_flow = self.in_flow();
         while !self.reader.is_space_or_end(0) {
@@ -152,7 +152,7 @@ impl Scanner<'_> {
         Ok(TokenKind::Scalar { text, plain: false })
     }
 
-    /// The characters up to a space, the closing quote, or an escaped line break.
+    /// Consumes the characters up to white space, the closing quote or an escaped line break.
     fn take_quoted(&mut self, quote: u8, text: &mut String, gap: &mut Gap) -> Result<(), YamlError> {
         while !self.reader.is_space_or_end(0) {
             match self.reader.byte(0) {
@@ -218,7 +218,7 @@ impl Scanner<'_> {
     }
 }
 
-/// How the line breaks at the end of a block scalar are kept (chomping).
+/// Which line breaks at the end of a block scalar are kept.
 #[derive(Clone, Copy, PartialEq)]
 enum Chomping {
     Strip,
@@ -270,7 +270,7 @@ impl Scanner<'_> {
         Ok(TokenKind::Scalar { text, plain: false })
     }
 
-    /// `+`, `-` and a digit behind the indicator, in any order.
+    /// Parses the chomping and indentation indicators of a block scalar, in any order.
     fn block_header(&mut self) -> Result<(Chomping, Option<isize>), YamlError> {
         let mut chomping = self.chomping();
         let mut increment = None;
@@ -295,7 +295,7 @@ impl Scanner<'_> {
         Some(found)
     }
 
-    /// Indentation and empty lines; the first line that is not empty decides about the indentation.
+    /// Consumes indentation and empty lines. If `indent` is not set, the first non-empty line sets it.
     fn take_block_breaks(&mut self, indent: &mut Option<isize>, breaks: &mut String) -> Result<(), YamlError> {
         let mut widest = 0;
         loop {

@@ -1,4 +1,4 @@
-//! From characters to tokens. Indentation becomes tokens here, as in libyaml, whose limits and errors these are.
+//! The scanner: characters to tokens, including tokens for indentation. Its algorithm, limits and errors are libyaml's.
 
 use crate::limits::SIMPLE_KEY_CHARACTERS_MAX;
 pub use crate::limits::YAML_DEPTH_MAX as DEPTH_MAX;
@@ -8,30 +8,30 @@ use super::error::{ScanProblem, YamlError, YamlProblem};
 use super::reader::{Mark, Reader};
 use super::token::{Token, TokenKind};
 
-/// A token that turns out to be a key if a `:` follows it.
+/// A token that becomes a key if a `:` follows it.
 #[derive(Clone, Copy, Default)]
 struct SimpleKey {
     possible: bool,
-    /// Nothing but a key may stand here.
+    /// Whether the position allows only a key.
     required: bool,
     token: usize,
     mark: Mark,
 }
 
-/// Makes tokens when they are asked for.
+/// Produces tokens on demand.
 pub struct Scanner<'a> {
     pub(super) reader: Reader<'a>,
     queue: VecDeque<Token>,
-    /// Tokens that have left the queue; the next one has this number.
+    /// The number of tokens that have left the queue, which is the number of its first token.
     taken: usize,
-    /// The first token of the queue can't become part of a key any more.
+    /// Whether the first token of the queue is final: it cannot become part of a key any more.
     is_ready: bool,
-    /// The column of the open block collection; -1 outside of all.
+    /// The column of the innermost open block collection; -1 if there is none.
     pub(super) indent: isize,
     indents: Vec<isize>,
-    /// One for the block context and one for each open bracket.
+    /// The possible keys: one for the block context and one for each open bracket.
     keys: Vec<SimpleKey>,
-    /// The places in `keys` of the tokens that may be keys.
+    /// The index in `keys` of each token that may become a key.
     key_of_token: HashMap<usize, usize>,
     pub(super) key_allowed: bool,
 }
@@ -51,7 +51,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next token, which stays.
+    /// The next token, which stays in the queue.
     pub fn peek(&mut self) -> Result<&Token, YamlError> {
         while !self.is_ready {
             self.is_ready = !self.queue.is_empty() && !self.may_head_become_key()?;
@@ -77,7 +77,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// An error where the scanner stands.
+    /// An error at the current line.
     pub(super) fn error(&self, problem: ScanProblem) -> YamlError {
         YamlError::at(self.reader.mark.line, YamlProblem::Scan(problem))
     }
@@ -94,7 +94,7 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Token { kind, line });
     }
 
-    /// Puts a token in front of the one with this number; behind all others if that one has been handed out.
+    /// Inserts a token before the token `number`, or at the end of the queue if that one has been returned already.
     fn insert(&mut self, number: usize, kind: TokenKind, line: usize) {
         match number.checked_sub(self.taken) {
             Some(place) if place <= self.queue.len() => self.queue.insert(place, Token { kind, line }),
@@ -138,8 +138,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A space or a line break can't start a plain scalar, nor can an indicator; `-`, and `?` and `:` outside of
-    /// brackets, can where another character follows.
+    /// Whether the next character may start a plain scalar: no white space and no indicator, except `-`, and `?` and `:`
+    /// outside of brackets, if another character follows.
     fn may_start_plain(&mut self) -> bool {
         match self.reader.byte(0) {
             b'-' => !self.reader.is_blank(1),
@@ -149,7 +149,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes spaces, comments and line breaks. A tab may not stand where a key may start.
+    /// Skips spaces, comments and line breaks. A tab is not skipped where a key may start.
     fn skip_to_token(&mut self) {
         loop {
             self.reader.ensure(1);
@@ -169,7 +169,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// `---` or `...`, and then a space or a line break.
+    /// Whether `---` or `...` comes next, followed by white space.
     pub(super) fn is_document_indicator(&mut self) -> bool {
         let first = self.reader.byte(0);
         matches!(first, b'-' | b'.')
@@ -181,7 +181,7 @@ impl<'a> Scanner<'a> {
 
 /// Simple keys.
 impl Scanner<'_> {
-    /// Whether the key at this place may still be one. What is no key where one is required is an error.
+    /// Whether the token of `keys[place]` may still become a key. If it may not and a key is required, that is an error.
     fn is_key_valid(&mut self, place: usize) -> Result<bool, YamlError> {
         let (key, mark) = (self.keys[place], self.reader.mark);
         if !key.possible {
@@ -197,7 +197,7 @@ impl Scanner<'_> {
         Ok(false)
     }
 
-    /// Remembers that the token which comes next may be a key.
+    /// Records that the next token may become a key.
     fn save_key(&mut self) -> Result<(), YamlError> {
         if !self.key_allowed {
             return Ok(());
@@ -211,7 +211,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// The token that might have been a key on this level is none.
+    /// Records that the possible key of the current level is not a key.
     fn forget_key(&mut self) -> Result<(), YamlError> {
         let Some(key) = self.keys.last_mut().filter(|key| key.possible) else { return Ok(()) };
         if key.required {
@@ -226,7 +226,7 @@ impl Scanner<'_> {
 
 /// Indentation.
 impl Scanner<'_> {
-    /// Opens a block collection at a column, in front of the token with this number if there is one.
+    /// Opens a block collection at the column of `mark`. Its token goes before the token `before`, or to the end.
     fn roll(&mut self, mark: Mark, before: Option<usize>, kind: TokenKind) -> Result<(), YamlError> {
         let column = isize::try_from(mark.column).unwrap_or(isize::MAX);
         if self.in_flow() || self.indent >= column {
@@ -244,7 +244,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Closes the block collections that stand to the right of a column.
+    /// Closes the block collections that are indented more than `column`.
     fn unroll(&mut self, column: isize) {
         while !self.in_flow() && self.indent > column {
             self.push(TokenKind::BlockEnd, self.reader.mark.line);
@@ -310,8 +310,8 @@ impl Scanner<'_> {
         if self.in_flow()
             && let Some(key) = self.keys.pop()
         {
-            // without a key inside, that is the number of the bracket: what is empty is handed out at once, and
-            // is no key of a block mapping
+            // in an empty collection that is the number of its bracket: an empty collection is returned at once and cannot
+            // be a key of a block mapping
             self.key_of_token.remove(&key.token);
         }
         self.key_allowed = false;
@@ -374,7 +374,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Possible keys that no `:` follows.
+    /// Scans a token that may become a key.
     fn fetch_content(
         &mut self,
         line: usize,

@@ -1,4 +1,4 @@
-//! What the scanner finds.
+//! The tokens of the scanner.
 
 /// The kind of a token, with its content.
 #[derive(Debug, PartialEq)]

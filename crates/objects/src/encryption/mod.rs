@@ -1,8 +1,8 @@
 //! Encryption at rest, as kube-apiserver does it with an EncryptionConfiguration: the same prefixes, the same bytes.
 //!
-//! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and the ciphertext. The first provider of a resource
-//! writes, all of them read; what another than the first key of the first provider wrote is stale, so that the next write
-//! of the object encrypts it anew. Key management services (KMS) are refused.
+//! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and the ciphertext. The first provider of a resource encrypts, all of
+//! them decrypt. A value that was not written with the first key of the first provider is stale: the next write of the object
+//! is made even if it changes nothing. Key management services (KMS) are not supported.
 
 mod cipher;
 mod configuration;
@@ -16,7 +16,7 @@ use super::layout::{Opened, Place, Transform};
 /// Prefix of all encrypted values.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-/// One list of keys, or none.
+/// A provider: a list of keys of one cipher, or no encryption.
 enum Provider {
     /// No encryption.
     Identity,

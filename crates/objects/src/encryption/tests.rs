@@ -1,4 +1,4 @@
-//! Known vectors, rules of configurations, and values after a change of keys.
+//! Known test vectors, rules of configurations, and key rotation.
 
 use machinery::json;
 

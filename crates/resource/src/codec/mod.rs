@@ -176,6 +176,7 @@ impl Endpoint {
         let decoded = document.decode();
         if let Err(DecodeError::Json(error)) = &decoded
             && matches!(error.problem, JsonProblem::NumberOutOfRange { .. })
+            && document.is_object()
         {
             // the type is readable, but the object is not
             return Err(self.bad_own_body(&wording::json_error(error)));

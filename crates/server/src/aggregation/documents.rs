@@ -19,7 +19,7 @@ pub async fn read(aggregation: &Aggregation, remote: &Remote) -> Option<Value> {
     let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).ok()?;
     identity::introduce(&User::system("system:kube-aggregator"), request.headers_mut()).ok()?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-    let response = aggregation.pass_on(remote, request).await.ok()?;
+    let response = aggregation.forward(remote, request).await.ok()?;
     if response.status() != http::StatusCode::OK {
         return None;
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_resources_have_another_form() {
+    fn resource_lists_are_converted() {
         let list = json!([
             {"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": ["get"], "shortNames": ["th"]},
             {"name": "things/status", "singularName": "", "namespaced": true, "kind": "Thing", "verbs": ["patch"]},

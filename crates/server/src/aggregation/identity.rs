@@ -1,7 +1,10 @@
 //! Headers of requests to aggregated API servers: the user, and the original request.
 
+use access::authentication::websocket::TOKEN_PROTOCOL;
 use base::request::User;
-use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use http::header::{
+    AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
 use http::{Request, Uri};
 
 const USER: HeaderName = HeaderName::from_static("x-remote-user");
@@ -32,8 +35,8 @@ pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     };
     let given: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
     given.iter().for_each(|name| drop(headers.remove(name)));
-    // a WebSocket's token stands among its protocols, and upgrades are not passed on
-    [AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL].iter().for_each(|name| drop(headers.remove(name)));
+    headers.remove(AUTHORIZATION);
+    remove_token_protocol(headers);
     let mut add = |name: &HeaderName, text: &str| {
         let value = HeaderValue::from_bytes(text.as_bytes());
         let value = value.map_err(|_| format!("net/http: invalid header field value for \"{name}\""))?;
@@ -54,14 +57,39 @@ pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     Ok(())
 }
 
-/// A key with what a header name can't hold as `%` and two digits.
+/// Removes the WebSocket subprotocol that carries a bearer token.
+fn remove_token_protocol(headers: &mut HeaderMap) {
+    let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|line| line.to_str().ok());
+    let offered = offered.flat_map(|line| line.split(',')).map(str::trim);
+    let kept: Vec<&str> = offered.filter(|name| !name.is_empty() && !name.starts_with(TOKEN_PROTOCOL)).collect();
+    match HeaderValue::from_str(&kept.join(", ")) {
+        Ok(value) if !kept.is_empty() => drop(headers.insert(SEC_WEBSOCKET_PROTOCOL, value)),
+        _ => drop(headers.remove(SEC_WEBSOCKET_PROTOCOL)),
+    }
+}
+
+/// Protocols to which connections may be upgraded. HTTP/2 must not be one of them: its requests would reach the server with
+/// the proxy's certificate and with user headers that the client has chosen.
+const UPGRADE_PROTOCOLS: [&str; 2] = ["websocket", "spdy/3.1"];
+
+/// The protocol to which a request or a response upgrades its connection (RFC 9110, 7.8), if it is one of
+/// [`UPGRADE_PROTOCOLS`].
+pub fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    let lines = headers.get_all(CONNECTION).iter().filter_map(|line| line.to_str().ok());
+    let upgrades = lines.flat_map(|line| line.split(',')).any(|name| name.trim().eq_ignore_ascii_case("upgrade"));
+    let protocol = headers.get(UPGRADE).filter(|_| upgrades)?;
+    let known = |name: &str| protocol.as_bytes().eq_ignore_ascii_case(name.as_bytes());
+    UPGRADE_PROTOCOLS.iter().any(|name| known(name)).then(|| protocol.clone())
+}
+
+/// The key of an extra field as part of a header name; other characters are percent-encoded.
 fn escaped(key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
     key.bytes().map(one).collect()
 }
 
-/// Sets the URL of a request to a server.
+/// Sets the URL of a request to a server, and removes the headers of its connection except those of an upgrade.
 pub fn forward<B>(request: &mut Request<B>, host: &str) {
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let path = request.uri().path().to_owned();
@@ -70,6 +98,7 @@ pub fn forward<B>(request: &mut Request<B>, host: &str) {
     }
     *request.version_mut() = http::Version::HTTP_11;
     let headers = request.headers_mut();
+    let upgrade = upgrade_of(headers);
     let named: Vec<String> = headers
         .get_all("connection")
         .iter()
@@ -78,6 +107,10 @@ pub fn forward<B>(request: &mut Request<B>, host: &str) {
         .collect();
     for name in HOP_BY_HOP.iter().copied().chain(named.iter().map(String::as_str)) {
         headers.remove(name);
+    }
+    if let Some(protocol) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, protocol);
     }
     let said = [
         (HOST, host),
@@ -139,6 +172,20 @@ mod tests {
             "x-remote-user: bob",
         ];
         assert_eq!(sent, want);
+        assert_eq!(upgrade_of(request.headers()), None);
+        let upgrades = [("connection", "x, Upgrade"), ("upgrade", "WebSocket")];
+        upgrades
+            .iter()
+            .for_each(|(name, text)| drop(request.headers_mut().insert(*name, HeaderValue::from_static(text))));
+        let protocols = HeaderValue::from_static("base64url.bearer.authorization.k8s.io.c2U, v5.channel.k8s.io");
+        request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocols);
+        introduce(&user, request.headers_mut()).unwrap();
+        forward(&mut request, "s:443");
+        let sent = |name: HeaderName| request.headers()[name].to_str().unwrap();
+        assert_eq!((sent(CONNECTION), sent(UPGRADE)), ("Upgrade", "WebSocket"));
+        assert_eq!(sent(SEC_WEBSOCKET_PROTOCOL), "v5.channel.k8s.io");
+        request.headers_mut().insert(UPGRADE, HeaderValue::from_static("h2c"));
+        assert_eq!(upgrade_of(request.headers()), None);
         let unspeakable = User { name: "bob\nX-Remote-Group: system:masters".into(), ..User::default() };
         let why = introduce(&unspeakable, request.headers_mut()).unwrap_err();
         assert_eq!(why, "net/http: invalid header field value for \"x-remote-user\"");

@@ -1,11 +1,12 @@
 //! Aggregated API servers: APIServices with a service.
 //!
 //! Invariants: the stored APIServices alone determine which servers there are, whether they are available and where requests
-//! go. The discovery documents of servers are cached here.
+//! go. The discovery and OpenAPI documents of servers are cached here.
 
 mod check;
 mod documents;
 mod identity;
+mod openapi;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ use tokio::sync::watch;
 use crate::limits;
 
 pub use check::Condition;
-pub use identity::{HOP_BY_HOP, introduce};
+pub use identity::{HOP_BY_HOP, introduce, upgrade_of};
+pub use openapi::Documents;
 
 /// Servers by group and version.
 type Remotes = BTreeMap<(Text, Text), Arc<Remote>>;
@@ -43,6 +45,7 @@ pub struct Remote {
     backend: Arc<Backend>,
     /// The version's entry of the aggregated discovery document.
     document: Arc<ArcSwap<Value>>,
+    openapi: Arc<ArcSwap<Documents>>,
 }
 
 /// The aggregated API servers.
@@ -51,11 +54,13 @@ pub struct Aggregation {
     client: Arc<Client>,
     identity: Option<Identity>,
     remotes: ArcSwap<Remotes>,
-    /// Rises with every change of what discovery shows.
+    /// Increased with every change of the discovery documents.
     generation: AtomicU64,
-    /// Rises when servers come, go or move.
+    /// Increased with every change of the OpenAPI documents.
+    openapi_generation: AtomicU64,
+    /// Increased when servers are added or removed or their address changes.
     moved: watch::Sender<u64>,
-    /// Rises on these changes, and on changes of availability.
+    /// Increased on these changes and on changes of availability.
     changed: watch::Sender<u64>,
 }
 
@@ -97,6 +102,7 @@ impl Aggregation {
             next
         });
         self.generation.fetch_add(1, Ordering::AcqRel);
+        self.openapi_generation.fetch_add(1, Ordering::AcqRel);
         if moved {
             self.moved.send_modify(|count| *count += 1);
         }
@@ -121,15 +127,22 @@ impl Aggregation {
                 Some(known) => known.document.clone(),
                 None => Arc::new(ArcSwap::from_pointee(documents::stale(version))),
             },
+            openapi: known.map(|known| known.openapi.clone()).unwrap_or_default(),
             spec,
         }
     }
 
-    /// The aggregated API server for a path, `/apis/GROUP/VERSION` or below, if there is one.
+    /// The aggregated API server for a path, `/apis/GROUP/VERSION` or below, or the path of the group version's OpenAPI v3
+    /// document, if there is one.
     pub fn find(&self, path: &str) -> Option<Arc<Remote>> {
         let remotes = self.remotes.load();
         if remotes.is_empty() {
             return None;
+        }
+        if let Some(name) = path.strip_prefix("/openapi/v3") {
+            let (group, version) = name.strip_prefix("/apis/")?.split_once('/')?;
+            let remote = remotes.get(&(group.into(), version.into()))?;
+            return (!remote.openapi.load().v3.is_empty()).then(|| remote.clone());
         }
         let mut segments = path.strip_prefix("/apis/")?.split('/');
         let (group, version) = (segments.next()?, segments.next()?);
@@ -146,13 +159,18 @@ impl Aggregation {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Rises when servers come, go or move.
+    /// The generation under which their OpenAPI documents may be cached.
+    pub fn openapi_generation(&self) -> u64 {
+        self.openapi_generation.load(Ordering::Acquire)
+    }
+
+    /// Increased when servers are added or removed or their address changes.
     pub fn moves(&self) -> watch::Receiver<u64> {
         self.moved.subscribe()
     }
 
     /// Forwards a request that has the user headers. The error is a response: its code and its text.
-    pub async fn pass_on<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
+    pub async fn forward<B>(&self, remote: &Remote, request: Request<B>) -> Result<Response<Incoming>, (u16, String)>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
@@ -166,13 +184,13 @@ impl Aggregation {
         // a discovery request asks every server and waits for the slowest
         let discovering = request.uri().path().trim_end_matches('/') == remote.root();
         let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
-        let response = self.client.pass_on(&remote.backend, &address, true, request);
+        let response = self.client.forward(&remote.backend, &address, true, request);
         let response = tokio::time::timeout(bound, response).await;
         let response = response.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         response.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
     }
 
-    /// Keeps the discovery documents of servers up to date until `stop` becomes true.
+    /// Keeps the discovery and OpenAPI documents of servers up to date until `stop` becomes true.
     pub async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut changed = self.changed.subscribe();
         loop {
@@ -188,13 +206,24 @@ impl Aggregation {
         }
     }
 
-    /// Reads the resources of a server.
+    /// Reads the resources of a server and its OpenAPI documents.
     async fn read(&self, remote: Arc<Remote>) {
         let read = tokio::time::timeout(limits::REMOTE_CHECK, documents::read(self, &remote)).await;
         let document = read.ok().flatten().unwrap_or_else(|| documents::stale(&remote.version));
         if **remote.document.load() != document {
             remote.document.store(Arc::new(document));
             self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        if !remote.available {
+            return;
+        }
+        let known = remote.openapi.load_full();
+        let read = tokio::time::timeout(limits::REMOTE_OPENAPI, openapi::read(self, &remote, &known)).await;
+        if let Ok(read) = read
+            && read != *known
+        {
+            remote.openapi.store(Arc::new(read));
+            self.openapi_generation.fetch_add(1, Ordering::AcqRel);
         }
     }
 }
@@ -203,6 +232,11 @@ impl Remote {
     /// The version's entry of the aggregated discovery document.
     pub fn document(&self) -> Value {
         Value::clone(&self.document.load())
+    }
+
+    /// The OpenAPI documents of its group version.
+    pub fn openapi(&self) -> Arc<Documents> {
+        self.openapi.load_full()
     }
 
     /// The name of its APIService.
@@ -241,6 +275,11 @@ mod tests {
         for path in ["/apis/a.b/v1", "/apis/a.b/v1/", "/apis/a.b/v1/namespaces/n/things/x/log"] {
             assert_eq!(found(path), Some(true), "{path}");
         }
+        let document = "/openapi/v3/apis/a.b/v1";
+        assert_eq!(found(document), None);
+        let read = Documents { v3: format!("{document}?hash=1"), ..Documents::default() };
+        aggregation.all()[0].openapi.store(Arc::new(read));
+        assert_eq!((found(document), found("/openapi/v3/apis/a.b/v2"), found("/openapi/v3")), (Some(true), None, None));
         for path in ["/apis/a.b", "/apis/a.b/v2", "/apis/a.b/v10", "/apis/b/v1", "/api/a.b/v1", "/apis", "/"] {
             assert_eq!(found(path), None, "{path}");
         }

@@ -77,7 +77,7 @@ impl Edge {
             version,
             pages: ZPages::new(&gates, registry.release(), flags),
             discovery: Discovery::new(registry.clone(), context.aggregation.clone()),
-            openapi: OpenApi::new(registry),
+            openapi: OpenApi::new(registry, context.aggregation.clone()),
             health,
             context,
             stop,
@@ -133,7 +133,7 @@ impl Edge {
                     // its response is streamed unchanged
                     Some(remote) => {
                         let (address, authorized) = (client.address, &entry.authorized);
-                        let relayed = Box::pin(self.relay(&remote, authorized, &parts, address, audit_id, body));
+                        let relayed = Box::pin(self.relay(&remote, authorized, &mut parts, address, audit_id, body));
                         in_time(until, relayed, &reply).await
                     }
                     None => {
@@ -155,9 +155,9 @@ impl Edge {
             span.set_status(response.status().as_u16());
         }
         measured.end(&mut response);
-        if let Some(sorted) = reply.sorted {
-            response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", sorted.schema);
-            response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", sorted.level);
+        if let Some(classification) = reply.classification {
+            response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", classification.schema);
+            response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", classification.level);
         }
         response
     }
@@ -235,7 +235,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         audit_context: None,
         trace_context: None,
         span: None,
-        sorted: None,
+        classification: None,
         closes: false,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }

@@ -5,24 +5,28 @@ use std::net::IpAddr;
 use access::authorization::Authorized;
 use base::request::{Verb, encode_path};
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
-use http::{Request, Response, Uri, request};
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, LOCATION, UPGRADE};
+use http::{Request, Response, StatusCode, Uri, request};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 
 use super::body::{Body, NextPiece, PieceSource};
 use super::chain::{Edge, HttpResponse};
+use super::open::OpenGuard;
 use super::respond;
-use crate::aggregation::{HOP_BY_HOP, Remote, introduce};
+use crate::aggregation::{HOP_BY_HOP, Remote, introduce, upgrade_of};
 
 impl Edge {
-    /// Proxies a request to an aggregated API server and returns its response. Both bodies are streamed.
+    /// Proxies a request to an aggregated API server and returns its response. Both bodies are streamed. If the server
+    /// upgrades the connection, the client's is upgraded too, and bytes are copied both ways.
     pub(super) async fn relay(
         &self,
         remote: &Remote,
         authorized: &Authorized,
-        parts: &request::Parts,
+        parts: &mut request::Parts,
         address: IpAddr,
         audit_id: &str,
         body: Incoming,
@@ -46,7 +50,7 @@ impl Edge {
         if let Ok(id) = HeaderValue::from_str(audit_id) {
             headers.insert("audit-id", id);
         }
-        let response = match self.context.aggregation.pass_on(remote, request).await {
+        let mut response = match self.context.aggregation.forward(remote, request).await {
             Ok(response) => response,
             Err((code, why)) => return respond::text(code, &why),
         };
@@ -56,9 +60,44 @@ impl Edge {
             refusal.headers_mut().remove("x-content-type-options");
             return refusal;
         }
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let client = upgrade_of(&parts.headers).and_then(|_| parts.extensions.remove::<OnUpgrade>());
+            let Some(client) = client else {
+                return respond::text(502, "the backend upgraded the connection without a request to do so");
+            };
+            let server = hyper::upgrade::on(&mut response);
+            base::task::spawn("upgraded connection", tunnel(client, server, self.stop.clone(), self.open.enter()));
+            return switched(response);
+        }
         let watching = authorized.info.verb == Verb::Watch;
         relayed(response, watching.then(|| self.stop.clone()))
     }
+}
+
+/// Copies bytes between two upgraded connections until one of them ends or `stop` becomes true.
+async fn tunnel(client: OnUpgrade, server: OnUpgrade, mut stop: watch::Receiver<bool>, _open: OpenGuard) {
+    let Ok((client, server)) = tokio::try_join!(client, server) else { return };
+    let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+    tokio::select! {
+        // an error means that a side is gone, so it cannot be reported
+        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+}
+
+/// The response 101 for the client, with the headers of the server's.
+fn switched(response: Response<Incoming>) -> HttpResponse {
+    let (mut parts, _) = response.into_parts();
+    let upgrade = upgrade_of(&parts.headers);
+    HOP_BY_HOP.iter().for_each(|name| drop(parts.headers.remove(*name)));
+    if let Some(protocol) = upgrade {
+        parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        parts.headers.insert(UPGRADE, protocol);
+    }
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = parts.headers;
+    response
 }
 
 /// Appends the address of the client to `X-Forwarded-For`.

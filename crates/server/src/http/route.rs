@@ -68,7 +68,7 @@ impl Edge {
         let named_scope = !info.namespace.is_empty() && !is_namespace;
         let scoped = match (resource.namespaced, named_scope) {
             // routes report the missing namespace when the object is looked up
-            (true, false) if info.nowhere && resource.serving.routes => true,
+            (true, false) if info.has_empty_namespace && resource.serving.routes => true,
             (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
             (false, true) => false,
             _ => true,

@@ -1,13 +1,14 @@
 //! Writes documents resource by resource, so that a large document never exists as a tree in memory.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use machinery::value::{write_json, write_json_string};
-use machinery::{Release, Value, json};
+use machinery::{Map, Release, Value, json};
 
 use super::index::Group;
 use super::pieces::Pieces;
-use super::{Dialect, DocumentEncoding, paths, proto, schema, standard};
+use super::remote::RemoteDocument;
+use super::{Dialect, DocumentEncoding, paths, proto, remote, schema, standard};
 
 /// `info.version` of documents with built-in kinds.
 const KUBERNETES: &str = "v1.37.2";
@@ -24,10 +25,14 @@ pub fn group(group: &Group, encoding: DocumentEncoding) -> Vec<u8> {
     writer.finish(&info)
 }
 
-/// Encodes the v2 document of all groups.
-pub fn merged(groups: &[&Group], encoding: DocumentEncoding, release: Release) -> Vec<u8> {
+/// Encodes the v2 document of all groups, and of the parts of aggregated API servers.
+pub fn merged(groups: &[&Group], remotes: &[RemoteDocument], encoding: DocumentEncoding, release: Release) -> Vec<u8> {
     let mut writer = Writer::new(Dialect::V2, encoding, release);
     groups.iter().for_each(|group| writer.group(group));
+    if !remotes.is_empty() {
+        writer.standard();
+    }
+    remotes.iter().for_each(|remote| writer.part(&remote.v2));
     writer.finish(&json!({"title": "Kubernetes", "version": KUBERNETES}))
 }
 
@@ -39,6 +44,10 @@ struct Writer {
     schemas: Pieces,
     /// Names of the schemas written so far: a name is written once.
     names: HashSet<String>,
+    /// The definitions of aggregated API servers.
+    remote: Map,
+    /// Their parameters.
+    parameters: Map,
     /// Whether a resource has the scale subresource, so that its schemas are needed.
     scales: bool,
 }
@@ -46,7 +55,17 @@ struct Writer {
 impl Writer {
     fn new(dialect: Dialect, encoding: DocumentEncoding, release: Release) -> Writer {
         let (paths, schemas) = (Pieces::default(), Pieces::default());
-        Writer { release, dialect, encoding, paths, schemas, names: HashSet::new(), scales: false }
+        Writer {
+            release,
+            dialect,
+            encoding,
+            paths,
+            schemas,
+            names: HashSet::new(),
+            remote: Map::new(),
+            parameters: Map::new(),
+            scales: false,
+        }
     }
 
     fn group(&mut self, group: &Group) {
@@ -78,12 +97,34 @@ impl Writer {
         }
     }
 
-    fn finish(mut self, info: &Value) -> Vec<u8> {
+    /// Writes the shared schemas that are not written yet.
+    fn standard(&mut self) {
         for (name, schema) in standard::schemas(self.dialect, self.release, self.scales) {
             self.schema(name, schema);
         }
+    }
+
+    /// Writes the part of an aggregated API server. Parts of servers with equal definitions share them.
+    fn part(&mut self, part: &Value) {
+        let standard: HashMap<_, _> = standard::schemas(self.dialect, self.release, true).collect();
+        let known = |name: &str| self.remote.get(name).or_else(|| standard.get(name).copied());
+        for (name, parameter) in part.get("parameters").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
+            // the name contains a hash of the parameter
+            self.parameters.insert(name.as_str(), parameter.clone());
+        }
+        let part = remote::without_conflicts(part, &self.names, known);
+        let entries = |key: &str| part.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        entries("paths").for_each(|(path, item)| self.path(path, item));
+        for (name, schema) in entries("definitions") {
+            self.schema(name, schema);
+            self.remote.insert(name.as_str(), schema.clone());
+        }
+    }
+
+    fn finish(mut self, info: &Value) -> Vec<u8> {
+        self.standard();
         let rest = match self.dialect {
-            Dialect::V2 => rest_v2(info, self.release),
+            Dialect::V2 => rest_v2(info, self.release, &self.parameters),
             Dialect::V3 => json!({"openapi": "3.0.0", "info": (info.clone())}),
         };
         match self.encoding {
@@ -109,12 +150,15 @@ impl Writer {
     }
 }
 
-/// The fields of a v2 document other than `paths` and `definitions`.
-fn rest_v2(info: &Value, release: Release) -> Value {
+/// The fields of a v2 document other than `paths` and `definitions`, with further parameters.
+fn rest_v2(info: &Value, release: Release, further: &Map) -> Value {
+    let mut parameters = further.clone();
+    let own = standard::parameters(release).as_object().into_iter().flat_map(Map::iter);
+    own.for_each(|(name, parameter)| drop(parameters.insert(name.as_str(), parameter.clone())));
     json!({
         "swagger": "2.0",
         "info": (info.clone()),
-        "parameters": (standard::parameters(release).clone()),
+        "parameters": (Value::Object(parameters)),
         "securityDefinitions": {"BearerToken": {
             "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey"
         }},

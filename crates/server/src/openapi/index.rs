@@ -10,6 +10,7 @@ use machinery::{Value, json};
 use resource::{Resource, Version};
 
 use super::DocumentEncoding;
+use super::remote::RemoteDocuments;
 use crate::limits;
 
 type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
@@ -109,6 +110,7 @@ pub struct Index {
     /// By name: `api/v1`, `apis/<group>/<version>`.
     pub groups: BTreeMap<String, Arc<Group>>,
     pub hash: String,
+    pub remotes: RemoteDocuments,
     pub merged: Merged,
     body: OnceLock<Bytes>,
     /// The digest of each version of a resource, by the version's id.
@@ -117,7 +119,7 @@ pub struct Index {
 
 impl Index {
     /// Builds the index of a snapshot. Digests and documents that have not changed are reused from `old`.
-    pub fn new(generation: u64, snapshot: &Snapshot, old: &Index) -> Index {
+    pub fn new(generation: u64, snapshot: &Snapshot, mut remotes: RemoteDocuments, old: &Index) -> Index {
         let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
         for resource in snapshot.values().filter(|r| r.established) {
             for version in resource.versions.iter().filter(|v| v.served) {
@@ -146,9 +148,14 @@ impl Index {
             };
             groups.insert(name, group);
         }
+        // paths of this server take precedence
+        remotes.all.retain(|remote| !groups.contains_key(&remote.name));
+        for remote in &remotes.all {
+            [&remote.name, &remote.v3, &remote.v2.to_json()].iter().for_each(|text| all.update(text.as_bytes()));
+        }
         let hash = all.upper_hex();
         let (merged, body) = (Merged::default(), OnceLock::new());
-        Index { generation: Some(generation), groups, hash, merged, body, digests }
+        Index { generation: Some(generation), groups, hash, remotes, merged, body, digests }
     }
 
     /// The URL of a document with its hash.
@@ -159,14 +166,18 @@ impl Index {
     /// The document of `/openapi/v3`.
     pub fn body(&self) -> Bytes {
         let write = || {
+            let remote = self.remotes.all.iter().filter(|remote| !remote.v3.is_empty());
+            let remote = remote.map(|remote| (remote.name.clone(), remote.v3.clone()));
+            let own = self.groups.iter().map(|(name, group)| (name.clone(), Index::location(name, group)));
+            let all: BTreeMap<String, String> = remote.chain(own).collect();
             let mut out = b"{\"paths\":{".to_vec();
-            for (i, (name, group)) in self.groups.iter().enumerate() {
+            for (i, (name, location)) in all.iter().enumerate() {
                 if i > 0 {
                     out.push(b',');
                 }
                 write_json_string(name, &mut out);
                 out.extend_from_slice(b":{\"serverRelativeURL\":");
-                write_json_string(&Index::location(name, group), &mut out);
+                write_json_string(location, &mut out);
                 out.push(b'}');
             }
             out.extend_from_slice(b"}}");

@@ -5,13 +5,14 @@
 //! until the hash of its group version changes. The ETag is the hash, so that a 304 needs no document.
 //!
 //! `index.rs` groups the served resources by group version, `document.rs` writes documents, `paths.rs` and `schema.rs`
-//! generate their paths and schemas.
+//! generate their paths and schemas, and `remote.rs` adds the documents of aggregated API servers.
 
 mod document;
 mod index;
 mod paths;
 mod pieces;
 mod proto;
+mod remote;
 mod schema;
 mod standard;
 
@@ -23,6 +24,9 @@ use bytes::Bytes;
 use resource::Registry;
 
 use index::{Group, Index};
+use remote::RemoteDocuments;
+
+use crate::aggregation::Aggregation;
 
 /// The response to a request for a document.
 pub enum Response {
@@ -59,15 +63,16 @@ enum DocumentEncoding {
     Protobuf,
 }
 
-/// The OpenAPI documents of the resources in a registry.
+/// The OpenAPI documents of the resources in a registry and of aggregated API servers.
 pub struct OpenApi {
     registry: Arc<Registry>,
+    aggregation: Arc<Aggregation>,
     index: Mutex<Arc<Index>>,
 }
 
 impl OpenApi {
-    pub fn new(registry: Arc<Registry>) -> OpenApi {
-        OpenApi { registry, index: Mutex::default() }
+    pub fn new(registry: Arc<Registry>, aggregation: Arc<Aggregation>) -> OpenApi {
+        OpenApi { registry, aggregation, index: Mutex::default() }
     }
 
     /// Responds to `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`. `etag` is the value of `If-None-Match`.
@@ -82,12 +87,14 @@ impl OpenApi {
         }
     }
 
-    /// The index of the current registry, built anew if the registry has changed.
+    /// The index of the current registry. It is rebuilt if the registry or an aggregated API server has changed.
     fn index(&self) -> Arc<Index> {
         let generation = self.registry.generation();
         let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.generation != Some(generation) {
-            *kept = task::blocking(|| Arc::new(Index::new(generation, &self.registry.snapshot(), &kept)));
+        let is_current = kept.remotes.generation == self.aggregation.openapi_generation();
+        if kept.generation != Some(generation) || !is_current {
+            let remotes = RemoteDocuments::new(&self.aggregation);
+            *kept = task::blocking(|| Arc::new(Index::new(generation, &self.registry.snapshot(), remotes, &kept)));
         }
         kept.clone()
     }
@@ -132,7 +139,9 @@ impl OpenApi {
         }
         let groups = || index.groups.values().map(AsRef::as_ref).collect::<Vec<&Group>>();
         let release = self.registry.release();
-        let body = task::blocking(|| index.merged.get(encoding, || document::merged(&groups(), encoding, release)));
+        let body = task::blocking(|| {
+            index.merged.get(encoding, || document::merged(&groups(), &index.remotes.all, encoding, release))
+        });
         let content_type = content_type(Dialect::V2, encoding);
         Response::Document { content_type, body, etag: current, expires: None }
     }
@@ -235,7 +244,7 @@ mod tests {
         let built_in = resource::from_row(&builtin::KINDS[0], &[], &objects, &Default::default());
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
-        let openapi = OpenApi::new(registry.clone());
+        let openapi = OpenApi::new(registry.clone(), Arc::default());
         let get = |path: &str, query: &str, etag: &str| openapi.respond(path, &Query::parse(query), "", etag);
         let path = "/openapi/v3/apis/example.com/v1";
 

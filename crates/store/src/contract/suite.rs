@@ -18,7 +18,7 @@ pub const CHECKS: [(&str, Check); 8] = [
     ("concurrent writers of one key win once", |store, prefix| Box::pin(one_winner(store, prefix))),
     ("snapshots are of one moment", |store, prefix| Box::pin(snapshots(store, prefix))),
     ("history leads to the present", |store, prefix| Box::pin(history(store, prefix))),
-    ("what is compacted is delivered", |store, prefix| Box::pin(compacted(store, prefix))),
+    ("followers from before a compaction get an error", |store, prefix| Box::pin(compacted(store, prefix))),
 ];
 
 fn put(prefix: &str, key: &str, expected: Expected, value: &str) -> Write {
@@ -53,7 +53,7 @@ async fn numbered(store: &dyn Store, prefix: &str) {
     assert!(last > third);
 }
 
-/// A follower and how far it is.
+/// A follower, and the revision that it has reached.
 struct SuiteReader {
     changes: Box<dyn Changes>,
     delivered: Revision,
@@ -64,7 +64,7 @@ impl SuiteReader {
         SuiteReader { changes: store.follow(after).await.unwrap(), delivered: after }
     }
 
-    /// Reads up to a revision, at least. Revisions rise, and none is delivered twice.
+    /// Reads at least up to a revision. Asserts that revisions rise and that none is delivered twice.
     async fn read_up_to(&mut self, revision: Revision) -> Vec<Change> {
         let mut seen = vec![];
         while self.delivered < revision {
@@ -137,7 +137,7 @@ async fn one_winner(store: &dyn Store, prefix: &str) {
 }
 
 async fn snapshots(store: &dyn Store, prefix: &str) {
-    // more than an engine hands out at a time
+    // more than one page of any engine
     const KEYS: usize = 1200;
     let mut wanted = BTreeMap::new();
     assert!(store.snapshot().await.unwrap().entries.is_empty());
@@ -151,8 +151,8 @@ async fn snapshots(store: &dyn Store, prefix: &str) {
     let latest = store.snapshot().await.unwrap();
     assert!(latest.revision >= last);
     let found = latest.entries.into_iter().map(|entry| (entry.key, (entry.value, entry.revision)));
-    assert!(found.eq(wanted), "the snapshot is not what was written");
-    // what comes after a snapshot is all that comes
+    assert!(found.eq(wanted), "the snapshot differs from the writes");
+    // a follower from the revision of a snapshot gets only later changes
     let next = commit(store, put(prefix, "new", Expected::Absent, "")).await;
     let seen = SuiteReader::new(store, latest.revision).await.read_up_to(next).await;
     assert_eq!(seen.iter().map(|change| change.revision).collect::<Vec<_>>(), [next]);
@@ -176,11 +176,11 @@ async fn history(store: &dyn Store, prefix: &str) {
         for change in SuiteReader::new(store, old.revision).await.read_up_to(latest.revision).await {
             match change.value {
                 Some(value) => drop(state.insert(change.key, (change.revision, value))),
-                None => assert!(state.remove(&change.key).is_some(), "what is deleted was there"),
+                None => assert!(state.remove(&change.key).is_some(), "a deleted key was in the history"),
             }
         }
         for entry in &latest.entries {
-            // left out, or known as it is
+            // an unchanged key may be omitted from the history
             let known = state.remove(&entry.key).unwrap_or((entry.revision, entry.value.clone()));
             assert_eq!(known, (entry.revision, entry.value.clone()));
         }

@@ -1,4 +1,5 @@
-//! Checkpoints: one file with the live keys at a revision, which replaces older files. Written while the committer goes on.
+//! Checkpoints: one file with the live keys at a revision, which replaces older files. It is written by a thread of its own,
+//! while the committer continues.
 
 use std::collections::HashSet;
 
@@ -74,8 +75,8 @@ fn superfluous(listed: &Listed, before: Revision) -> impl Iterator<Item = &super
     pairs.take_while(move |(_, next)| next.first <= before + 1).map(|(segment, _)| segment)
 }
 
-/// Writes the live keys at `before`, which are all records up to there but those in `gone`, and removes the files that it
-/// replaces.
+/// Writes a checkpoint at `before` and removes the files that it replaces. The live keys are all records up to `before`
+/// except those whose revision is in `gone`.
 pub fn write(files: &Files, before: Revision, gone: &HashSet<Revision>) -> Result<(), StoreError> {
     let disk = &*files.disk;
     let listed = files.lock().clone();

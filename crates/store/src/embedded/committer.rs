@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! The committer: the thread that makes all writes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -57,7 +57,8 @@ impl Committer {
         }
     }
 
-    /// The log, unless it has failed for good: a sync that follows a failed one may succeed and mean nothing.
+    /// The log, unless an operation has failed fatally: after a failed sync, a later sync may succeed without having written
+    /// the data.
     fn working_log(&mut self) -> Option<&mut Writer> {
         self.log.as_mut().filter(|_| self.shared.lock().poisoned.is_none())
     }
@@ -80,7 +81,7 @@ impl Committer {
         note(&self.shared, done.err());
     }
 
-    /// Called when no job waits: records that the last frame is on disk.
+    /// Called when no job waits: appends the seal of the last frame.
     fn rest(&mut self) {
         if let Some(Err(why)) = self.working_log().map(Writer::seal) {
             note(&self.shared, Some(why));
@@ -139,11 +140,11 @@ impl Committer {
         replies
     }
 
-    /// Forgets history up to `before`; a checkpoint, if it is worth its work, is written by another thread.
+    /// Forgets history up to `before`. If a checkpoint is worthwhile, another thread writes it.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
         let poisoned = self.shared.lock().poisoned.clone();
         if let Some(why) = poisoned {
-            // what was written last may not be on disk: the files that are there are what a recovery needs
+            // the last writes may not be on disk, so a recovery may need all files
             return drop(reply.send(Err(StoreError::Unavailable(why))));
         }
         let before = self.shared.lock().forget(before);
@@ -163,13 +164,13 @@ impl Committer {
             let gone: HashSet<Revision> = superseded.iter().map(|(_, record)| *record).collect();
             let written = checkpoint::write(&turn.0, before, &gone);
             if written.is_ok() {
-                // the committer only adds at the other end
+                // the committer only appends to the other end
                 shared.lock().superseded.drain(..superseded.len());
             }
             drop(turn);
             let _ = reply.send(written);
         };
-        // without a thread there is no checkpoint this time
+        // if no thread can be started, a later compaction writes the checkpoint
         let _ = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(work);
     }
 }

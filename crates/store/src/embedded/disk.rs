@@ -72,7 +72,7 @@ impl Disk for Directory {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn Appending>> {
-        // what is stored may be secret
+        // stored values may be secret
         let file = File::options().append(true).create(true).mode(0o600).open(self.path.join(name))?;
         file.set_len(0)?;
         Ok(Box::new(file))

@@ -85,7 +85,7 @@ impl Files {
         segments + listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.length)
     }
 
-    /// The right to write a checkpoint, until it is dropped; none while another is written.
+    /// Reserves the right to write a checkpoint until the guard is dropped; `None` while another one is being written.
     pub fn begin_checkpoint(self: &Arc<Self>) -> Option<CheckpointGuard> {
         (!self.checkpointing.swap(true, Ordering::AcqRel)).then(|| CheckpointGuard(self.clone()))
     }
@@ -106,7 +106,7 @@ impl Files {
     }
 
     /// The live keys for which `wanted` returns true, at a revision that is not compacted, read from the last checkpoint and
-    /// the changes since. The caller makes sure that no checkpoint is written meanwhile.
+    /// the changes since. The caller must hold a [`CheckpointGuard`], so that no checkpoint is written meanwhile.
     pub fn entries_at(&self, at: Revision, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, StoreError> {
         let checkpoint = self.lock().checkpoint.clone();
         let mut seen = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);

@@ -38,7 +38,7 @@ pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
         let why = "every user can write to it; take that permission away (chmod o-w), or name a directory below it";
         return Err(OpenError::Io(directory.to_owned(), why.to_owned()));
     }
-    // a process that was stopped after it had made the directory may not have come to this
+    // an earlier process may have been stopped between creating the directory and syncing its name
     for made in directory.ancestors().take(missing.max(1)) {
         sync_name(made).map_err(failed)?;
     }
@@ -53,13 +53,14 @@ fn sync_name(directory: &Path) -> std::io::Result<()> {
         None => return Ok(()),
     };
     match File::open(parent) {
-        // another user has made it, and only that user can read it
+        // a directory of another user that this process cannot read
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
         opened => opened?.sync_all(),
     }
 }
 
-/// Takes the lock of the directory, which says `holder` to others, for as long as the file is open.
+/// Locks the directory for as long as the returned file is open, and writes `holder` to it, for the error message of other
+/// processes.
 pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     let path = directory.join("LOCK");
     // a process that can open the file can lock it
@@ -103,7 +104,7 @@ pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
 pub fn prepare(directory: &Path) -> Result<(), OpenError> {
     let failed = |error: std::io::Error| io(directory, &error);
     if is_initialized(directory)? {
-        // of the two names that are created last, a crash has left the second only
+        // a crash after the rename of FORMAT and before that of the log
         if directory.join(UNFINISHED).exists() && !directory.join(LOG).exists() {
             let place = Directory::new(directory.to_owned());
             place.rename(UNFINISHED, LOG).and_then(|()| place.sync()).map_err(failed)?;

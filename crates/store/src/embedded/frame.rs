@@ -125,7 +125,7 @@ fn header_checksum(salt: u64, frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &frame[4..8]), &frame[12..20])
 }
 
-/// The checksum of everything behind it.
+/// The checksum of the part of the frame after the checksum.
 fn checksum(salt: u64, frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&salt.to_be_bytes()), &frame[12..])
 }
@@ -134,7 +134,7 @@ fn checksum(salt: u64, frame: &[u8]) -> u32 {
 #[derive(Debug)]
 pub struct Whole {
     pub offset: u64,
-    /// Where the next one starts.
+    /// The offset of the next frame.
     pub end: u64,
     pub synced: Revision,
     pub records: Vec<Record>,
@@ -145,7 +145,7 @@ pub struct Whole {
 pub enum Stop {
     /// The frame at this offset is incomplete, or a checksum does not match.
     Broken(u64),
-    /// The frame at this offset has the right checksum, and holds no records: it was never written by this format.
+    /// The frame at this offset has the right checksum but invalid records, which this format never writes.
     Damaged(u64),
     Io(std::io::Error),
 }
@@ -209,8 +209,8 @@ impl<'a> Reader<'a> {
         Ok(Some(Whole { offset, end: self.offset(), synced, records }))
     }
 
-    /// The newest revision that any frame header after `offset` proves to have been synced; none if there is no header.
-    /// The frames themselves may be damaged too.
+    /// The newest revision that a frame header after `offset` states to be synced; `None` if there is no valid header. The
+    /// frames themselves may be corrupt.
     pub fn proven(&mut self, offset: u64) -> std::io::Result<Option<Revision>> {
         let (mut at, mut proven) = (offset, None);
         loop {

@@ -1,11 +1,11 @@
 //! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/src/design/store.md).
 //!
-//! The committer takes every write that waits, checks it against the index, appends the accepted ones to the log with one
+//! The committer takes all waiting writes, checks them against the index, appends the accepted ones to the log with one
 //! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.
-//! After a failed fdatasync nothing is acknowledged any more.
+//! After a failed fdatasync no write is acknowledged any more.
 //!
-//! Files, from the disk up: `disk`, `frame` (bytes), `files` (which there are), `writer`, `recovery`, `checkpoint`,
-//! `format` (the directory), `offline` (check, backup, restore); `state`, `committer`, `follower` above.
+//! Modules, from the disk up: `disk`, `frame` (bytes of a file), `files` (the list of files), `writer`, `recovery`,
+//! `checkpoint`, `format` (the directory), `offline` (check, backup, restore); above them `state`, `committer`, `follower`.
 
 use crate::limits;
 
@@ -45,7 +45,7 @@ pub use options::{Durability, Options};
 /// Why a data directory can't be opened. The text is one clear line.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Another process works on the directory; the text is what it wrote about itself.
+    /// Another process has locked the directory; the text is its description of itself.
     Held(PathBuf, String),
     /// The directory was written by a newer version.
     NewerFormat(PathBuf, u32),
@@ -111,7 +111,7 @@ impl Embedded {
         Self::start(Shared::default(), None)
     }
 
-    /// Opens or creates the store in `directory` and takes its lock, which says `holder` to others.
+    /// Opens or creates the store in `directory` and locks it. `holder` describes this process in the error of others.
     pub fn open(directory: &Path, holder: &str, options: Options) -> Result<Embedded, OpenError> {
         let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
         format::create_directory(directory)?;
@@ -146,7 +146,7 @@ impl Embedded {
 
     fn read_history(&self, revisions: u64) -> Result<Snapshot, StoreError> {
         let Some(files) = &self.files else { return Ok(self.shared.snapshot()) };
-        // otherwise the oldest files are about to go
+        // a checkpoint that is being written will remove the oldest files
         let compacted = || StoreError::Compacted(self.shared.lock().compacted);
         let _turn = files.begin_checkpoint().ok_or_else(compacted)?;
         let checkpoint = files.lock().checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);

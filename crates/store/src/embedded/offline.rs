@@ -74,7 +74,7 @@ pub fn snapshot(directory: &Path) -> Result<Snapshot, OpenError> {
 pub fn backup(directory: &Path, file: &Path) -> Result<Summary, OpenError> {
     let (place, name) = place_of(file)?;
     if file.exists() {
-        return Err(OpenError::Backup(file.to_owned(), "the file is there already".to_owned()));
+        return Err(OpenError::Backup(file.to_owned(), "the file exists already".to_owned()));
     }
     let found = read(directory)?;
     let temporary = format!("{name}.tmp");
@@ -124,10 +124,10 @@ impl<W: Write + Send> Appending for Stream<W> {
 /// Default of `--bump-revision`, as etcd's documentation recommends.
 pub const RESTORE_BUMP: Revision = 1_000_000_000;
 
-/// Fills a new data directory from a backup; every byte of the backup is checked first. The revision of the new store is
-/// that of the backup and `bump` more, and all history before it is compacted, as `etcdutl snapshot restore
-/// --bump-revision --mark-compacted` does it: no revision that was given out after the backup is given out again, and
-/// clients that know such a revision have to list again. Objects keep the revisions of their last writes.
+/// Fills a new data directory from a backup, after checking every byte of it. The revision of the new store is that of the
+/// backup plus `bump`, and all history before it is compacted, as with `etcdutl snapshot restore --bump-revision
+/// --mark-compacted`: no revision from after the backup is used again, and clients that know one have to list again. Objects
+/// keep the revisions of their last writes.
 pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Summary, OpenError> {
     let (place, name) = place_of(file)?;
     let foreign = |error: StoreError| match error {
@@ -148,7 +148,7 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Summary,
     format::create_directory(directory)?;
     let _lock = format::take_lock(directory, "pintle store restore")?;
     if format::is_initialized(directory)? || format::log_directory(directory).exists() {
-        return Err(OpenError::Io(directory.to_owned(), "there is a store already".to_owned()));
+        return Err(OpenError::Io(directory.to_owned(), "the directory already contains a store".to_owned()));
     }
     format::make(directory, |log| {
         fill(log, &place, &name, header, revision)
@@ -173,7 +173,7 @@ fn fill(log: &Directory, place: &Directory, name: &str, header: Header, revision
 /// The directory of a file, and its name there.
 fn place_of(file: &Path) -> Result<(Directory, String), OpenError> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = name.ok_or_else(|| OpenError::Backup(file.to_owned(), "it is no name of a file".to_owned()))?;
+    let name = name.ok_or_else(|| OpenError::Backup(file.to_owned(), "the path has no file name".to_owned()))?;
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((Directory::new(parent.to_owned()), name))
 }

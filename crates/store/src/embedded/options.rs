@@ -16,9 +16,9 @@ pub enum Durability {
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub durability: Durability,
-    /// Bytes after which the log goes on in a new file.
+    /// Size after which the log continues in a new file.
     pub segment_bytes: u64,
-    /// Bytes of old files that make a checkpoint worth its work, at least; also as many as the last checkpoint has.
+    /// A checkpoint is written if it frees at least this many bytes, and at least the size of the last checkpoint.
     pub checkpoint_bytes: u64,
 }
 

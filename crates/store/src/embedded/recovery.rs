@@ -1,5 +1,5 @@
-//! Reading a log back: the newest checkpoint, then every change after it. What a crash may have left is distinguished from
-//! damage as docs/src/design/store.md says under "Recovery".
+//! Recovery: reads the newest checkpoint and all changes after it. docs/src/design/store.md ("Recovery") explains how the
+//! traces of a crash are distinguished from corruption.
 
 use super::disk::{Appending, Disk};
 use super::files::{
@@ -14,9 +14,9 @@ use crate::limits;
 pub struct Found {
     pub listed: Listed,
     pub state: State,
-    /// Files that no longer count.
+    /// Obsolete files.
     pub stale: Vec<String>,
-    /// The last segment ends in a part of a frame: an incomplete write.
+    /// Whether the last segment ends in a part of a frame: an incomplete write.
     pub torn: bool,
     /// Revisions up to here are known to have been synced.
     pub proven: Revision,
@@ -30,7 +30,7 @@ fn is_missing(name: &str) -> StoreError {
     StoreError::Corrupt(format!("log/{name} is missing"))
 }
 
-/// Reads everything; changes nothing.
+/// Reads all files of the log; changes nothing.
 pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     let mut names = disk.list().map_err(|error| io("", &error))?;
     names.sort();
@@ -41,10 +41,10 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
         listed.checkpoint = Some(read_checkpoint(disk, revision, &mut state)?);
     }
     let firsts: Vec<Revision> = names.iter().filter_map(|name| revision_in(name, ".log")).collect();
-    // a segment counts from the one that holds the first change after the checkpoint
+    // the first segment that is needed has the first change after the checkpoint
     let start = firsts.iter().rposition(|first| *first <= state.compacted + 1);
     let start = match (start, firsts.first()) {
-        // that one was being created, so the one before is the last
+        // a crash has interrupted the creation of that segment, so the one before it is the last
         (Some(start), _) if start > 0 && start + 1 == firsts.len() && is_unmade(disk, firsts[start])? => start - 1,
         (Some(start), _) => start,
         (None, Some(first)) => return Err(missing(state.compacted, *first)),
@@ -54,7 +54,7 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     let firsts = &firsts[start..];
     scan_all(disk, firsts, |scanned| segments.take_all(firsts, scanned))?;
     let Segments { mut state, listed, mut stale, torn, proven, .. } = segments;
-    state.settle();
+    state.end_replay();
     let counts = |name: &String| {
         listed.segments.iter().any(|segment| segment.name == *name)
             || listed.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.name == *name)
@@ -158,7 +158,7 @@ impl Segments<'_> {
         for (i, (first, scanned)) in firsts.iter().zip(scanned).enumerate() {
             let later = &firsts[i + 1..];
             if i > 0 && self.rolled != Some(*first) {
-                // the file before does not say that the log goes on here: the file was being made
+                // the file before does not name this one: a crash has interrupted its creation
                 self.read_unannounced(*first, later)?;
                 return Ok(());
             }
@@ -268,7 +268,7 @@ pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appendi
     }
     file.sync()?;
     if !found.stale.is_empty() {
-        // what stays must be there for good before anything goes
+        // the remaining files must be durable before any file is removed
         disk.sync()?;
         found.stale.iter().try_for_each(|name| disk.remove(name))?;
         disk.sync()?;
@@ -276,8 +276,8 @@ pub fn repair(disk: &dyn Disk, found: &Found) -> std::io::Result<Box<dyn Appendi
     Ok(file)
 }
 
-/// The segments whose end may be unsynced: the last one, and, while that is empty, the one before. A segment is written to
-/// only when the file before it is complete.
+/// The segments whose end may be unsynced: the last one, and, while that is empty, the one before. A segment is written
+/// only after the file before it is complete and synced.
 fn unproven(found: &Found) -> &[Segment] {
     let segments = &found.listed.segments;
     let count = if segments.last().is_some_and(|last| last.frames.is_empty()) { 2 } else { 1 };

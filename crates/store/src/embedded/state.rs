@@ -53,8 +53,8 @@ impl State {
         self.index.iter().map(|(key, live)| (key.clone(), live.revision)).collect()
     }
 
-    /// The index after `change`; what it replaces no longer counts once history up to `at` is forgotten. Of a deleted
-    /// key the value goes before the deletion, so that no crash between the two brings it back.
+    /// Applies `change` to the index. The record that it replaces becomes obsolete when history up to `at` is compacted. The
+    /// value of a deleted key becomes obsolete before its deletion, so that a crash between the two does not restore it.
     fn index_change(&mut self, change: &Change, at: Revision) {
         let revision = change.revision;
         let live = change.value.clone().map(|value| Live { revision, value });
@@ -69,14 +69,14 @@ impl State {
         }
     }
 
-    /// Takes a change that was read from the log; what is forgotten may be part of a checkpoint. See [`State::settle`].
+    /// Applies a change that was read from the log, or an entry of the checkpoint. [`State::end_replay`] must follow.
     pub fn replay(&mut self, change: &Change) {
         self.index_change(change, change.revision.max(self.compacted));
         self.head = self.head.max(change.revision);
     }
 
-    /// Ends the replay: copies values, so that they do not keep the buffers alive that they were read into.
-    pub fn settle(&mut self) {
+    /// Ends the replay: copies the values, so that they do not keep the read buffers alive.
+    pub fn end_replay(&mut self) {
         self.index.values_mut().for_each(|live| live.value = Bytes::copy_from_slice(&live.value));
         self.tail_after = self.head;
     }
@@ -91,11 +91,11 @@ impl State {
         self.index.iter().map(entry).collect()
     }
 
-    /// Makes a change part of the index and of the tail.
+    /// Applies a change to the index and appends it to the tail.
     ///
     /// # Panics
     ///
-    /// If the revision is not the next one: what is in memory would no longer be what is on disk.
+    /// If the revision is not greater than the last one: memory and disk would differ.
     pub fn apply(&mut self, change: Change) {
         let revision = change.revision;
         assert!(revision > self.head, "revision {revision} is applied after {}", self.head);
@@ -118,7 +118,7 @@ impl State {
         }
     }
 
-    /// Gives changes that were read from the log the values that are live, so that no value is in memory twice.
+    /// Replaces values that were read from the log by equal live ones, so that no value is in memory twice.
     pub fn share(&self, changes: &mut [Change]) {
         for change in changes {
             if let Some(live) = self.index.get(&change.key).filter(|live| live.revision == change.revision) {

@@ -1,4 +1,4 @@
-//! The end of the log: the one place that appends to it.
+//! The writer: appends to the end of the log.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ pub struct Writer {
     head: Revision,
     /// The last synced revision.
     synced: Revision,
-    /// Returns a frame that states `synced` as the synced revision.
+    /// Whether a frame with the seal of `synced` has been appended.
     sealed: bool,
-    /// Bytes of the last write that failed.
+    /// Size of the last write that failed, in bytes.
     refused: usize,
     /// A segment that was created, is not part of the log, and has to be removed before anything is appended.
     unmade: Option<String>,
 }
 
-/// The failed operation left the log unchanged.
+/// The error of an operation that left the log unchanged.
 fn temporary(what: &str, error: &std::io::Error) -> Failure {
     Failure::Temporary(format!("cannot {what} the log: {error}"))
 }
@@ -47,7 +47,7 @@ fn fatal(what: &str, error: &std::io::Error) -> Failure {
 }
 
 impl Writer {
-    /// Goes on at the end of the last segment, all of which is synced up to `head`.
+    /// Continues at the end of the last segment, which is synced up to `head`.
     pub fn new(files: Arc<Files>, options: Options, file: Box<dyn Appending>, head: Revision) -> Writer {
         let (salt, length) = files.lock().segments.last().map_or((0, 0), |last| (last.salt, last.length));
         Writer { files, options, file, salt, length, head, synced: head, sealed: false, refused: 0, unmade: None }
@@ -67,7 +67,7 @@ impl Writer {
     pub fn append(&mut self, changes: &[Change]) -> Result<(), Failure> {
         self.remove_unmade()?;
         if self.length > self.options.segment_bytes {
-            self.roll_or_go_on()?;
+            self.roll_or_continue()?;
         }
         let mut rest = changes;
         let mut frames = vec![];
@@ -122,7 +122,7 @@ impl Writer {
         undone.map_err(|worse| fatal("undo a write to", &worse))
     }
 
-    /// Whether there is room for what was refused last.
+    /// Checks whether the disk has room for a write as large as the last one that failed.
     pub fn probe(&mut self) -> Result<(), Failure> {
         let fits = self.file.append(&vec![0; self.refused]);
         self.undo()?;
@@ -139,8 +139,8 @@ impl Writer {
         Ok(())
     }
 
-    /// States, after the last frame, that it is on disk: a reader that finds that frame broken knows that it is damaged and was
-    /// not merely cut off. Waits for no disk.
+    /// Appends a seal: a frame that states that the last one is synced, so that a recovery treats damage to that one as
+    /// corruption and not as an incomplete write. The seal itself is not synced.
     pub fn seal(&mut self) -> Result<(), Failure> {
         if self.sealed || self.synced < self.head {
             return Ok(());
@@ -153,16 +153,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Starts a new segment if that is possible. If it is not, the log goes on in the old one, which may be of any length,
-    /// and the next append tries again.
-    fn roll_or_go_on(&mut self) -> Result<(), Failure> {
+    /// Starts a new segment. If that fails temporarily, the log continues in the old one, whose length has no limit, and the
+    /// next append tries again.
+    fn roll_or_continue(&mut self) -> Result<(), Failure> {
         match self.roll() {
             Err(Failure::Temporary(_)) => self.remove_unmade(),
             result => result,
         }
     }
 
-    /// Goes on in a new segment. The old one names it once it is durable.
+    /// Starts a new segment. Once that is durable, a record at the end of the old one names it.
     fn roll(&mut self) -> Result<(), Failure> {
         self.sync()?;
         let header = Header::new(self.head + 1);
@@ -183,8 +183,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes for good what is left of a segment that could not be started. Nothing may be appended before: a recovery
-    /// takes the newest segment, if it is empty, for the place where the log goes on.
+    /// Removes the remains of a segment that could not be started, and syncs the directory. This must precede any append: a
+    /// recovery continues the log in the newest segment if that is empty.
     fn remove_unmade(&mut self) -> Result<(), Failure> {
         let Some(name) = &self.unmade else { return Ok(()) };
         match self.files.disk.remove(name) {
@@ -197,7 +197,7 @@ impl Writer {
         }
     }
 
-    /// Syncs and seals what is there.
+    /// Syncs the log and seals it.
     pub fn close(&mut self) -> Result<(), Failure> {
         self.sync()?;
         self.seal()?;

@@ -1,4 +1,4 @@
-//! Data that earlier versions have written: every version reads it (`tests/golden`, made by `examples/golden.rs`).
+//! Data of earlier formats, written by `examples/golden.rs` to `tests/golden`: every version reads it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

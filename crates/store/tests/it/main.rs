@@ -137,7 +137,7 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
     writer.join().unwrap();
 }
 
-/// A follower that was ahead of the backup gets the error that history is compacted; no revision is given out twice.
+/// A follower that was ahead of the backup gets [`store::StoreError::Compacted`]; no revision is used twice.
 #[tokio::test]
 async fn restored_store_reuses_no_revision() {
     let directory = tempfile::tempdir().unwrap();

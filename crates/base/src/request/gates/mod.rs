@@ -1,14 +1,14 @@
 //! Feature gates: the names, stages and defaults that kube-apiserver has in each release.
 //!
-//! All of its names are known; those that this server can do without are accepted and have no effect.
+//! All its gates are known. Gates of features that this server does not have are accepted without effect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use machinery::Release;
 
-/// A line for each gate: its name, and what it is in 1.35, 1.36 and 1.37. `+` is on by default, `!` is locked to the
-/// default, `-` is unknown.
+/// A line for each gate: its name, and its stage in 1.35, 1.36 and 1.37. `+` means on by default, `!` locked to the default,
+/// and a sole `-` that the release does not have the gate.
 const KNOWN: &str = include_str!("known.txt");
 
 /// The gates that change what this server does.
@@ -17,7 +17,7 @@ const EFFECTIVE: [&str; 3] = ["CBORServingAndStorage", "ConstrainedImpersonation
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
-/// How far a feature is.
+/// The stage of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Alpha,
@@ -27,7 +27,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// As metrics name it.
+    /// The name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Alpha => "ALPHA",
@@ -61,7 +61,7 @@ impl Gate {
     }
 }
 
-/// The gates of a release, by name. The second is whether a later release knows a gate that this one does not.
+/// All gates: the name, the gate in `release`, and whether a later release has it.
 fn known(release: Release) -> impl Iterator<Item = (&'static str, Option<Gate>, bool)> {
     KNOWN.lines().map(move |line| {
         let mut words = line.split_whitespace();
@@ -73,7 +73,7 @@ fn known(release: Release) -> impl Iterator<Item = (&'static str, Option<Gate>, 
     })
 }
 
-/// The features of a server, shared by what they change.
+/// The feature gates of a server. Clones share their states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
     release: Release,
@@ -145,7 +145,7 @@ impl FeatureGates {
         }
     }
 
-    /// The names among those given that are not set to their default, and whose value changes nothing here.
+    /// The names in `given` whose value differs from the default but has no effect on this server.
     pub fn without_effect<'a>(&self, given: &'a [String], release: Release) -> Vec<&'a str> {
         let defaults = FeatureGates::of(release);
         let names = given.iter().filter_map(|text| read(text.trim()).ok()).map(|(name, _)| name);
@@ -196,7 +196,7 @@ impl FeatureGates {
         self.is_on("StorageVersionMigrator")
     }
 
-    /// Webhooks do not see reviews of authentication and authorization.
+    /// Webhooks are not called for reviews of authentication and authorization.
     pub fn webhooks_without_reviews(&self) -> bool {
         self.is_on("ExcludeAdmissionWebhookVirtualResources")
     }
@@ -211,7 +211,7 @@ impl FeatureGates {
         self.is_on("APIResponseCompression")
     }
 
-    /// Connections of HTTP/2 end after a response to a client without credentials.
+    /// HTTP/2 connections are closed after a response to an unauthenticated client.
     pub fn closing_anonymous(&self) -> bool {
         self.is_on("UnauthenticatedHTTP2DOSMitigation")
     }

@@ -1,4 +1,4 @@
-//! Estimates of calls: the rows of the table of costs applied to the sizes of arguments.
+//! Estimates of calls: applies the rows of the table of costs to the sizes of the arguments.
 
 use super::{Entries, Estimator, Facts, ONE, Range};
 use crate::ast::{Expr, Kind, Literal};
@@ -24,7 +24,7 @@ pub(super) struct Argument<'c, 'd> {
     pub value: Facts<'d>,
 }
 
-/// One call: what it is called on and with.
+/// One call: its receiver and its arguments.
 pub(super) struct EstimatedCall<'c, 'd> {
     pub receiver: Option<Argument<'c, 'd>>,
     pub args: Vec<Argument<'c, 'd>>,
@@ -216,8 +216,8 @@ fn last_two(call: &EstimatedCall<'_, '_>, unite: fn(Range, Range) -> Range) -> R
     }
 }
 
-/// The size of a string in which each `old` has become `new`. It is least where nothing is found or every match
-/// shrinks, and most where nothing is found or every match grows.
+/// The size of a string in which each `old` is replaced by `new`: the minimum if nothing is found or every match shrinks,
+/// the maximum if nothing is found or every match grows.
 fn replaced(text: Range, old: Range, new: Range) -> Range {
     let size = |text: u64, old: u64, new: u64, unchanged: bool| match old {
         // the empty string is found around every character

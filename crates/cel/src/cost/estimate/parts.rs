@@ -1,4 +1,4 @@
-//! Where an estimate comes from: the nodes of the expression, what each costs by itself and how often.
+//! The parts of an estimate: the nodes of the expression, with the cost of each and how often it is evaluated.
 
 use crate::ast::{Ast, Expr, Id, Kind};
 use crate::limits::EXPLAINED_PARTS_MAX;
@@ -14,11 +14,11 @@ pub struct Part {
     pub line: usize,
     /// The column of the piece, from 1, in code points.
     pub column: usize,
-    /// How many rounds the loop makes, if the piece is a loop.
+    /// The number of iterations, if the piece is a loop.
     pub rounds: Option<u64>,
-    /// The cost of one evaluation, without the pieces inside.
+    /// The cost of one evaluation, without nested pieces.
     pub each: u64,
-    /// How often it is evaluated: the product of the rounds of all loops around.
+    /// How often it is evaluated: the product of the iterations of all enclosing loops.
     pub times: u64,
 }
 
@@ -31,15 +31,15 @@ impl Part {
 
 #[derive(Default)]
 pub(super) struct Trace {
-    /// The most that each node costs with all below.
+    /// The maximum cost of each node, children included.
     pub costs: HashMap<Id, u64>,
     pub rounds: HashMap<Id, u64>,
 }
 
 impl Trace {
-    /// The pieces that cost something, and loops; the most expensive first, in the order of the source if equal.
+    /// The pieces with a cost, and loops, the most expensive first; pieces of equal cost in the order of the source.
     pub fn parts(&self, ast: &Ast) -> Vec<Part> {
-        // What a macro makes stands where the macro stands: one piece.
+        // the nodes of a macro have the position of the macro, so they form one piece
         let mut parts: BTreeMap<(u32, u64), Part> = BTreeMap::new();
         let mut open = vec![(&ast.root, 1_u64)];
         while let Some((expr, times)) = open.pop() {
@@ -69,7 +69,7 @@ impl Trace {
         shown.collect()
     }
 
-    /// The nodes directly below, and how often each is evaluated for one evaluation of the node.
+    /// The children of a node, and how often each is evaluated per evaluation of the node.
     fn children<'a>(&self, expr: &'a Expr, mut visit: impl FnMut(&'a Expr, u64)) {
         match (&expr.kind, self.rounds.get(&expr.id)) {
             (Kind::Comprehension(fold), Some(rounds)) => {
@@ -81,8 +81,8 @@ impl Trace {
     }
 }
 
-/// The source of a call whose opening parenthesis or bracket is at `offset`, with what it is called on; else the word
-/// or operator there.
+/// The source of the call whose opening parenthesis or bracket is at `offset`, with its receiver; otherwise the word or
+/// operator at `offset`.
 fn snippet(chars: &[char], offset: usize) -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     match chars.get(offset) {
@@ -105,7 +105,7 @@ fn snippet(chars: &[char], offset: usize) -> String {
     }
 }
 
-/// Where what stands directly before `end` begins: names, dots, calls and indices.
+/// The start of the receiver that ends at `end`: names, dots, calls and indices.
 fn receiver(chars: &[char], end: usize) -> usize {
     let mut at = end;
     while at > 0 {
@@ -130,12 +130,12 @@ fn closing(chars: &[char], open: usize) -> Option<usize> {
     balanced(chars, open..chars.len()).map(|at| at + 1)
 }
 
-/// The bracket that the one at `close` closes.
+/// The position of the bracket that matches the one at `close`.
 fn opening(chars: &[char], close: usize) -> Option<usize> {
     balanced(chars, (0..=close).rev())
 }
 
-/// Where as many brackets have closed as have opened, strings left out.
+/// The first position at which all brackets are balanced, ignoring those in strings.
 fn balanced(chars: &[char], places: impl Iterator<Item = usize>) -> Option<usize> {
     let (mut depth, mut quote) = (0_i32, None);
     for i in places {

@@ -1,4 +1,4 @@
-//! What clauses print in the latest version of the strings extension.
+//! Formatting of clauses in the latest version of the strings extension.
 
 use super::{Clause, PRECISION_MAX, bytes};
 use crate::library::standard::plain;

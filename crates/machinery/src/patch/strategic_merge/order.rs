@@ -10,7 +10,7 @@ use crate::value::{Map, Text, Value};
 const LIST: &str = "[]interface {}";
 const MAP: &str = "map[string]interface {}";
 
-/// Merges the lists whose order the patch sets, and takes them out of the patch.
+/// Merges the lists whose order the patch sets, and removes them from the patch.
 pub(super) fn set_element_orders(original: &mut Map, patch: &mut Map, meta: &PatchMeta) -> Result<(), Failure> {
     let directives: Vec<Text> = patch.keys().filter(|name| name.starts_with(SET_ORDER)).cloned().collect();
     for directive in directives {
@@ -55,13 +55,13 @@ fn ordered(
     let (patched, rest) = partition(merged, order, key)?;
     let original = original.unwrap_or_default();
     let maps = items_are_maps(&[original, patch.unwrap_or_default()])?;
-    let object_order = overwritten(original, patch.unwrap_or_default(), key);
+    let object_order = order_after_in_place_merge(original, patch.unwrap_or_default(), key);
     arrange(patched, rest, order, &object_order, key, maps).map(Some)
 }
 
-/// The order of the object as kube-apiserver sees it after the merge: deleting and adding worked in the memory of
-/// the list, so that added items stand where deleted ones left room.
-fn overwritten(original: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
+/// The order of the object's items that kube-apiserver sorts by. Its merge has deleted and appended in the backing array
+/// of the list before, so that appended items have the positions that deletions left free.
+fn order_after_in_place_merge(original: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
     let mut memory = original.to_vec();
     if key.is_empty() || patch.iter().any(|item| item.get(DIRECTIVE).is_some() && !is_deletion(item)) {
         return memory;
@@ -98,7 +98,7 @@ fn identity<'v>(item: &'v Value, key: &str) -> Result<&'v Value, Failure> {
     }
 }
 
-/// The items of the patch must come in the order that it sets.
+/// Checks that the items of the patch have the order that its `$setElementOrder` sets.
 fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), Failure> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -127,7 +127,7 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), Failur
     }
 }
 
-/// The items that `by` names, and the others.
+/// The items that occur in `by`, and the others.
 pub(super) fn partition(items: Vec<Value>, by: &[Value], key: &str) -> Result<(Vec<Value>, Vec<Value>), Failure> {
     let (mut named, mut others) = (vec![], vec![]);
     for item in items {
@@ -144,7 +144,7 @@ fn place(order: &[Value], item: &Value, key: &str, maps: bool) -> Option<usize> 
     order.iter().position(|o| of(o) == wanted)
 }
 
-/// Sorts stably; an item without a place goes before the one it is compared with.
+/// Sorts stably by the positions in `order`; an item that `order` lacks goes before the item it is compared with.
 fn sort(items: Vec<Value>, order: &[Value], key: &str, maps: bool) -> Result<Vec<Value>, Failure> {
     let mut deletions = vec![];
     let mut sorted: Vec<(Option<usize>, Value)> = vec![];
@@ -175,8 +175,8 @@ fn sort(items: Vec<Value>, order: &[Value], key: &str, maps: bool) -> Result<Vec
     Ok(sorted.into_iter().map(|(_, item)| item).chain(deletions).collect())
 }
 
-/// Puts the items of the patch in its order and the others in the order of the object, and merges the two: an item of
-/// the object alone comes first only where the object had it before the item of the patch.
+/// Sorts the items of the patch by its order and the others by the order of the object, and merges the two lists: an item
+/// that only the object has goes first if the object had it before the item of the patch.
 pub(super) fn arrange(
     patched: Vec<Value>,
     others: Vec<Value>,

@@ -1,15 +1,15 @@
-//! Crashes: every acknowledged change is there afterwards, in order, and nothing else but incomplete writes.
+//! Crashes: afterwards the log has every acknowledged change, in order, and beyond them at most the incomplete write.
 
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
 use crate::embedded::options::{Durability, Options};
 use crate::embedded::writer::Failure;
 
-/// Steps of one life of a log.
+/// Steps of a log between two starts.
 const STEPS: usize = 40;
 
-/// Works until the machine stops in its change number `left`, and opens what the disk holds then. False if it did not get
-/// that far.
+/// Makes random steps until the machine stops at the file operation number `left`, and reopens the log from the disk.
+/// Returns false if the steps ended before.
 fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
     let mut chance = Chance(seed);
     run.disk.stop_after(left, seed ^ 1);
@@ -34,7 +34,7 @@ fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
 fn crash_during_any_change_loses_no_acknowledged_write() {
     for seed in 0..12 {
         let crashes = (0..).take_while(|left| crash(Run::create(), *left, seed).1).count();
-        assert!(crashes > STEPS, "only {crashes} changes");
+        assert!(crashes > STEPS, "only {crashes} file operations");
     }
 }
 
@@ -81,7 +81,7 @@ fn content_of_opened_log_is_durable() {
         let mut run = Run::create();
         run.disk.stop_after(20 + chance.below(60), seed);
         while run.step(&mut chance).is_ok() {}
-        // the process starts again before the machine stops: it sees what was never synced
+        // the process restarts before the machine stops, and reads data that was never synced
         run.disk.stop_after(usize::MAX, seed);
         let seen = Run::open(run.disk, run.acknowledged, run.incomplete, OPTIONS).unwrap();
         Run::open(seen.disk.after_crash(&mut chance), seen.acknowledged, vec![], OPTIONS).unwrap();

@@ -1,10 +1,10 @@
-//! Corruption: a flipped bit in any file is reported, or does not change what is read.
+//! Corruption: a flipped bit in any file is reported, or does not change the content.
 
 use super::model::{OPTIONS, Run};
 use super::sim::{Chance, Sim};
 use crate::contract::StoreError;
 
-/// A log of a checkpoint and several files that need it, closed as a server closes it.
+/// A log of a checkpoint and several segments after it, closed as by a server.
 fn log(seed: u64) -> Run {
     let mut chance = Chance(seed);
     let mut run = Run::create();
@@ -20,7 +20,7 @@ fn log(seed: u64) -> Run {
     run
 }
 
-/// Opens a changed log: what is read is what was written, or the error names a file of the log.
+/// Opens a modified log. Returns false if its content is complete, and true if the error names a file of the log.
 fn is_reported(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
     match Run::open(Sim::holding(contents), run.acknowledged.clone(), vec![], OPTIONS) {
         Ok(_) => false,
@@ -46,12 +46,12 @@ fn bit_flip_is_reported_or_harmless() {
                 harmless += usize::from(!is_reported(&run, &contents));
             }
         }
-        // only the last frame, which states that the one before it is on disk
+        // only flips in the last frame, the seal, are harmless
         assert!(harmless <= super::super::frame::FRAME_HEADER, "{harmless} flipped bits were not noticed");
     }
 }
 
-/// A frame whose checksums are right and whose only record is of no kind.
+/// A frame with valid checksums and a record of an unknown kind.
 fn unknown(salt: u64) -> Vec<u8> {
     let body = [9; 17];
     let mut frame = b"PNTL".to_vec();

@@ -1,4 +1,4 @@
-//! A disk without room refuses writes and loses nothing; a disk that cannot sync is not written to again.
+//! Full and failing disks: a write that finds no room is refused without loss; after a failed sync nothing is written.
 
 use std::sync::Arc;
 
@@ -132,7 +132,7 @@ fn start_rewrites_data_of_failed_sync() {
         }
         run.disk.fail_sync(true);
         while run.step(&mut chance).is_ok() {}
-        // the process starts again, the machine does not: what was read is what the memory of the system holds
+        // the process restarts, the machine does not: reads return the page cache
         run.disk.fail_sync(false);
         let mut run = Run::open(run.disk, run.acknowledged, run.incomplete, OPTIONS).unwrap();
         for _ in 0..chance.below(4) {

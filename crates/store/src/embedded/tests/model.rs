@@ -1,4 +1,4 @@
-//! What a log must hold: every change that was ever made, in a plain list.
+//! A model of the log: all changes, in a plain list.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::embedded::{Embedded, checkpoint, recovery};
 /// Small files, so that everything happens often.
 pub const OPTIONS: Options = Options { durability: Durability::Sync, segment_bytes: 3000, checkpoint_bytes: 0 };
 
-/// A log at work, and what was asked of it.
+/// A log, and the changes that were sent to it.
 pub struct Run {
     pub disk: Sim,
     pub shared: Shared,
     pub writer: Writer,
     /// Changes that were acknowledged; the one of revision `n` is at `n - 1`.
     pub acknowledged: Vec<Change>,
-    /// Changes whose fate is not known.
+    /// Changes that were sent and not acknowledged.
     pub incomplete: Vec<Change>,
 }
 
@@ -33,7 +33,7 @@ impl Run {
         Run::open(disk, vec![], vec![], OPTIONS).unwrap()
     }
 
-    /// Opens what is on a disk and compares it with what must be there.
+    /// Opens the log of a disk and compares it with the model.
     pub fn open(
         disk: Sim,
         acknowledged: Vec<Change>,
@@ -42,13 +42,13 @@ impl Run {
     ) -> Result<Run, StoreError> {
         let (shared, writer) = Embedded::recover(Arc::new(disk.clone()), options, None)?;
         let mut run = Run { disk, shared, writer, acknowledged, incomplete };
-        run.settle();
+        run.resolve_incomplete();
         run.compare();
         Ok(run)
     }
 
-    /// The incomplete write has taken effect as a whole, or not at all.
-    fn settle(&mut self) {
+    /// Asserts that the incomplete write has taken effect as a whole or not at all, and adopts the outcome.
+    fn resolve_incomplete(&mut self) {
         let head = self.shared.head() as usize;
         let (least, all) = (self.acknowledged.len(), self.acknowledged.len() + self.incomplete.len());
         assert!(head == least || head == all, "{head} changes are there, of {least} acknowledged and {all} sent");
@@ -77,7 +77,7 @@ impl Run {
         assert_eq!(read, all[compacted..], "the changes after {compacted}");
     }
 
-    /// Does something at random.
+    /// Makes a random step.
     pub fn step(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         match chance.below(10) {
             0 => self.compact(chance),
@@ -108,7 +108,7 @@ impl Run {
         Ok(())
     }
 
-    /// As the committer does it, but not beside it.
+    /// Compacts as the committer does, in this thread.
     fn compact(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         let before = chance.below(self.acknowledged.len() + 1) as Revision;
         let mut state = self.shared.lock();

@@ -1,4 +1,4 @@
-//! A disk that loses, tears and reorders what was not synced, all by a seed.
+//! A simulated disk that loses, tears and reorders unsynced writes, determined by a seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind, Result};
@@ -8,7 +8,7 @@ use crate::embedded::disk::{Appending, Disk};
 
 const SECTOR: usize = 512;
 
-/// Numbers that a seed determines (splitmix64).
+/// A pseudo-random generator (splitmix64).
 pub struct Chance(pub u64);
 
 impl Chance {
@@ -32,7 +32,7 @@ impl Chance {
 struct File {
     now: Vec<u8>,
     durable: Vec<u8>,
-    /// Sectors that a failed sync has left behind: the system takes them for written, until they are written again.
+    /// Sectors of a failed sync: the system marks them as clean, so that later syncs do not write them unless they change.
     left_behind: BTreeSet<usize>,
 }
 
@@ -75,12 +75,12 @@ struct World {
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     unsynced: Vec<Naming>,
-    /// Changes until the machine stops.
+    /// File operations until the machine stops.
     left: Option<usize>,
-    /// Bytes that fit, if that is bounded.
+    /// The capacity of the disk in bytes, if it is bounded.
     room: Option<usize>,
     fail_sync: bool,
-    /// The process can open no more files.
+    /// Whether opening files fails with EMFILE.
     out_of_descriptors: bool,
     stopped: bool,
     chance: Option<Chance>,
@@ -106,7 +106,7 @@ impl Sim {
         self.0.lock().unwrap()
     }
 
-    /// The machine stops in the middle of the change after `left` more of them.
+    /// The machine stops in the middle of a file operation, after `left` more complete ones.
     pub fn stop_after(&self, left: usize, seed: u64) {
         let mut world = self.lock();
         (world.left, world.chance, world.stopped) = (Some(left), Some(Chance(seed)), false);
@@ -128,7 +128,7 @@ impl Sim {
         self.lock().fail_sync = fail;
     }
 
-    /// The possible contents of the disk after a restart of the machine.
+    /// A possible content of the disk after a restart of the machine.
     pub fn after_crash(&self, chance: &mut Chance) -> Sim {
         let world = self.lock();
         let mut names = world.durable_names.clone();
@@ -154,8 +154,8 @@ impl Sim {
     }
 }
 
-/// A file after a crash: of what was not synced, any sectors may be there. A sector that was being written may be torn:
-/// each of its bytes is the old one or the new one.
+/// A file after a crash: any of its unsynced sectors may have been written. A sector may be torn: a part of its bytes is old
+/// and a part new.
 fn survivor(file: &File, chance: &mut Chance) -> File {
     let lengths = [file.durable.len(), file.now.len()];
     let (short, long) = (lengths[0].min(lengths[1]), lengths[0].max(lengths[1]));
@@ -183,7 +183,7 @@ fn survivor(file: &File, chance: &mut Chance) -> File {
 }
 
 impl World {
-    /// Counts a change; an error when the machine stops in it.
+    /// Counts a file operation; returns an error if the machine stops in it.
     fn step(&mut self) -> Result<()> {
         if self.left == Some(0) {
             self.stopped = true;

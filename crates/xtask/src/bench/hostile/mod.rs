@@ -19,6 +19,8 @@ use inputs::{Attack, Scenario};
 
 /// Time for which hostile clients are served, unless they have their responses before.
 const ATTACK: Duration = Duration::from_secs(20);
+/// Time for which ordinary requests are sent before they are measured.
+const WARM: Duration = Duration::from_millis(200);
 /// Time for which ordinary requests are measured alone.
 const QUIET: Duration = Duration::from_secs(3);
 /// Pause between two ordinary requests.
@@ -83,7 +85,9 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
         }
     }
     inputs::fill(&client, &scenario.attack).await?;
-    let quiet = others(&client, QUIET, || false).await;
+    let mut ordinary = Ordinary { client, connection: None };
+    ordinary.measure(WARM, || false).await;
+    let quiet = ordinary.measure(QUIET, || false).await;
     let before = memory(server.id()).unwrap_or_default();
     let mut hostile = Some(Hostile::ready(scenario.attack.clone(), server.access()?)?);
     let began = Instant::now();
@@ -91,9 +95,10 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
     let mut peak = before;
     let (mut opening, mut times) = (vec![], vec![]);
     while began.elapsed() < ATTACK && outcome.is_none() && peak < MEMORY_MAX {
-        let some = others(&client, Duration::from_millis(200), || memory(server.id()).is_none_or(|m| m > MEMORY_MAX));
+        let exceeded = || memory(server.id()).is_none_or(|m| m > MEMORY_MAX);
+        let some = ordinary.measure(Duration::from_millis(200), exceeded).await;
         let is_opening = hostile.as_ref().is_some_and(Hostile::is_opening);
-        if is_opening { &mut opening } else { &mut times }.extend(some.await.into_times());
+        if is_opening { &mut opening } else { &mut times }.extend(some.into_times());
         peak = peak.max(memory_peak(server.id()).unwrap_or_default());
         outcome = Hostile::outcome(&mut hostile);
     }
@@ -147,38 +152,47 @@ impl Hostile {
 }
 
 async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
-    let quiet = others(client, QUIET, || false).await;
+    let mut ordinary = Ordinary { client: client.clone(), connection: None };
+    ordinary.measure(WARM, || false).await;
+    let quiet = ordinary.measure(QUIET, || false).await;
     let peak = memory_peak(server.id()).unwrap_or_default();
-    let beside = others(client, QUIET, || false).await;
+    let beside = ordinary.measure(QUIET, || false).await;
     let outcome = format!("refused: {}", why.chars().take(80).collect::<String>().replace('|', "/"));
     Ok(Seen { memory_before: peak, memory_peak: peak, quiet, beside, outcome })
 }
 
-/// Requests of a client that wants nothing special, each on a new connection if the last one has failed.
-async fn others(client: &Arc<Client>, time: Duration, end: impl Fn() -> bool) -> Samples {
-    let began = Instant::now();
-    let mut times = vec![];
-    let mut connection = None;
-    while began.elapsed() < time && !end() {
-        let started = Instant::now();
-        let asked = async {
-            let mut open = match connection.take() {
-                Some(open) => open,
-                None => client.connect().await?,
-            };
-            open.send(Call::get("/api/v1/namespaces/default")).await?;
-            Ok::<_, String>(open)
-        };
-        match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Ok(open)) => {
-                connection = Some(open);
-                times.push(started.elapsed());
+/// A client that sends small requests one after the other. It keeps its connection while requests succeed, so that a TLS
+/// handshake is no part of the times.
+struct Ordinary {
+    client: Arc<Client>,
+    connection: Option<client::Connection>,
+}
+
+impl Ordinary {
+    /// Sends requests for this time, or until `end` returns true, and returns how long each of them took.
+    async fn measure(&mut self, time: Duration, end: impl Fn() -> bool) -> Samples {
+        let began = Instant::now();
+        let mut times = vec![];
+        while began.elapsed() < time && !end() {
+            let started = Instant::now();
+            match tokio::time::timeout(PATIENCE, self.request()).await {
+                Ok(Ok(())) => times.push(started.elapsed()),
+                _ => times.push(PATIENCE),
             }
-            _ => times.push(PATIENCE),
+            tokio::time::sleep(PAUSE).await;
         }
-        tokio::time::sleep(PAUSE).await;
+        Samples::new(times, began.elapsed())
     }
-    Samples::new(times, began.elapsed())
+
+    async fn request(&mut self) -> Result<(), String> {
+        let mut open = match self.connection.take() {
+            Some(open) => open,
+            None => self.client.connect().await?,
+        };
+        open.send(Call::get("/api/v1/namespaces/default")).await?;
+        self.connection = Some(open);
+        Ok(())
+    }
 }
 
 async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access, opened: &AtomicBool) -> String {
