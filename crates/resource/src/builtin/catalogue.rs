@@ -106,6 +106,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         deletion: RETURNED,
         prepare: volumes::prepare_claim,
         validate: volumes::validate_claim,
+        validate_status: volumes::validate_claim_status,
         ..with_status(namespaced(
             "",
             "core.v1.PersistentVolumeClaim",
@@ -348,6 +349,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::SERVICE_CIDR,
+        validate: routing::validate_service_cidr,
         ..with_status(kind(
             "networking.k8s.io",
             "networking.v1.ServiceCIDR",
@@ -378,6 +380,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
         validate: routing::validate_budget,
+        validate_status: routing::validate_conditions,
         unconditional_update: false,
         short_names: &["pdb"],
         ..with_generation(with_status(namespaced(
@@ -434,6 +437,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        validate_status: routing::validate_conditions,
         unconditional_update: false,
         default: workloads::default_taint_rule,
         ..with_generation(with_status(kind(
@@ -496,6 +500,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
+        validate: storage_kinds::validate_attributes,
         deletion: RETURNED,
         short_names: &["vac"],
         ..kind(

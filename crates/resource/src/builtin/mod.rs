@@ -314,6 +314,17 @@ impl BuiltIn {
         }
     }
 
+    /// A type error with the names of the types of this version. Types of metadata are always of v1.
+    pub fn typed_in_version(&self, why: &str) -> String {
+        const SHARED: [&str; 3] = ["LabelSelector", "ObjectMeta", "OwnerReference"];
+        match why.rsplit_once(" of type v1.") {
+            Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
+                format!("{head} of type {}.{name}", self.version)
+            }
+            _ => why.to_owned(),
+        }
+    }
+
     /// A decoded object as its JSON shows it: without empty lists and maps that Go's encoder omits.
     pub fn printed(&self, object: &Value) -> Value {
         match self.form {

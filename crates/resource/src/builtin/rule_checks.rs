@@ -24,6 +24,11 @@ const CHECKS: &[(&str, Check)] = &[
     ("cidr", |value, path, errors| cidr(of(value), path, errors)),
     ("cidrs", |value, path, errors| each(value, path, |value, path| cidr(value, path, errors))),
     ("config-key", |value, path, errors| config_key(of(value), path, errors)),
+    ("controller-length", |value, path, errors| {
+        if of(value).len() > 250 {
+            errors.push(FieldError::too_long(path, 250));
+        }
+    }),
     ("cron", super::schedules::check),
     ("csi-driver", csi_driver),
     ("domain-path", domain_path),
@@ -45,6 +50,12 @@ const CHECKS: &[(&str, Check)] = &[
         if !of(value).split(',').all(|pair| pair.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty())) {
             let why = "must be a host:port pair or multiple pairs separated by commas";
             errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
+    ("generation", |value, path, errors| {
+        let number = value.as_int().unwrap_or_default();
+        if number < 0 {
+            errors.push(FieldError::invalid(path, &Value::Int(number), "must be greater than or equal to zero"));
         }
     }),
     ("given", |value, path, errors| {
@@ -69,6 +80,14 @@ const CHECKS: &[(&str, Check)] = &[
     ("iqn", |value, path, errors| {
         if !["iqn.", "eui.", "naa."].iter().any(|prefix| of(value).starts_with(prefix)) {
             errors.push(FieldError::invalid(path, value, "must be valid format"));
+        }
+    }),
+    ("json-object", |value, path, errors| match value {
+        Value::Null => errors.push(FieldError::required(path, "")),
+        Value::Object(_) => {}
+        _ => {
+            let why = "must be a valid JSON object";
+            errors.push(FieldError::invalid(path, &Value::from("<value omitted>"), why));
         }
     }),
     ("label", |value, path, errors| invalid_each(path, of(value), names::dns1123_label(of(value)), errors)),
@@ -173,7 +192,7 @@ pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let is_range = |(address, bits): (&str, &str)| {
         let most = match address.parse::<IpAddr>().ok()? {
             IpAddr::V4(_) => 32,

@@ -2,6 +2,7 @@
 
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
+use machinery::quantity::Quantity;
 use machinery::{Release, Value};
 
 use super::checks::text;
@@ -35,6 +36,7 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     claim_spec(spec, &path, &mut errors);
     if let Some(old) = old.and_then(|old| old.get("spec")) {
         claim_changes(spec, old, claim, &path, &mut errors);
+        shrunk(spec, old, claim, &path, &mut errors);
     }
     errors
 }
@@ -46,6 +48,14 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     if spec.at(&["resources", "requests", "storage"]).is_none() {
         errors.push(FieldError::required(&path.child("resources").key("storage"), ""));
     }
+    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
+        && !source.is_null()
+        && text(reference, "namespace").is_empty()
+        && source != reference
+    {
+        let error = FieldError::invalid(path, &Value::object(), "must match dataSourceRef");
+        errors.push(error);
+    }
     for name in ["dataSource", "dataSourceRef"] {
         if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
             let kind = text(source, "kind");
@@ -55,6 +65,40 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
             }
         }
     }
+}
+
+/// The storage of a bound claim that is reduced stays above what it has.
+fn shrunk(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let storage = |object: &Value, at: &[&str]| {
+        let none = Quantity::from_int(0);
+        object.at(at).and_then(|amount| Quantity::of(amount).ok()).unwrap_or(none)
+    };
+    let requested = ["resources", "requests", "storage"];
+    let (new, before) = (storage(spec, &requested), storage(old, &requested));
+    let has = storage(claim, &["status", "capacity", "storage"]);
+    let is_bound = claim.str_at(&["status", "phase"]) == "Bound";
+    if is_bound && new.compare(&before).is_lt() && new.compare(&has).is_le() {
+        let path = path.child("resources").child("requests").child("storage");
+        errors.push(FieldError::forbidden(&path, "field can not be less than status.capacity"));
+    }
+}
+
+/// The resources that the status of a claim names are known ones, of which storage is the only one without a domain.
+pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    for name in ["allocatedResourceStatuses", "allocatedResources"] {
+        let path = FieldPath::new("status").child(name);
+        let given = claim.at(&["status", name]).and_then(Value::as_object);
+        for (resource, _) in given.into_iter().flat_map(machinery::Map::iter) {
+            let problems = machinery::names::qualified_name(resource);
+            if problems.is_empty() && !resource.contains('/') && resource.as_str() != "storage" {
+                let value = Value::from(resource.as_str());
+                errors.push(FieldError::not_supported(&path, &value, &["storage"]));
+            }
+            super::checks::invalid_each(&path, resource, problems, &mut errors);
+        }
+    }
+    errors
 }
 
 fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

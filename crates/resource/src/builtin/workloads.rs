@@ -671,7 +671,9 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
 pub fn validate_claim_template(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec").child("spec").child("devices"), Value::object());
-    devices(claim.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &path, &mut errors);
+    if old.is_none() {
+        devices(claim.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &path, &mut errors);
+    }
     let (null, metadata) = (Value::Null, path);
     let labels = claim.at(&["spec", "metadata", "labels"]).unwrap_or(&null);
     let _ = metadata;
@@ -697,7 +699,8 @@ fn devices(devices: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for (path, request) in items(devices, "requests", path) {
         let name = text(request, "name");
         if names.iter().any(|known| known == name) {
-            errors.push(FieldError::duplicate(&path, &Value::from(name)));
+            let shown = machinery::types::published_json(request, "resource.v1.DeviceRequest");
+            errors.push(FieldError { value: shown, ..FieldError::duplicate(&path, &Value::Null) });
         }
         names.push(name.to_owned());
         names.extend(list(request, "firstAvailable").iter().map(|sub| format!("{name}/{}", text(sub, "name"))));
@@ -733,16 +736,51 @@ fn constraint(constraint: &Value, path: &FieldPath, errors: &mut Vec<FieldError>
         .filter(|name| constraint.get(name).is_some_and(|value| !value.is_null()))
         .count();
     let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required";
-    match given {
-        0 => errors.push(FieldError::required(path, why)),
-        1 => {}
-        _ => errors.push(FieldError::required(path, format!("{why}, but multiple fields are set"))),
+    if given == 0 {
+        // upstream's words for both mistakes
+        errors.push(FieldError::required(path, format!("{why}, but multiple fields are set")));
+    }
+    for name in ["matchAttribute", "distinctAttribute"] {
+        if let Some(attribute) = constraint.get(name).and_then(Value::as_str) {
+            attribute_name(attribute, &path.child(name), errors);
+        }
+    }
+}
+
+/// The name of an attribute, in its domain.
+fn attribute_name(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some((domain, own)) = name.split_once('/') else {
+        let why = "a fully qualified name must be a domain and a name separated by a slash";
+        errors.push(FieldError::invalid(path, &Value::from(name), why));
+        return identifier(name, path, errors);
+    };
+    super::checks::invalid_each(path, domain, names::dns1123_subdomain(domain), errors);
+    identifier(own, path, errors);
+}
+
+/// A name without a domain: an identifier of C.
+fn identifier(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const BYTES_MAX: usize = 32;
+    const NO_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
+    if name.len() > BYTES_MAX {
+        errors.push(FieldError::too_long(path, BYTES_MAX));
+    }
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(word) {
+        errors.push(FieldError::invalid(path, &Value::from(name), NO_IDENTIFIER));
     }
 }
 
 fn request_names(item: &Value, names: &[String], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (path, name) in items(item, "requests", path) {
+    let given = list(item, "requests");
+    for (i, (path, name)) in items(item, "requests", path).enumerate() {
         let text = name.as_str().unwrap_or_default();
+        if given[..i].contains(name) {
+            errors.push(FieldError::duplicate(&path, name));
+        }
+        for part in text.splitn(2, '/') {
+            super::checks::invalid_each(&path, part, names::dns1123_label(part), errors);
+        }
         if !names.iter().any(|known| known == text) {
             let why =
                 "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";

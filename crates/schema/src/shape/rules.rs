@@ -197,7 +197,9 @@ impl RuleErrors<'_> {
                 }
                 self.field(value, rules, field, &path);
                 if let (true, Some(_)) = (self.is_update && rules.is_immutable && value != old, old.or(value)) {
-                    let value = value.filter(|_| !rules.is_unshown).cloned().unwrap_or_default();
+                    let is_text = matches!(field.shape, Shape::Text(_)) && !is_pointer(field);
+                    let absent = if is_text { Value::from("") } else { Value::Null };
+                    let value = if rules.is_unshown { Value::Null } else { value.cloned().unwrap_or(absent) };
                     self.errors.push(FieldError::invalid(&path, &value, "field is immutable"));
                 }
             }
