@@ -3,8 +3,8 @@
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
-    claim_templates, columns, components, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods, routing,
-    runtime_classes, storage_kinds, tables, volumes, workloads,
+    claim_templates, columns, components, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods,
+    routing, runtime_classes, storage_kinds, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -402,8 +402,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
-        default: workloads::default_resource_claim,
-        validate: workloads::validate_claim,
+        default: devices::default_resource_claim,
+        validate: devices::validate_claim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -413,8 +413,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
-        default: workloads::default_resource_claim,
-        validate: workloads::validate_claim_template,
+        default: devices::default_resource_claim,
+        validate: devices::validate_claim_template,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -425,7 +425,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_SLICE,
-        default: workloads::default_slice,
+        validate: devices::validate_slice,
+        default: devices::default_slice,
         selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
         ..with_generation(kind(
             "resource.k8s.io",
@@ -439,7 +440,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::TAINT_RULE,
         validate_status: routing::validate_conditions,
         unconditional_update: false,
-        default: workloads::default_taint_rule,
+        default: devices::default_taint_rule,
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",

@@ -14,6 +14,7 @@ mod components;
 mod config;
 mod declarative;
 mod definition;
+mod devices;
 mod events;
 mod expressions;
 mod flow;

@@ -22,7 +22,17 @@ pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
 /// A new claim waits to be bound; the two forms of its data source are equal.
 pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     prepare_pending(claim, old);
+    let source = claim.at(&["spec", "dataSource"]).filter(|source| !source.is_null());
+    if old.is_none() && source.is_some_and(|source| !is_known_source(source)) {
+        claim.remove_at(&["spec", "dataSource"]);
+    }
     default_claim(claim);
+}
+
+/// Whether a source is one that claims had before they could have any: another claim, or a snapshot.
+fn is_known_source(source: &Value) -> bool {
+    const KNOWN: [(&str, &str); 2] = [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")];
+    KNOWN.contains(&(text(source, "apiGroup"), text(source, "kind")))
 }
 
 const FIXED: &str =
@@ -59,7 +69,7 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     for name in ["dataSource", "dataSourceRef"] {
         if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
             let kind = text(source, "kind");
-            if text(source, "apiGroup").is_empty() && !kind.is_empty() && kind != "PersistentVolumeClaim" {
+            if text(source, "apiGroup").is_empty() && kind != "PersistentVolumeClaim" {
                 let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
                 errors.push(FieldError::invalid(&path.child(name), &Value::from(kind), why));
             }

@@ -164,6 +164,7 @@ fn is_unset(value: Option<&Value>, field: &Field) -> bool {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => !is_pointer(field) && text.is_empty(),
         Some(Value::Int(0)) => !is_pointer(field),
+        Some(Value::Array(items)) => items.is_empty(),
         Some(_) => false,
     }
 }
