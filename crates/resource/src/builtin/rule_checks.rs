@@ -31,7 +31,14 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("cron", super::schedules::check),
     ("csi-driver", csi_driver),
+    ("domain-name", |value, path, errors| {
+        if !of(value).contains('/') {
+            let why = "a name must be a domain-prefixed path, such as 'example.com/my-prop'";
+            errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
     ("domain-path", domain_path),
+    ("driver-name", driver_name),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
     ("endpoint-subsets", |value, path, errors| {
@@ -130,8 +137,8 @@ const CHECKS: &[(&str, Check)] = &[
             errors.push(FieldError::not_supported(path, value, &["Delete", "Retain"]));
         }
     }),
-    ("scaled-version", |value, path, errors| {
-        let version = of(value);
+    ("scaled", |value, path, errors| {
+        let (version, path) = (text(value, "apiVersion"), &path.child("apiVersion"));
         if !(version.contains('/')
             || version.starts_with('v') && version[1..].starts_with(|c: char| c.is_ascii_digit()))
         {
@@ -247,6 +254,23 @@ fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     let lower = name.to_lowercase();
     invalid_each(path, name, names::dns1123_subdomain(&lower), errors);
+}
+
+/// The name of a driver, of which case does not matter.
+fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    const CHARACTERS_MAX: usize = 63;
+    let name = of(value);
+    for why in names::dns1123_subdomain(&name.to_lowercase()) {
+        let is_long = why.starts_with("must be no more");
+        let why = if is_long { "must be no more than 253 bytes" } else { CASELESS };
+        errors.push(FieldError::invalid(path, value, why));
+    }
+    if name.len() > CHARACTERS_MAX {
+        let mut error = FieldError::too_long(path, CHARACTERS_MAX);
+        error.detail = error.detail.replace("bytes", "characters");
+        errors.push(error);
+    }
 }
 
 fn domain_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

@@ -136,18 +136,19 @@ fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, err
 }
 
 /// The Secrets that a CSI driver gets.
-const SECRETS: [&str; 5] = [
-    "controllerExpandSecretRef",
-    "controllerPublishSecretRef",
-    "nodeExpandSecretRef",
-    "nodePublishSecretRef",
-    "nodeStageSecretRef",
-];
+const SECRETS: [&str; 4] =
+    ["controllerExpandSecretRef", "controllerPublishSecretRef", "nodeExpandSecretRef", "nodePublishSecretRef"];
 
 /// The source of a volume never changes, nor do the Nodes that it can be used on.
 fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
-    let (before, after) = (print(old), print(spec));
+    let mut old_source = old.clone();
+    // a driver may get the Secret for expansion later
+    let expansion = ["csi", "controllerExpandSecretRef"];
+    if let Some(secret) = spec.at(&expansion).filter(|_| super::checks::is_set(old, "csi")) {
+        old_source.set_at(&expansion, secret.clone());
+    }
+    let (before, after) = (print(&old_source), print(spec));
     if before != after {
         let difference = machinery::difflines::unified(&before, &after);
         let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
