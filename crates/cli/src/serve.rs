@@ -83,9 +83,12 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         };
         let path = write_kubeconfigs(flags, &own, server.address)?;
         say_ready(server.address, started.elapsed(), &path);
+        log_start(flags, &given.changed, &server);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
+        let began = Instant::now();
         server.stop().await;
+        tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
         ended
     });
     end_threads(runtime, key);
@@ -108,6 +111,14 @@ fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGa
     runtime.migrations &= gates.storage_migrations();
     runtime.beta_migrations &= gates.storage_migrations();
     Ok((runtime, gates))
+}
+
+/// Logs the version, the storage and the flags of a server that is ready.
+fn log_start(flags: &Serve, changed: &[String], server: &Server) {
+    let (storage, data_directory) = (flags.engine(), flags.data_dir.display());
+    let (version, flags) = (env!("CARGO_PKG_VERSION"), changed.join(" "));
+    let Server { address, revision, .. } = server;
+    tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
 }
 
 /// Prints that the server is ready. stdout may be closed.
@@ -149,13 +160,19 @@ async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<
                     own.renew();
                     server.reload();
                 }
-                Signal::End => return Ok(()),
+                Signal::End => {
+                    tracing::info!(reason = "signal", "stopping");
+                    return Ok(());
+                }
             },
             _ = look.tick() => {
                 own.renew();
                 server.reload();
             }
-            why = server.failed() => return Err(why),
+            why = server.failed() => {
+                tracing::error!(reason = why, "stopping");
+                return Err(why);
+            }
         }
     }
 }
@@ -252,8 +269,7 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
         let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
         etcd::storage(&flags.etcd, Some(&server))
     };
-    match flags.storage {
-        _ if !flags.etcd.etcd_servers.is_empty() => etcd(),
+    match flags.engine() {
         Engine::Etcd => etcd(),
         Engine::Memory => Ok(server::Storage::own(Arc::new(store::Embedded::in_memory()))),
         Engine::Embedded => {
