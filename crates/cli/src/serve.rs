@@ -85,6 +85,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         say_ready(server.address, started.elapsed(), &path);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
+        notify(&[sd_notify::NotifyState::Stopping]);
         server.stop().await;
         ended
     });
@@ -110,11 +111,19 @@ fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGa
     Ok((runtime, gates))
 }
 
-/// Prints that the server is ready. stdout may be closed.
+/// Reports to systemd, if it has started the server.
+fn notify(state: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "systemd cannot be notified");
+    }
+}
+
+/// Prints that the server is ready, and reports it to systemd. stdout may be closed.
 fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
     let (url, milliseconds) = (url(address), after.as_millis());
     let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
     let _ = writeln!(std::io::stdout(), "{ready}");
+    notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&ready)]);
 }
 
 fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
