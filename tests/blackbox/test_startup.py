@@ -59,7 +59,7 @@ def test_files_are_read_again(launch):
             certificate.write_text("no certificate")
             server.tokens.write_text("no token file")
             server.process.send_signal(signal.SIGHUP)
-            eventually(lambda: "were not read again" in server.stderr())
+            eventually(lambda: "cannot be reloaded" in server.stderr())
             assert shown_certificate(server) == digest_of(two.dir / "serving.crt")
             server.ok("GET", MAPS)
 

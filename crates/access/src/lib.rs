@@ -1,4 +1,4 @@
-//! Who may do what, and what is recorded of it: authentication, authorization, priority and fairness, admission, audit.
+//! Access control: authentication, authorization, priority and fairness, admission, audit.
 
 pub mod admission;
 pub mod audit;

@@ -1,22 +1,22 @@
-//! Bounds of access control. Where kube-apiserver has the same bound, its value stands here.
+//! Bounds of access control. Where kube-apiserver has the same bound, it is the same value.
 
 use std::time::Duration;
 
 /// CEL cost of all match conditions of a webhook or policy.
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
-/// Tokens of ServiceAccounts whose signature is remembered.
+/// Tokens of ServiceAccounts whose verified claims are cached.
 pub const VERIFIED_TOKENS_MAX: usize = 4096;
 /// Events of the audit log that may wait to be written.
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 /// Requests slower than this have latency annotations in their audit events, in nanoseconds.
 pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
-/// Bytes of a User-Agent that the audit log keeps.
+/// Bytes of a User-Agent that are recorded in audit events.
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
-/// Users whose way to act as others is remembered; upstream's.
+/// Users whose last mode of impersonation is cached; upstream's.
 pub const IMPERSONATORS_MAX: usize = 10_000;
-/// Minimum time between two looks at the keys of an issuer.
+/// Minimum time between two reads of the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
-/// From this number of groups or values on, they are authorized together by `*`; kube-apiserver's.
+/// From this number of groups or values on, a check of `*` precedes the single checks; kube-apiserver's.
 pub const IMPERSONATED_TOGETHER: usize = 4;
 /// Time limit that an authorization webhook may be given; kube-apiserver's.
 pub const AUTHORIZER_TIMEOUT_MAX: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ pub const REMEMBERED_BYTES_MAX: usize = 10_000;
 pub const NOT_BEFORE_LEEWAY: i64 = 300;
 /// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.
 pub const ACCOUNT_LEEWAY: i64 = 60;
-/// Looks at the default ServiceAccount of a new namespace before its Pods are refused; kube-apiserver's.
+/// Checks for an object that a plugin awaits, such as the default ServiceAccount of a new namespace; kube-apiserver's.
 pub const ACCOUNT_LOOKS: usize = 10;
 /// Pods of a namespace that are checked when its Pod Security Standard changes; kube-apiserver's.
 pub const POD_SECURITY_PODS_MAX: usize = 3000;

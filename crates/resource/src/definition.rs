@@ -219,7 +219,7 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
         third_party: false,
         broken: schema::definition::has_bad_bundle(definition),
         established,
-        settled: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
+        names_accepted: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
         terminating: terminating(definition, deleting, release),
         fingerprint: fingerprint(outline),
         retired: Arc::new(tokio::sync::watch::Sender::new(false)),

@@ -79,8 +79,8 @@ pub struct Resource {
     pub broken: bool,
     /// The CRD is established: discovery lists the resource.
     pub established: bool,
-    /// The controllers have no condition of the CRD left to decide.
-    pub settled: bool,
+    /// The CRD is established and all names of its spec are accepted.
+    pub names_accepted: bool,
     /// The CRD is being deleted: nothing can be created.
     pub terminating: bool,
     pub collection: Arc<Collection>,

@@ -56,7 +56,7 @@ pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Obje
         third_party: false,
         broken: false,
         established: true,
-        settled: true,
+        names_accepted: true,
         terminating: false,
         fingerprint: String::new(),
         retired: Arc::new(tokio::sync::watch::Sender::new(false)),

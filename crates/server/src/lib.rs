@@ -10,6 +10,8 @@ mod discovery;
 mod http;
 mod limits;
 mod openapi;
+#[cfg(test)]
+mod testing;
 pub mod transfer;
 mod verbs;
 
@@ -67,11 +69,11 @@ pub struct Config {
     /// The files of `tls` and of the static tokens, for reloads.
     pub replacements: Replacements,
     pub authentication: Authentication,
-    /// Where its issuers come from, and what that says of requests without credentials.
+    /// The file of `--authentication-config`, and its `anonymous` section.
     pub authentication_file: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
     /// The authorization modes, in order.
     pub authorization: Vec<AuthorizationMode>,
-    /// Where that comes from.
+    /// The file of `--authorization-config`.
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
     /// The admission plugins of the server itself, and their settings.
     pub plugins: Plugins,
@@ -79,15 +81,15 @@ pub struct Config {
     pub proxy_identity: Option<Identity>,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
-    /// The address under which others reach the server.
+    /// The address under which clients and other servers reach this one (`--advertise-address`).
     pub advertise_address: Option<IpAddr>,
-    /// The name of the host, which names the server among others of the store.
+    /// The host name, which identifies the server among those that share the store.
     pub hostname: String,
     /// The ranges of cluster IPs and node ports.
     pub service_ranges: ServiceRanges,
     pub controllers: Controllers,
     pub feature_gates: FeatureGates,
-    /// The flags with which the server was started, as `/flagz` shows them.
+    /// The flags with which the server was started, for `/flagz`.
     pub flags: BTreeMap<String, String>,
     /// The minor version of the oldest release to be compatible with.
     pub compatible_minor: u32,
@@ -97,7 +99,7 @@ pub struct Config {
     pub compaction_interval: Duration,
     pub request_timeout: Duration,
     pub inflight_max: InFlightMax,
-    /// Whether the sum of those limits is shared by priority levels.
+    /// Whether API priority and fairness is enabled, which shares the sum of those limits among priority levels.
     pub priority_and_fairness: bool,
     /// The audit policy and backends.
     pub audit: Audit,
@@ -117,10 +119,10 @@ pub struct Replacement {
     pub root_authority: String,
 }
 
-/// Files that are reloaded when one of them changes.
+/// Certificates, keys and tokens, which are reloaded when one of their files changes.
 pub struct Replacements {
     pub paths: Vec<PathBuf>,
-    /// Reads all files. The error is one line; then nothing is changed.
+    /// Reads all files. On an error, which is one line, the previous content stays in use.
     pub read: Box<dyn Fn() -> Result<Replacement, String> + Send + Sync>,
 }
 
@@ -140,8 +142,11 @@ impl Replacements {
                 Ok(())
             });
             match replaced {
-                Ok(()) => tracing::info!("certificates, keys and tokens were read again"),
-                Err(why) => tracing::error!(why, "certificates, keys and tokens were not read again"),
+                Ok(()) => tracing::info!("certificates, keys and tokens have been reloaded"),
+                Err(why) => tracing::error!(
+                    why,
+                    "certificates, keys and tokens cannot be reloaded; the previous ones stay in use"
+                ),
             }
             true
         });
@@ -177,8 +182,10 @@ impl<T: 'static> Followed<T> {
                 Err(why) => Err(why),
             };
             match &outcome {
-                Ok(()) => tracing::info!(file, "the configuration was read again"),
-                Err(why) => tracing::error!(file, why, "the configuration was not read again"),
+                Ok(()) => tracing::info!(file, "the configuration has been reloaded"),
+                Err(why) => {
+                    tracing::error!(file, why, "the configuration cannot be reloaded; the previous one stays in use")
+                }
             }
             let status = if outcome.is_ok() { "success" } else { "failure" };
             reloads.get_or_create(&Reload { status }).inc();
@@ -191,13 +198,13 @@ impl<T: 'static> Followed<T> {
 pub struct Server {
     pub address: SocketAddr,
     stop: watch::Sender<bool>,
-    /// The reason for which the server has to end.
+    /// The reason for which the process has to exit.
     fault: watch::Sender<Option<String>>,
     health: Arc<http::Health>,
     audit: Arc<Audit>,
     delay: Duration,
     serving: tokio::task::JoinHandle<()>,
-    /// Takes part in leader election.
+    /// The task of leader election.
     candidate: Option<tokio::task::JoinHandle<()>>,
 }
 
@@ -276,7 +283,7 @@ impl Server {
         task::reload_files();
     }
 
-    /// Waits until the server has to end because of a fault, and returns the reason.
+    /// Waits until the process has to exit because of a fault, and returns the reason.
     pub async fn failed(&self) -> String {
         let mut fault = self.fault.subscribe();
         let why = fault.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default());
@@ -331,7 +338,7 @@ fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
     let text = |pem: &[u8]| String::from_utf8_lossy(pem).into_owned();
     let Some(proxy) = &tls.proxy else { return vec![("client-ca-file", text(&tls.client_ca))] };
     let list = |names: &[String]| names.iter().map(|name| Value::from(name.as_str())).collect::<Value>().to_json();
-    // as Go spells headers
+    // the canonical form of header names in Go
     let spelled = |name: &String| -> String {
         let mut start = true;
         let spell = |letter: char| {
@@ -430,7 +437,7 @@ struct Components {
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
     allocation: Allocation,
-    /// The identity of the server, as objects show it.
+    /// The identity of the server in the objects of the control plane.
     own: Option<ControlPlane>,
 }
 
@@ -471,10 +478,10 @@ async fn prepare(
         if !store.is_shared() || store.health().is_ok() {
             return Err(status.message.clone());
         }
-        // the store may take writes again
+        // the store may become writable again
         tokio::time::sleep(limits::LEASE_RETRY).await;
     }
-    verbs::settle_all(&context).await;
+    verbs::establish_all(&context).await;
     if !context.objects.store().is_shared() {
         // no request is served yet, so no Service is being written
         let repaired = context.allocation.repair(&context.objects, &mut UnownedReservations::default(), true).await;

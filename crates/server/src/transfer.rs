@@ -1,8 +1,8 @@
-//! The objects of a store as a file and back, from any engine to any other.
+//! Export of the objects of a store to a file, and import into any other store.
 //!
-//! A file is lines of JSON: `{"format":…,"objects":n,"revision":r}`, then one per object with its group, resource and path
-//! and its stored form, then `{"sha256":…}` of all the lines before. Nothing is written to a store before all of a file has
-//! been checked, and afterwards everything is read back and compared. Revisions are not kept: they are the store's own.
+//! A file consists of lines of JSON: `{"format":…,"objects":n,"revision":r}`, then one line per object with its group,
+//! resource, path and stored form, then `{"sha256":…}` of all preceding lines. An import checks the whole file before it
+//! writes, then reads everything back and compares it. Revisions are not preserved: the new store assigns its own.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -27,14 +27,14 @@ pub struct TransferProgress {
     pub revision: Revision,
 }
 
-/// Hears of progress.
+/// Callback for progress reports.
 pub type Progress<'a> = &'a mut (dyn FnMut(TransferProgress) + Send);
 
 fn unreadable(place: &Place, why: &str) -> String {
     format!("the value of {} is no object: {why}", place.bytes.escape_ascii())
 }
 
-/// Writes every object of a snapshot. Keys that are not ours are left out. The error is one line.
+/// Writes every object of a snapshot to `out`. Keys of other programs are skipped. The error is one line.
 pub fn export(
     snapshot: &Snapshot,
     layout: &Layout,
@@ -72,7 +72,7 @@ pub fn export(
     Ok(done)
 }
 
-/// The objects of a file: where they go, and as what.
+/// Checks a file and returns its objects: the key and the value of each in the new store.
 fn read(file: &[u8], layout: &Layout) -> Result<Vec<(Place, Bytes)>, String> {
     let damaged = |why: &str| format!("the file is corrupt: {why}");
     let body = file.strip_suffix(b"\n").ok_or_else(|| damaged("it ends within a line"))?;
@@ -96,7 +96,7 @@ fn one(line: &Value, layout: &Layout) -> Result<(Place, Bytes), String> {
     let place = layout.place(&Key { group: text("group"), plural: text("resource"), path: text("path") });
     let plain = Body::encode(line.get("object").unwrap_or(&Value::Null)).bytes;
     let sealed = layout.seal(&place, plain.clone()).map_err(|why| unreadable(&place, &why))?;
-    // what a form of the store cannot hold would be lost without a word
+    // fields that the storage form cannot represent would be lost silently
     match layout.open(&place, sealed.clone()) {
         Ok(opened) if opened.value == plain => Ok((place, sealed)),
         Ok(_) => Err(unreadable(&place, "the store would change it")),
@@ -104,7 +104,7 @@ fn one(line: &Value, layout: &Layout) -> Result<(Place, Bytes), String> {
     }
 }
 
-/// Writes every object of a file to a store that has none. The error is one line.
+/// Writes every object of a file to a store without objects. The error is one line.
 pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> Result<TransferProgress, String> {
     let objects = read(file, &storage.layout)?;
     let wanted: HashMap<Bytes, Bytes> =
@@ -141,7 +141,7 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
     }
 }
 
-/// The values of our objects that are in a store now, by key.
+/// The current objects of a store, by key.
 async fn present(storage: &Storage) -> Result<HashMap<Bytes, Bytes>, String> {
     let snapshot = storage.store.snapshot().await.map_err(|error| error.to_string())?;
     let ours = snapshot.entries.into_iter().filter(|entry| storage.layout.find(&entry.key).is_some());

@@ -1,7 +1,7 @@
 //! The `authorizer` of expressions: authorization checks for the user of the request.
 //!
-//! Evaluations are synchronous, but webhook authorizers are not: an evaluation runs until it needs a decision that is not
-//! known yet; the decision is awaited, and the evaluation runs again from the start.
+//! Evaluations are synchronous, webhook authorizers are not. So an evaluation runs until it needs an unknown decision; that
+//! decision is awaited, and the evaluation is repeated from the start.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,8 +43,8 @@ impl<'a> ExpressionAuthorizer<'a> {
         self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Evaluates again until all required decisions are known.
-    pub async fn settle<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
+    /// Repeats an evaluation until all decisions that it needs are known, and returns its result.
+    pub async fn evaluate<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
         loop {
             let done = deadline::long(&mut evaluate).await;
             let Some(check) = self.decisions().open.take() else { return done };
@@ -121,7 +121,7 @@ impl cel::Authorizer for ExpressionAuthorizer<'_> {
         if let Some((_, decision)) = decisions.known.iter().find(|(known, _)| known == check) {
             return decision.clone();
         }
-        // the result of this evaluation is discarded
+        // the result of this evaluation will be discarded
         decisions.open.get_or_insert_with(|| check.clone());
         Decision::default()
     }

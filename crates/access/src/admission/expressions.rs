@@ -31,9 +31,11 @@ pub fn compile(text: &str, env: &Environment) -> (Expression, Type) {
 /// The remaining cost budget.
 pub struct Budget(pub u64);
 
-/// The failure of an expression: the shared budget is exhausted, or only this expression failed.
+/// The failure of an expression.
 pub enum Failed {
+    /// The shared budget is exhausted, so no further expression is evaluated.
     All(String),
+    /// Only this expression failed.
     One(String),
 }
 
@@ -51,7 +53,7 @@ impl Expression {
         outcome.result.map_err(failed)
     }
 
-    /// Gives a variable the value of the expression.
+    /// Sets a variable to the value of the expression, which is computed at its first use.
     pub fn compose<'p>(&'p self, activation: &mut Activation<'p>, name: &'p str) {
         if let Ok(program) = &self.program {
             activation.compose(name, program);
@@ -174,13 +176,13 @@ impl<'a> WriteVariables<'a> {
         }
     }
 
-    /// Evaluates expressions about the write, again until all their authorization checks are known.
-    pub async fn settle<T>(&self, evaluate: impl FnMut() -> T) -> T {
-        self.authorizer.settle(evaluate).await
+    /// Evaluates expressions about the write; see [`ExpressionAuthorizer::evaluate`].
+    pub async fn evaluate<T>(&self, evaluate: impl FnMut() -> T) -> T {
+        self.authorizer.evaluate(evaluate).await
     }
 
-    /// The values of `object`, `oldObject`, `namespaceObject`, `request` and, unless a message is evaluated, of `authorizer`
-    /// and `authorizer.requestResource`, as far as there are such variables.
+    /// The values of `object`, `oldObject`, `namespaceObject` and `request`, and, if `authorizer`, those of `authorizer` and
+    /// `authorizer.requestResource`, which message expressions do not have.
     pub fn activation<'p>(&'p self, variables: &VariableNames, authorizer: bool) -> Activation<'p> {
         let mut activation = Activation::new(variables);
         activation.set("object", value(&self.shown.object));

@@ -103,7 +103,7 @@ impl Matching {
     }
 
     /// Whether a write matches in any version.
-    pub fn is_meant(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
+    pub fn matches(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
         self.is_everything() || self.version(world, attributes).is_some()
     }
 
@@ -155,12 +155,13 @@ fn version_of<'a>(rules: &[MatchRule], equivalent: bool, attributes: &Attributes
     rules.iter().filter(|_| equivalent).find_map(found).map(|version| &**version)
 }
 
-/// Resources that policies do not see: reviews.
+/// Whether policies do not apply: to reviews.
 pub fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
     attributes.resource.is_review()
 }
 
-/// Resources that webhooks and policies do not see: their own configuration, and reviews where the feature gate says so.
+/// Whether neither webhooks nor policies apply: to their own configuration, and to reviews if the feature gate
+/// ExcludeAdmissionWebhookVirtualResources is on.
 pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
     const EXEMPT: [&str; 6] = [
         "mutatingadmissionpolicies",

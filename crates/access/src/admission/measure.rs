@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use super::Operation;
 
-/// A running step.
+/// Measures a plugin, or all plugins of a type.
 pub struct Step {
-    /// `None` for all steps of a type.
+    /// `None` for all plugins of a type.
     plugin: Option<&'static str>,
     /// `admit` or `validate`.
     kind: &'static str,

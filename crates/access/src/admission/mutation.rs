@@ -1,5 +1,5 @@
 //! Mutating admission: policies, then webhooks, each in order of their names. Before a second round, the server's own plugins
-//! see the object again.
+//! process the object again.
 
 use machinery::{Status, Value};
 
@@ -104,7 +104,7 @@ async fn ask(
             state.changed(round);
         }
         if hook.again {
-            state.was_asked(i);
+            state.mark_invoked(i);
         }
     }
     let unconverted = object.as_ref().filter(|_| was_changed).and_then(|it| patched::unconverted(attributes, it));

@@ -35,11 +35,11 @@ pub fn decoded(
         return Err(why);
     }
     let Some(shaped) = built_in.map(|built_in| built_in.shape(&object)) else { return Ok(object) };
-    let strangers: Vec<String> = shaped.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    let unknown_fields: Vec<String> = shaped.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     match shaped.error {
         Some(why) => Err(why),
-        None if unknown == Unknown::Refused && !strangers.is_empty() => {
-            Err(format!("strict decoding error: {}", strangers.join(", ")))
+        None if unknown == Unknown::Refused && !unknown_fields.is_empty() => {
+            Err(format!("strict decoding error: {}", unknown_fields.join(", ")))
         }
         None => Ok(object),
     }
@@ -71,7 +71,7 @@ fn no_object(value: &Value) -> String {
     )
 }
 
-/// The error of a custom resource whose type has changed.
+/// The error of a custom resource whose apiVersion or kind a patch has changed.
 pub fn unconverted(attributes: &Attributes<'_>, object: &Value) -> Option<String> {
     let resource = attributes.resource;
     let own = group_version(&resource.group, &attributes.version.name);

@@ -1,4 +1,4 @@
-//! Which policies and webhooks are invoked a second time (`reinvocationPolicy`).
+//! Reinvocation of policies and webhooks after later changes (`reinvocationPolicy`).
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ pub struct Round {
 
 /// The policies or webhooks of one plugin that are to be invoked again after later changes.
 pub struct Reinvocation<K> {
-    /// The plugins invoked since the last change.
+    /// Policies or webhooks invoked since the last change.
     asked: BTreeSet<K>,
-    /// The plugins to be invoked again.
+    /// Policies or webhooks to be invoked again.
     due: BTreeSet<K>,
     /// The object after the plugin.
     pub left: Option<Value>,
@@ -42,12 +42,12 @@ impl<K: Ord> Reinvocation<K> {
         round.again = true;
     }
 
-    /// In the second round, only reinvocations happen.
+    /// Whether to invoke `key`: always in the first round, and in the second round if it is due.
     pub fn is_due(&self, round: &Round, key: &K) -> bool {
         round.number == 0 || self.due.contains(key)
     }
 
-    pub fn was_asked(&mut self, key: K) {
+    pub fn mark_invoked(&mut self, key: K) {
         self.asked.insert(key);
     }
 }

@@ -114,24 +114,24 @@ pub fn lost(plugin: &'static str, why: &dyn std::fmt::Display) {
 struct Rotating {
     options: LogOptions,
     /// Held while rotated files are compressed and removed.
-    tending: Arc<Mutex<()>>,
+    cleaning: Arc<Mutex<()>>,
     file: Option<File>,
     size: u64,
-    /// The last event was written incompletely.
+    /// Whether the last event was written incompletely.
     torn: bool,
 }
 
 impl Rotating {
     fn open(options: LogOptions) -> io::Result<Rotating> {
         if options.path == Path::new("-") {
-            return Ok(Rotating { options, tending: Arc::default(), file: None, size: 0, torn: false });
+            return Ok(Rotating { options, cleaning: Arc::default(), file: None, size: 0, torn: false });
         }
         if let Some(directory) = options.path.parent() {
             fs::create_dir_all(directory)?;
         }
         let file = append_to(&options.path)?;
         let size = file.metadata()?.len();
-        Ok(Rotating { options, tending: Arc::default(), file: Some(file), size, torn: false })
+        Ok(Rotating { options, cleaning: Arc::default(), file: Some(file), size, torn: false })
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
@@ -155,27 +155,28 @@ impl Rotating {
 
     /// Renames the file to one with the current time in its name and opens a new one.
     fn rotate(&mut self) -> io::Result<()> {
-        let aside = self.aside(clock::now_micros());
-        match fs::rename(&self.options.path, &aside) {
+        let rotated_path = self.rotated_path(clock::now_micros());
+        match fs::rename(&self.options.path, &rotated_path) {
             // an earlier attempt has renamed it
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
         self.file = Some(append_to(&self.options.path)?);
         self.size = 0;
-        let (options, tending) = (self.options.clone(), self.tending.clone());
+        let (options, cleaning) = (self.options.clone(), self.cleaning.clone());
         // requests do not wait for compression and removal
         std::thread::spawn(move || {
-            let _one = tending.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = tend(&options) {
-                tracing::warn!(%error, "old audit logs cannot be tended");
+            let _one = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = clean_up(&options) {
+                tracing::warn!(%error, "rotated audit logs cannot be compressed or removed");
             }
         });
         Ok(())
     }
 
-    /// `audit-2026-01-02T03-04-05.678.log` for `audit.log`; a later one if that is there.
-    fn aside(&self, micros: i64) -> PathBuf {
+    /// The path of a rotated file, such as `audit-2026-01-02T03-04-05.678.log` for `audit.log`, with the first free time since
+    /// `micros`.
+    fn rotated_path(&self, micros: i64) -> PathBuf {
         let (stem, extension) = parts(&self.options.path);
         let mut micros = micros;
         loop {
@@ -202,7 +203,7 @@ fn append_to(path: &Path) -> io::Result<File> {
 }
 
 /// Compresses rotated files, and removes those above the limits of number and age.
-fn tend(options: &LogOptions) -> io::Result<()> {
+fn clean_up(options: &LogOptions) -> io::Result<()> {
     let (stem, extension) = parts(&options.path);
     let directory = options.path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut old: Vec<PathBuf> = vec![];
@@ -298,8 +299,8 @@ mod tests {
             file.write(b"0123456789\n").unwrap();
         }
         // the last thread finds everything done
-        let one = file.tending.lock().unwrap();
-        tend(&options).unwrap();
+        let one = file.cleaning.lock().unwrap();
+        clean_up(&options).unwrap();
         drop(one);
         let all = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let names: Vec<String> = all.collect();

@@ -1,4 +1,4 @@
-//! The audit log and webhook (layer 2; audit.k8s.io/v1, Kubernetes documentation "Auditing").
+//! The audit log and webhook (audit.k8s.io/v1; Kubernetes documentation, "Auditing").
 //!
 //! Invariant: a request has one [`AuditContext`], created after authentication. Data that its level does not record is not
 //! evaluated. The last stage is recorded when the context is dropped, so that no exit from a request is missed.

@@ -1,4 +1,4 @@
-//! Client certificates: their user and their validity.
+//! Client certificates: their users and their validity.
 
 use base::clock;
 use base::request::User;
@@ -11,9 +11,9 @@ const UID: &str = "1.3.6.1.4.1.57683.2";
 pub enum ClientCertificate {
     /// No certificate, or one without a user.
     None,
-    /// A certificate that has expired, or that no authority of ours has signed for clients.
+    /// A certificate that has expired, or that no trusted certificate authority has signed for clients.
     Refused,
-    /// A certificate that says something until so many seconds after the Unix epoch.
+    /// A valid certificate of a user or a proxy; `not_after` is in seconds since the Unix epoch.
     Valid { user: Option<Box<User>>, proxy: bool, not_after: i64 },
 }
 
@@ -50,7 +50,7 @@ impl ClientCertificate {
         }
     }
 
-    /// Whether the client is a proxy that says who asks.
+    /// Whether the client is a front proxy, which names the user in headers.
     pub fn is_proxy(&self) -> bool {
         matches!(self, ClientCertificate::Valid { proxy: true, not_after, .. } if clock::now_seconds() <= *not_after)
     }
@@ -63,7 +63,7 @@ impl ClientCertificate {
         }
     }
 
-    /// Whether a certificate was shown that says nothing, which is worse than none.
+    /// Whether a certificate was presented that is not accepted.
     pub fn is_refused(&self) -> bool {
         !matches!(self, ClientCertificate::None) && self.user().is_none() && !self.is_proxy()
     }

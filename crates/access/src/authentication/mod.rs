@@ -1,6 +1,6 @@
 //! Authentication: front proxies, client certificates, bearer tokens, anonymous requests.
 //!
-//! Invariant: credentials that are shown and wrong are 401, never anonymous.
+//! Invariant: a request with invalid credentials is rejected with 401; it never becomes anonymous.
 
 mod accounts;
 mod certificate;
@@ -32,13 +32,13 @@ pub use tokens::StaticTokens;
 pub struct Credentials<'a> {
     pub certificate: &'a ClientCertificate,
     pub headers: &'a http::HeaderMap,
-    /// The sub-protocols that a WebSocket was asked for with; browsers have no other place for a token.
+    /// The requested sub-protocols of a WebSocket, in which browsers send tokens.
     pub protocols: Option<&'a str>,
     /// The path of the request: anonymous requests may be restricted to some paths.
     pub path: &'a str,
 }
 
-/// The configured ways to say who one is, in the order in which they are asked.
+/// The configured authenticators, in the order in which they are used.
 #[derive(Default)]
 pub struct Authentication {
     pub proxy: ProxyHeaders,
@@ -65,7 +65,7 @@ pub struct CredentialWarnings {
     pub annotations: Vec<(&'static str, Text)>,
 }
 
-/// The error of an unknown token, which upstream puts before the specific errors of other tokens too.
+/// The error of an unknown token, which upstream also reports before specific errors.
 const INVALID_TOKEN: &str = "invalid bearer token";
 
 /// The exact 401.
@@ -105,7 +105,7 @@ impl Authentication {
         Err(machinery::status::aggregate(&refusals))
     }
 
-    /// Takes the issuers of a new configuration; what it says of requests without credentials has to stay as it is.
+    /// Replaces the issuers by those of a new configuration. Its settings of anonymous requests must be unchanged.
     pub fn reconfigure(
         &self,
         configuration: AuthenticationConfiguration,
@@ -124,7 +124,7 @@ impl Authentication {
         own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
-    /// The user.
+    /// Authenticates a request. The error is 401.
     pub async fn authenticate(
         &self,
         objects: &Objects,
@@ -159,13 +159,13 @@ impl Authentication {
                 }
             },
             None if certificate.is_refused() => Err(unauthorized()),
-            None if self.anonymous.lets_in(shown.path) => Ok(User::anonymous()),
+            None if self.anonymous.allows(shown.path) => Ok(User::anonymous()),
             None => Err(unauthorized()),
         }
     }
 }
 
-/// The token of `Bearer <token>`; what follows behind another space is ignored.
+/// The token of `Bearer <token>`; text after another space is ignored.
 fn bearer(header: &str) -> Option<&str> {
     let mut parts = header.trim().splitn(3, ' ');
     let (scheme, token) = (parts.next()?, parts.next()?);
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn anonymous_access_can_be_limited_to_paths() {
-        let lets_in = |enabled: bool, paths: &[&str], path: &str| {
-            Anonymous { enabled, paths: paths.iter().map(|path| Text::from(*path)).collect() }.lets_in(path)
+        let allows = |enabled: bool, paths: &[&str], path: &str| {
+            Anonymous { enabled, paths: paths.iter().map(|path| Text::from(*path)).collect() }.allows(path)
         };
-        assert!(lets_in(true, &[], "/x") && lets_in(true, &["/x"], "/x"));
-        assert!(!lets_in(true, &["/x"], "/y") && !lets_in(false, &[], "/x"));
+        assert!(allows(true, &[], "/x") && allows(true, &["/x"], "/x"));
+        assert!(!allows(true, &["/x"], "/y") && !allows(false, &[], "/x"));
     }
 }

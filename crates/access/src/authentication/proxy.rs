@@ -5,7 +5,7 @@ use base::request::{User, percent_decode};
 use http::HeaderMap;
 use machinery::Text;
 
-/// Where the proxy says it. The first header that is there counts; names are lower case.
+/// The names of the headers, in lower case. Of several names for a value, the first one in the request counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyHeaders {
     pub username: Vec<String>,

@@ -1,4 +1,4 @@
-//! Tokens that a webhook knows: TokenReview, sent out.
+//! Authentication of tokens by a webhook (TokenReview).
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Version {
     }
 }
 
-/// Asks a webhook whose token it is, and remembers what it said, a refusal too.
+/// Authenticates tokens by a webhook, with a cache of its responses, including rejections.
 #[derive(Debug)]
 pub struct TokenReviewer {
     remote: Remote,
@@ -45,11 +45,11 @@ impl TokenReviewer {
         TokenReviewer { remote, version, remembered: ResponseCache::new(move |_| remember) }
     }
 
-    /// Whose token it is, for one of `audiences`; `None` if the webhook does not know it. The error is one line.
+    /// Authenticates a token for one of `audiences`. `None` if the webhook does not know it. The error is one line.
     pub async fn review(&self, token: &str, audiences: &[Text]) -> Result<Option<Identity>, String> {
         let list: Value = audiences.iter().map(Value::from).collect();
         let spec = json!({"token": token, "audiences": list});
-        // what is remembered is found by a digest, so that tokens don't lie about
+        // the cache key is a digest, so that tokens do not stay in memory
         let key = base::digest::short(spec.to_json().as_bytes());
         if let Some(known) = self.remembered.get(&key) {
             return Ok(known);
@@ -75,7 +75,7 @@ impl TokenReviewer {
         let given = status.get("audiences").and_then(Value::as_array).unwrap_or_default();
         let given =
             |audience: &&Text| given.is_empty() || given.iter().any(|it| it.as_str() == Some(audience.as_str()));
-        // a webhook that knows nothing of audiences speaks of all of them
+        // a response without audiences is valid for all of them
         let both: Vec<Text> = audiences.iter().filter(given).cloned().collect();
         if both.is_empty() {
             return Ok(None);

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use base::request::User;
 use machinery::Text;
 
-/// Users by their tokens; for this server and no other audience.
+/// Users by their tokens, which are valid only for this server's audiences.
 #[derive(Debug, Default)]
 pub struct StaticTokens(ArcSwap<HashMap<String, User>>);
 
@@ -38,7 +38,7 @@ impl StaticTokens {
         self.0.load().get(token).cloned()
     }
 
-    /// Takes over the tokens of another file.
+    /// Replaces the tokens by those of another file.
     pub fn replace(&self, others: StaticTokens) {
         self.0.store(others.0.into_inner());
     }

@@ -10,11 +10,11 @@ use super::unauthorized;
 /// The prefix of the sub-protocol of a token, which follows in base64url without padding.
 pub const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Bits behind the last byte don't matter.
+/// Ignores trailing bits after the last byte, as Go does.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// The token of the headers `Sec-WebSocket-Protocol`, joined by commas, if one is named. One that can't be read, a
-/// second one, or one that stands alone, so that no protocol is left for the response, is 401.
+/// The token in the headers `Sec-WebSocket-Protocol`, joined by commas, if there is one. Returns 401 for a token that cannot
+/// be decoded, for a second token, and for a token without another protocol for the response.
 pub fn token(protocols: &str) -> Result<Option<String>, Status> {
     let all = protocols.split(',').map(str::trim);
     let (tokens, others): (Vec<&str>, Vec<&str>) = all.partition(|protocol| protocol.starts_with(TOKEN_PROTOCOL));

@@ -32,7 +32,7 @@ impl AuthorizationMode {
     }
 }
 
-/// The chain. Members of `system:masters` are allowed before any authorizer is asked.
+/// The chain. Members of `system:masters` are allowed before any authorizer decides.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
     modes: ArcSwap<Vec<AuthorizationMode>>,

@@ -1,4 +1,5 @@
-//! AuthorizationConfiguration (`apiserver.config.k8s.io`, KEP-3221): read, defaulted and validated; errors name fields.
+//! Decoding, defaults and validation of AuthorizationConfiguration (`apiserver.config.k8s.io`, KEP-3221). Errors name the
+//! field.
 
 use std::path::Path;
 use std::time::Duration;
@@ -221,7 +222,7 @@ impl ConfigurationErrors<'_> {
                 Ok(remote) => return Some(remote),
                 Err(why) => self.invalid(&place, file, format!("error loading file: {why}")),
             },
-            // the server does not run in a cluster
+            // InClusterConfig, which does not exist outside of a cluster
             other => {
                 let path = path.child("type");
                 self.errors.push(FieldError::not_supported(&path, &Value::from(other), &["KubeConfigFile"]));

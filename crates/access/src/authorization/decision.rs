@@ -28,7 +28,7 @@ pub struct DecisionDetails {
 }
 
 impl DecisionDetails {
-    /// Adds what an authorizer without an opinion says; since 1.37 with the name of the authorizer.
+    /// Adds the details of an authorizer without an opinion; since 1.37 reasons have the name of the authorizer.
     pub fn add(&mut self, said: DecisionDetails, authorizer: &str, release: Release) {
         self.errors.extend(said.errors);
         let named = |reason| if release >= Release::V1_37 { format!("{authorizer}: {reason}") } else { reason };

@@ -7,7 +7,7 @@ use super::GROUP;
 /// The table of roles; its format is described at its beginning.
 const TABLE: &str = include_str!("defaults/roles.txt");
 
-/// Iterates over the roles of a release, of which only one at a time is in memory as a tree.
+/// Iterates over the roles of a release; each is parsed when it is needed.
 fn entries(release: Release) -> impl Iterator<Item = DefaultRole<'static>> {
     let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
     let every = std::iter::from_fn(move || {
@@ -22,7 +22,7 @@ fn entries(release: Release) -> impl Iterator<Item = DefaultRole<'static>> {
     every.filter(move |entry| entry.since.is_none_or(|since| release >= since))
 }
 
-/// The line without the releases before it; `None` if it is none of this release.
+/// The line without its condition on releases; `None` if it does not apply to this release.
 fn line_of(release: Release, line: &str) -> Option<&str> {
     let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
     let holds = match (mark.strip_prefix('+'), mark.strip_prefix('-')) {
@@ -49,9 +49,9 @@ struct DefaultRole<'a> {
     namespace: &'a str,
     name: &'a str,
     /// Label of the roles that it aggregates.
-    gathers: &'a str,
+    aggregates: &'a str,
     /// The role that aggregates its rules.
-    goes_into: &'a str,
+    aggregate_to: &'a str,
     bound_as: &'a str,
     /// The first release that has it.
     since: Option<Release>,
@@ -63,14 +63,14 @@ struct DefaultRole<'a> {
 impl<'a> DefaultRole<'a> {
     fn new(head: &'a str) -> DefaultRole<'a> {
         let (namespace, name) = head.split_once('/').unwrap_or(("", head));
-        let (gathers, goes_into, bound_as) = ("", "", name);
-        DefaultRole { namespace, name, gathers, goes_into, bound_as, since: None, bound_to: None, rules: vec![] }
+        let (aggregates, aggregate_to, bound_as) = ("", "", name);
+        DefaultRole { namespace, name, aggregates, aggregate_to, bound_as, since: None, bound_to: None, rules: vec![] }
     }
 
     fn add(&mut self, line: &'a str) {
         match line.split_once(' ').unwrap_or((line, "")) {
-            ("@gathers", label) => self.gathers = label,
-            ("@goes-into", role) => self.goes_into = role,
+            ("@aggregates", label) => self.aggregates = label,
+            ("@aggregate-to", role) => self.aggregate_to = role,
             ("@bound-as", name) => self.bound_as = name,
             ("@since", release) => self.since = release.parse().ok(),
             ("@bound-to", subjects) => self.bound_to = Some(subjects),
@@ -96,13 +96,13 @@ impl<'a> DefaultRole<'a> {
 
     fn role(&self) -> Value {
         let mut metadata = self.metadata(self.name);
-        if !self.goes_into.is_empty() {
-            metadata.set_at(&["labels", &gathered_label(self.goes_into)], Value::from("true"));
+        if !self.aggregate_to.is_empty() {
+            metadata.set_at(&["labels", &aggregation_label(self.aggregate_to)], Value::from("true"));
         }
-        if self.gathers.is_empty() {
+        if self.aggregates.is_empty() {
             return json!({"metadata": metadata, "rules": (Value::Array(self.rules.clone()))});
         }
-        let labels: Value = [(gathered_label(self.gathers).as_str(), Value::from("true"))].into();
+        let labels: Value = [(aggregation_label(self.aggregates).as_str(), Value::from("true"))].into();
         let rule = json!({"clusterRoleSelectors": [{"matchLabels": labels}]});
         json!({"metadata": metadata, "aggregationRule": rule, "rules": (Value::Null)})
     }
@@ -121,7 +121,7 @@ impl<'a> DefaultRole<'a> {
     }
 }
 
-fn gathered_label(role: &str) -> String {
+fn aggregation_label(role: &str) -> String {
     format!("rbac.authorization.k8s.io/aggregate-to-{role}")
 }
 
@@ -191,7 +191,7 @@ mod tests {
         );
         assert!(named(Box::new(bindings(NEWEST, false)), "system:node").get("subjects").is_none());
         let edit = named(Box::new(roles(NEWEST, false)), "edit");
-        assert_eq!(edit.at(&["metadata", "labels", &gathered_label("admin")]), Some(&Value::from("true")));
+        assert_eq!(edit.at(&["metadata", "labels", &aggregation_label("admin")]), Some(&Value::from("true")));
         let selector = json!({"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}});
         assert_eq!(edit.at(&["aggregationRule", "clusterRoleSelectors"]), Some(&json!([selector])));
         assert_eq!(

@@ -37,7 +37,7 @@ struct Role {
     labels: Vec<(Text, Text)>,
     /// Selectors of the ClusterRoles that this one aggregates.
     selectors: Vec<LabelSelector>,
-    gathered: OnceLock<Arc<[PolicyRule]>>,
+    aggregated: OnceLock<Arc<[PolicyRule]>>,
 }
 
 impl Role {
@@ -49,14 +49,14 @@ impl Role {
             rules: PolicyRule::of_role(object).into(),
             labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.into()))).collect(),
             selectors: selectors.unwrap_or_default().iter().filter_map(LabelSelector::from_value).collect(),
-            gathered: OnceLock::new(),
+            aggregated: OnceLock::new(),
         }
     }
 
     /// A copy of the role without aggregated rules.
     fn renewed(&self) -> Role {
         let (rules, labels, selectors) = (self.rules.clone(), self.labels.clone(), self.selectors.clone());
-        Role { rules, labels, selectors, gathered: OnceLock::new() }
+        Role { rules, labels, selectors, aggregated: OnceLock::new() }
     }
 
     fn selects(&self, other: &Role) -> bool {
@@ -84,7 +84,7 @@ struct RbacSnapshot {
     roles: imbl::HashMap<Text, Arc<Role>>,
     cluster_roles: imbl::OrdMap<Text, Arc<Role>>,
     /// The aggregating ClusterRoles.
-    gathering: imbl::OrdSet<Text>,
+    aggregating: imbl::OrdSet<Text>,
 }
 
 impl RbacSnapshot {
@@ -92,18 +92,18 @@ impl RbacSnapshot {
         match role {
             Some(role) => {
                 if role.selectors.is_empty() {
-                    self.gathering.remove(name);
+                    self.aggregating.remove(name);
                 } else {
-                    self.gathering.insert(name.clone());
+                    self.aggregating.insert(name.clone());
                 }
                 self.cluster_roles.insert(name.clone(), Arc::new(role));
             }
             None => {
-                self.gathering.remove(name);
+                self.aggregating.remove(name);
                 self.cluster_roles.remove(name);
             }
         }
-        for name in self.gathering.clone() {
+        for name in self.aggregating.clone() {
             if let Some(role) = self.cluster_roles.get_mut(&name) {
                 *role = Arc::new(role.renewed());
             }
@@ -124,17 +124,17 @@ impl RbacSnapshot {
         if role.selectors.is_empty() {
             return Some(role.rules.clone());
         }
-        Some(role.gathered.get_or_init(|| self.gather(name, role)).clone())
+        Some(role.aggregated.get_or_init(|| self.aggregate(name, role)).clone())
     }
 
     /// The rules of all ClusterRoles that a role aggregates, directly or transitively.
-    fn gather(&self, name: &Text, role: &Arc<Role>) -> Arc<[PolicyRule]> {
+    fn aggregate(&self, name: &Text, role: &Arc<Role>) -> Arc<[PolicyRule]> {
         let mut seen: HashSet<&Text> = HashSet::from([name]);
         let mut pending = vec![role];
         let mut out: Vec<PolicyRule> = vec![];
-        while let Some(gathering) = pending.pop() {
+        while let Some(aggregating) = pending.pop() {
             for (name, other) in &self.cluster_roles {
-                if !gathering.selects(other) || !seen.insert(name) {
+                if !aggregating.selects(other) || !seen.insert(name) {
                     continue;
                 }
                 if other.selectors.is_empty() {

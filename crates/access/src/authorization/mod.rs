@@ -1,5 +1,6 @@
-//! Authorization: RBAC and webhooks. Invariant: only this room creates an [`Authorized`], which the verbs require;
-//! bodies are read after authorization.
+//! Authorization: RBAC and webhooks.
+//!
+//! Invariant: only this room creates an [`Authorized`], which the verbs require. Bodies are read after authorization.
 
 mod authorizer;
 mod conditions;

@@ -47,7 +47,7 @@ impl PolicyRule {
         }
     }
 
-    /// The wildcard.
+    /// The rules that allow everything: one for resources, one for paths.
     pub fn all() -> [PolicyRule; 2] {
         let all = || vec![Text::new_static("*")];
         [

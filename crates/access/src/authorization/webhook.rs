@@ -96,7 +96,7 @@ impl AccessReviewer {
                 decision
             }
             Err(why) => {
-                tracing::warn!(why, "the webhook of authorization cannot be asked");
+                tracing::warn!(why, "the call of the authorization webhook failed");
                 self.failed(why)
             }
         }

@@ -1,5 +1,5 @@
-//! API priority and fairness (layer 3; KEP-1040): FlowSchemas classify requests into flows of priority levels, each with
-//! its share of the seats; excess requests wait in queues, which flows share by shuffle sharding.
+//! API priority and fairness (KEP-1040): FlowSchemas classify requests into flows of priority levels, each with its share of
+//! the seats; excess requests wait in queues, which flows share by shuffle sharding.
 //!
 //! Invariants: a level always has the part of its share that it does not lend; a request is executed, queued or rejected
 //! at once; a request that is cancelled while it is queued has no effect.
@@ -26,7 +26,7 @@ use seats::Seats;
 
 /// The uids of the FlowSchema and the level of a request, for the headers of its response.
 #[derive(Clone, Debug)]
-pub struct Sorted {
+pub struct Classification {
     pub schema: HeaderValue,
     pub level: HeaderValue,
 }
@@ -82,7 +82,7 @@ impl Flow {
     }
 
     /// The FlowSchema that matches a request, and its level. FlowSchemas of absent levels are ignored.
-    fn sort(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<PriorityLevel>)> {
+    fn classify(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<PriorityLevel>)> {
         let configuration = self.configuration.load();
         let fits =
             |schema: &&Arc<Schema>| schema.matches(user, info) && configuration.levels.contains_key(&schema.level);
@@ -98,15 +98,15 @@ impl Flow {
         user: &User,
         info: &RequestInfo,
         wait_max: Duration,
-    ) -> (Option<Sorted>, Result<Seat, Refused>) {
-        let Some((schema, level)) = self.sort(user, info) else { return (None, Ok(Seat::free())) };
-        let sorted = Sorted { schema: schema.uid.clone(), level: level.uid.clone() };
+    ) -> (Option<Classification>, Result<Seat, Refused>) {
+        let Some((schema, level)) = self.classify(user, info) else { return (None, Ok(Seat::free())) };
+        let classification = Classification { schema: schema.uid.clone(), level: level.uid.clone() };
         if level.limit.is_none() {
-            return (Some(sorted), Ok(Seat::free()));
+            return (Some(classification), Ok(Seat::free()));
         }
         let flow = schema.flow(user, info);
         let of = FlowLevel { priority_level: (&level.name).into(), flow_schema: (&schema.name).into() };
-        (Some(sorted), self.seats.take(of, &flow, wait_max).await)
+        (Some(classification), self.seats.take(of, &flow, wait_max).await)
     }
 }
 

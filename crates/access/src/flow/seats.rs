@@ -1,8 +1,8 @@
 //! Seats and queues.
 //!
 //! A level has seats in proportion to its share. The seats that it does not lend are reserved for it; beyond them it may
-//! borrow as long as the reserved seats of other levels stay free. A request that has to wait joins the shortest of a few
-//! queues that its flow is dealt, so that a noisy flow fills those and no others. The queue with the least service is next.
+//! borrow as long as the reserved seats of other levels stay free. A request that has to wait joins the shortest of the few
+//! queues of its flow's hand, so that a flow with many requests fills only those. The queue with the least service is next.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -174,7 +174,7 @@ impl State {
         METRICS.flow.executing(of, -1);
     }
 
-    /// Joins the shortest queue that the flow is dealt; `None` if it is full, or if the level has no queues.
+    /// Joins the shortest queue of the flow's hand; `None` if it is full, or if the level has no queues.
     fn enqueue(&mut self, of: &FlowLevel, flow: &str) -> Option<oneshot::Receiver<Seat>> {
         let level = self.levels.get_mut(&of.priority_level.0)?;
         let queuing = level.limit.as_ref()?.queuing?;
@@ -209,14 +209,14 @@ impl State {
             let Some(next) = self.next_waiting(&name) else { continue };
             self.start(&next.of);
             if let Err(mut seat) = next.seat.send(Seat(Some((state.clone(), next.of.clone())))) {
-                // the request was cancelled; the seat goes to the next one, and not through its own drop
+                // the request was cancelled; forget the seat without its drop, and assign it to the next request
                 seat.0 = None;
                 self.release(&next.of);
             }
         }
     }
 
-    /// The level with queued requests and seats left that uses the least of its share.
+    /// The level with queued requests and free seats that uses the smallest part of its share.
     fn next_level(&self) -> Option<Text> {
         let waiting = self.levels.iter().filter(|(name, level)| level.waiting > 0 && self.may_run(name));
         let used = |level: &LevelSeats| level.running * 1000 / level.nominal.max(1);
@@ -240,7 +240,7 @@ impl State {
     }
 }
 
-/// The hand of queues of a flow, distinct and always the same.
+/// The hand of a flow: distinct queues, determined by its name.
 fn deal(flow: &str, queuing: &Queuing) -> Vec<usize> {
     let mut hasher = DefaultHasher::new();
     flow.hash(&mut hasher);

@@ -35,7 +35,7 @@ async fn priority_level_has_its_seats_and_borrows_unused_ones() {
     let seats = seats(10, &[("a", 50, 0, reject.clone()), ("b", 50, 100, reject)]);
     let take = |level: &'static str| seats.take(of(level), "f", LONG);
     let mut kept = vec![];
-    // b may borrow what a does not use now, but not its reserved seats
+    // b may borrow the unused seats of a, except its reserved ones
     for _ in 0..5 {
         kept.push(take("b").await.unwrap());
     }
@@ -65,7 +65,7 @@ async fn quiet_flow_is_served_before_noisy_one() {
     let mut quiet = Box::pin(seats.take(of("a"), "quiet", LONG));
     assert!(quiet.as_mut().now_or_never().is_none());
     drop(running);
-    // the first of the noisy ones was there before; then it is the other queue's turn
+    // the first noisy request came earlier; then the other queue is next
     let first = noisy.remove(0).now_or_never().unwrap().unwrap();
     drop(first);
     let quiet = quiet.now_or_never().expect("the quiet flow is next").unwrap();

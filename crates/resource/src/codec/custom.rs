@@ -58,7 +58,7 @@ impl Codec for CustomCodec {
     }
 
     fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<bool, Status> {
-        self.settle_system_fields(object, live)?;
+        self.clean_system_fields(object, live)?;
         let sent = live.map(|_| object.clone());
         self.coerce(object, Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
         let differs = live.zip(sent).is_some_and(|(live, sent)| timestamps::differs_uncoerced(&sent, object, live));
@@ -178,9 +178,9 @@ impl CustomCodec {
         self.invalid(&submitted, object.str_at(&["metadata", "name"]), &[error])
     }
 
-    /// Takes malformed values of system metadata out of the result of an apply where the write resets them anyway, and refuses
-    /// the others.
-    fn settle_system_fields(&self, object: &mut Value, live: Option<&Value>) -> Result<(), Status> {
+    /// Removes malformed values of system metadata from the result of an apply if the write resets them anyway; other malformed
+    /// values are an error.
+    fn clean_system_fields(&self, object: &mut Value, live: Option<&Value>) -> Result<(), Status> {
         let Some(metadata) = object.get("metadata").and_then(Value::as_object) else { return Ok(()) };
         let malformed: Vec<(&str, String)> =
             SYSTEM_FIELDS.into_iter().filter_map(|name| Some((name, unreadable(name, metadata.get(name)?)?))).collect();

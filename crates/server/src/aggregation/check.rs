@@ -30,7 +30,7 @@ impl Condition {
         self.reason == "Passed" || *self == Condition::served_here()
     }
 
-    /// As an APIService has it, whose conditions are these; its time changes with its status alone.
+    /// The condition `Available` of an APIService with the given conditions. Its time changes only with its status.
     pub fn to_value(&self, conditions: &[Value], now: &str) -> Value {
         let status = if self.is_good() { "True" } else { "False" };
         let before = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Available");
@@ -58,7 +58,7 @@ impl Aggregation {
             Ok(address) => address,
             Err(why) => return unresolved(why, &backend.namespace, &backend.name, backend.port),
         };
-        let attempts = (0..limits::AVAILABILITY_ATTEMPTS).map(|_| Box::pin(self.ask(remote, &address)));
+        let attempts = (0..limits::AVAILABILITY_ATTEMPTS).map(|_| Box::pin(self.probe(remote, &address)));
         match select_ok(attempts).await {
             Ok(_) => Condition { reason: "Passed", message: "all checks passed".to_owned() },
             Err(message) => Condition { reason: "FailedDiscoveryCheck", message },
@@ -67,7 +67,7 @@ impl Aggregation {
 
     /// Requests a path that every aggregated API server serves, once. Its certificate is not verified, since the request
     /// carries no user.
-    async fn ask(&self, remote: &Remote, address: &Address) -> Result<(), String> {
+    async fn probe(&self, remote: &Remote, address: &Address) -> Result<(), String> {
         let url = format!("https://{address}{}", remote.root());
         let failed = |why: String| format!("failing or missing response from {url}: {why}");
         let mut request = Request::get(remote.root()).body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_resources_have_another_form() {
+    fn resource_lists_are_converted() {
         let list = json!([
             {"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": ["get"], "shortNames": ["th"]},
             {"name": "things/status", "singularName": "", "namespaced": true, "kind": "Thing", "verbs": ["patch"]},

@@ -68,8 +68,8 @@ fn remove_token_protocol(headers: &mut HeaderMap) {
     }
 }
 
-/// Protocols to which connections may be upgraded. HTTP/2 is none of them: its requests would reach the server with the
-/// proxy's certificate and user headers of the client's choice.
+/// Protocols to which connections may be upgraded. HTTP/2 must not be one of them: its requests would reach the server with
+/// the proxy's certificate and with user headers that the client has chosen.
 const UPGRADE_PROTOCOLS: [&str; 2] = ["websocket", "spdy/3.1"];
 
 /// The protocol to which a request or a response upgrades its connection (RFC 9110, 7.8), if it is one of
@@ -82,7 +82,7 @@ pub fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     UPGRADE_PROTOCOLS.iter().any(|name| known(name)).then(|| protocol.clone())
 }
 
-/// A key with what a header name can't hold as `%` and two digits.
+/// The key of an extra field as part of a header name; other characters are percent-encoded.
 fn escaped(key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };

@@ -54,13 +54,13 @@ pub struct Aggregation {
     client: Arc<Client>,
     identity: Option<Identity>,
     remotes: ArcSwap<Remotes>,
-    /// Rises with every change of what discovery shows.
+    /// Increased with every change of the discovery documents.
     generation: AtomicU64,
-    /// Rises with every change of the OpenAPI documents.
+    /// Increased with every change of the OpenAPI documents.
     openapi_generation: AtomicU64,
-    /// Rises when servers come, go or move.
+    /// Increased when servers are added or removed or their address changes.
     moved: watch::Sender<u64>,
-    /// Rises on these changes, and on changes of availability.
+    /// Increased on these changes and on changes of availability.
     changed: watch::Sender<u64>,
 }
 
@@ -164,7 +164,7 @@ impl Aggregation {
         self.openapi_generation.load(Ordering::Acquire)
     }
 
-    /// Rises when servers come, go or move.
+    /// Increased when servers are added or removed or their address changes.
     pub fn moves(&self) -> watch::Receiver<u64> {
         self.moved.subscribe()
     }

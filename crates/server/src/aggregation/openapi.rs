@@ -13,7 +13,7 @@ use machinery::{Map, Value};
 use super::{Aggregation, Remote, identity};
 use crate::limits;
 
-/// What the OpenAPI documents of a server say of its group version.
+/// The parts of the OpenAPI documents of a server that concern its group version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Documents {
     /// URL of the v3 document, `/openapi/v3/apis/GROUP/VERSION?hash=…`; empty if the server has none.
@@ -25,7 +25,7 @@ pub struct Documents {
     pub(super) etag: String,
 }
 
-/// Requests the documents of a server. Those that cannot be read are as in `known`; those that do not exist are empty.
+/// Requests the documents of a server. Those that cannot be read are taken from `known`; those that do not exist are empty.
 pub async fn read(aggregation: &Aggregation, remote: &Remote, known: &Documents) -> Documents {
     let mut documents = known.clone();
     if let Some(v3) = read_v3(aggregation, remote).await {
@@ -107,7 +107,7 @@ fn part_of(document: &Value, prefix: &str) -> Value {
     part
 }
 
-/// Appends what a value refers to, as `definitions/NAME` or `parameters/NAME`.
+/// Appends the references in a value, as `definitions/NAME` or `parameters/NAME`.
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| references(item, found)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::clock;
 use machinery::{FieldError, FieldPath, Status, Text, Value, json};
 use objects::{Collection, Encoded, Key, Objects};
-use resource::builtin::services::addresses::{allocates_addresses, is_settled};
+use resource::builtin::services::addresses::{allocates_addresses, keeps_addresses};
 use resource::builtin::services::ip::{self, Family};
 use resource::builtin::services::is_external_name;
 use store::Refused;
@@ -55,7 +55,7 @@ pub(super) async fn release(objects: &Arc<Objects>, address: IpAddr) {
     if let Some(current) = collection(objects).get(&key.path)
         && let Err(Refused::Failed(error)) = objects.delete(&key, current.revision).await
     {
-        tracing::warn!(%address, %error, "a cluster IP could not be released");
+        tracing::warn!(%address, %error, "a cluster IP cannot be released; the next repair will do so");
     }
 }
 
@@ -75,7 +75,7 @@ impl Allocation {
                 false => Ok(()),
             };
         };
-        if is_settled(spec, old) || !allocates_addresses(old) {
+        if keeps_addresses(spec, old) || !allocates_addresses(old) {
             return Ok(());
         }
         let (families, before) = (texts(spec, "ipFamilies").len(), texts(old, "ipFamilies").len());
@@ -186,7 +186,7 @@ impl Allocation {
     }
 }
 
-/// Whether a stored `spec` should have an address and has none: it was written before Pintle allocated addresses.
+/// Whether a stored `spec` should have an address and has none, since it was written before Pintle allocated addresses.
 fn of_any(old: &Value) -> bool {
     allocates_addresses(old) && old.get("clusterIPs").is_none()
 }

@@ -131,7 +131,7 @@ impl Allocation {
         if !held.ports.is_empty()
             && let Err(status) = self.release_ports(objects, &held.ports).await
         {
-            tracing::warn!(error = %status, "node ports could not be released");
+            tracing::warn!(error = %status, "node ports cannot be released; the next repair will do so");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Node ports: one RangeAllocation object, whose bitmap says which are taken.
+//! Node ports: the RangeAllocation object with the bitmap of allocated ports.
 
 use base::clock;
 use base64::Engine as _;

@@ -15,7 +15,7 @@ pub struct Ranges {
     routed: bool,
 }
 
-/// A network. All of its addresses can be allocated but the first and, in IPv4, the last (broadcast).
+/// A network. All of its addresses can be allocated except the first and, in IPv4, the last (broadcast).
 #[derive(Clone, Debug)]
 pub struct Network {
     base: IpAddr,
@@ -88,7 +88,7 @@ fn parse_networks(text: &str) -> Result<Vec<Network>, String> {
     if let [first, second, rest @ ..] = networks.as_slice()
         && (!rest.is_empty() || first.family() == second.family())
     {
-        return Err("--service-cluster-ip-range: there can be one network, or one of each IP family".to_owned());
+        return Err("--service-cluster-ip-range: must be one network, or one of each IP family".to_owned());
     }
     Ok(networks)
 }

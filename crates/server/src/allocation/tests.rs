@@ -7,22 +7,10 @@ use http::Method;
 use machinery::{Status, Value, json};
 
 use super::*;
-use crate::Storage;
-use crate::controllers::{Controllers, Derived};
 use crate::verbs::{self, Context, Document, Outcome, Request, controller_request};
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
-    let derived = Arc::new(Derived::new(&Controllers::default(), false));
-    crate::prepare(
-        Storage::own(store),
-        Default::default(),
-        Default::default(),
-        derived,
-        Default::default(),
-        Default::default(),
-    )
-    .await
-    .unwrap()
+    crate::testing::server(store).await.0
 }
 
 fn request(context: &Context, method: &Method, name: &str) -> Request {

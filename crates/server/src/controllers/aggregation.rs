@@ -1,5 +1,5 @@
-//! ClusterRoles that gather the rules of others show them. Decisions don't wait for this: the
-//! authorizer gathers for itself.
+//! Role aggregation (`clusterrole-aggregation-controller`): writes the rules that a ClusterRole aggregates into its `rules`.
+//! Authorization does not depend on this, since the authorizer aggregates rules itself.
 
 use std::sync::Arc;
 
@@ -15,25 +15,26 @@ use crate::verbs::{self, Context, Document, Format, PatchKind};
 const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// Wakes with every change of a ClusterRole.
+/// The controller; it runs after every change of a ClusterRole.
 #[derive(Default)]
 pub struct RoleAggregation {
     changed: Notify,
 }
 
 impl RoleAggregation {
-    /// Hears of every change of an object.
+    /// Observes the key of every changed object.
     pub fn observe(&self, key: &Key) {
         if key.group == GROUP && key.plural == "clusterroles" {
             self.changed.notify_one();
         }
     }
 
-    /// Gathers until `stop` becomes true; a moment after a change, so that many are one.
+    /// Aggregates rules until `stop` becomes true, each time [`limits::AGGREGATION_GRACE`] after a change, so that changes in
+    /// quick succession are handled together.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
-            if let Err(status) = gather_all(&context).await {
-                tracing::warn!(error = %status, "the rules of a role cannot be gathered yet");
+            if let Err(status) = aggregate_all(&context).await {
+                tracing::warn!(error = %status, "the rules of a ClusterRole cannot be aggregated; will retry");
                 self.changed.notify_one();
             }
             let change = async {
@@ -48,7 +49,7 @@ impl RoleAggregation {
     }
 }
 
-async fn gather_all(context: &Context) -> Result<(), Status> {
+async fn aggregate_all(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
     let (root, _) = resource.collection.latest();
     for stored in root.values() {
@@ -56,8 +57,8 @@ async fn gather_all(context: &Context) -> Result<(), Status> {
         if selectors(&role).is_empty() {
             continue;
         }
-        // in the order of their names, as the map has them
-        let rules = gathered(&role, || root.values().map(|stored| &**stored));
+        // roles are visited in the order of their names, which is the order of the map
+        let rules = aggregated(&role, || root.values().map(|stored| &**stored));
         if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules.as_slice() {
             continue;
         }
@@ -66,7 +67,7 @@ async fn gather_all(context: &Context) -> Result<(), Status> {
             "apiVersion": (resource.api_version(resource.storage_version())), "kind": "ClusterRole",
             "metadata": {"name": name}
         });
-        // rules of its own stay with a role that finds none
+        // a role that selects no rules keeps the rules that it has
         if !rules.is_empty() {
             applied.set_at(&["rules"], Value::Array(rules));
         }
@@ -83,8 +84,8 @@ fn selectors(role: &Value) -> Vec<LabelSelector> {
     list.unwrap_or_default().iter().filter_map(LabelSelector::from_value).collect()
 }
 
-/// The rules of those that a role selects, itself aside, each once: selector by selector.
-fn gathered<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -> I) -> Vec<Value> {
+/// The rules of the other roles that a role selects, without duplicates, in the order of its selectors.
+fn aggregated<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -> I) -> Vec<Value> {
     let (selectors, name) = (selectors(role), role.str_at(&["metadata", "name"]));
     let mut rules: Vec<Value> = vec![];
     let others = || all().filter(|stored| stored.meta.name != name);
@@ -106,24 +107,24 @@ mod tests {
     use objects::{Body, Meta};
 
     #[test]
-    fn rules_come_once_and_in_order() {
+    fn aggregated_rules_are_ordered_and_unique() {
         let rule = |verb: &str| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]});
         let role = |name: &str, label: &str, rules: Value| json!({"metadata": {"name": name, "labels": {"to": label}}, "rules": rules});
         let rule_of = |label: &str| json!({"clusterRoleSelectors": [{"matchLabels": {"to": label}}]});
-        let mut gathering = role("b", "x", json!([(rule("old"))]));
-        gathering.set_at(&["aggregationRule"], rule_of("x"));
+        let mut aggregating = role("b", "x", json!([(rule("old"))]));
+        aggregating.set_at(&["aggregationRule"], rule_of("x"));
         let all = [
             role("a", "x", json!([(rule("get")), (rule("list"))])),
-            gathering.clone(),
+            aggregating.clone(),
             role("c", "x", json!([(rule("list")), (rule("watch"))])),
             role("d", "y", json!([(rule("delete"))])),
         ];
         let stored: Vec<Stored> = all.iter().map(|role| Stored::new(1, Body::encode(role), Meta::of(role))).collect();
-        let found = gathered(&gathering, || stored.iter());
+        let found = aggregated(&aggregating, || stored.iter());
         assert_eq!(found, [rule("get"), rule("list"), rule("watch")]);
         let both = json!({"clusterRoleSelectors": [{"matchLabels": {"to": "y"}}, {"matchLabels": {"to": "x"}}]});
-        gathering.set_at(&["aggregationRule"], both);
-        let found = gathered(&gathering, || stored.iter());
+        aggregating.set_at(&["aggregationRule"], both);
+        let found = aggregated(&aggregating, || stored.iter());
         assert_eq!(found, [rule("delete"), rule("get"), rule("list"), rule("watch")]);
     }
 }

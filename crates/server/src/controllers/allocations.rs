@@ -1,5 +1,5 @@
-//! Keeps what is reserved for Services in step with the Services, as kube-apiserver does: at the start, then from time to
-//! time.
+//! Repairs the reservations of cluster IPs and node ports to match the Services, as kube-apiserver does: at the start and
+//! every [`limits::ALLOCATION_REPAIR`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::allocation::UnownedReservations;
 use crate::limits;
 use crate::verbs::Context;
 
-/// Repairs until the server stops. A store that no other server writes to has been repaired before requests were served.
+/// Repairs until `stop` becomes true. Reservations in an embedded store have been repaired before requests are served.
 pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     let mut suspects = UnownedReservations::default();
     let mut tick = tokio::time::interval(limits::ALLOCATION_REPAIR);
@@ -19,7 +19,7 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
             () = super::stopped(&mut stop) => return,
         }
         if let Err(status) = context.allocation.repair(&context.objects, &mut suspects, false).await {
-            tracing::warn!(error = %status, "the allocations of Services could not be repaired");
+            tracing::warn!(error = %status, "the reservations of Services cannot be repaired; will retry");
         }
     }
 }

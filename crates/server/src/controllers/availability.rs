@@ -1,4 +1,4 @@
-//! APIServices of other servers say whether these are available.
+//! The `Available` condition of APIServices whose API another server serves.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::aggregation::{Condition, Remote};
 use crate::limits;
 use crate::verbs::{self, Context, Subresource};
 
-/// Looks whether they are until `stop` becomes true: when one comes or moves, and now and then.
+/// Checks all aggregated API servers until `stop` becomes true: when one is added or its address changes, and every
+/// [`limits::REMOTE_AVAILABILITY`], more often while one is unavailable.
 pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     let mut moves = context.aggregation.moves();
     let mut pause = limits::AVAILABILITY_PAUSE_MIN;
@@ -27,11 +28,11 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         known.difference(&now).for_each(|name| METRICS.aggregation.forget(name));
         known = now;
         let none = remotes.is_empty();
-        let looks =
-            stream::iter(remotes).map(|remote| look(&context, remote)).buffer_unordered(limits::AVAILABILITY_PARALLEL);
-        // to the end, whatever the first one says
-        let all_good = looks.fold(true, |all, good| async move { all && good }).await;
-        pause = match all_good {
+        let checks =
+            stream::iter(remotes).map(|remote| check(&context, remote)).buffer_unordered(limits::AVAILABILITY_PARALLEL);
+        // no short circuit: all are checked even if the first one is unavailable
+        let all_available = checks.fold(true, |all, available| async move { all && available }).await;
+        pause = match all_available {
             _ if none => Duration::MAX,
             true => limits::REMOTE_AVAILABILITY,
             false => (pause.min(limits::REMOTE_AVAILABILITY) * 2).min(limits::REMOTE_AVAILABILITY),
@@ -49,11 +50,11 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Looks at one and writes down what is found. Whether all is well.
-async fn look(context: &Context, remote: Arc<Remote>) -> bool {
+/// Checks one aggregated API server and writes its condition. Returns whether it is available and the condition is written.
+async fn check(context: &Context, remote: Arc<Remote>) -> bool {
     let found = context.aggregation.check(&remote).await;
     if let Err(status) = report(context, &remote.name(), &found).await {
-        tracing::warn!(error = %status, "the status of an APIService cannot be written yet");
+        tracing::warn!(error = %status, "the status of an APIService cannot be written; will retry");
         return false;
     }
     METRICS.aggregation.checked(&remote.name(), found.is_good());
@@ -63,7 +64,7 @@ async fn look(context: &Context, remote: Arc<Remote>) -> bool {
     found.is_good()
 }
 
-/// Writes the condition of an APIService, if it says something else.
+/// Writes the condition of an APIService if it has changed.
 pub(super) async fn report(context: &Context, name: &Text, found: &Condition) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let Some(stored) = resource.collection.get(name) else { return Ok(()) };

@@ -1,8 +1,8 @@
 //! Deletes the instances of CustomResourceDefinitions, and the content of namespaces, that are being deleted.
 //!
-//! A definition stays for a moment after its last instance has gone. A namespace waits for a moment before it is emptied,
-//! as upstream's controller does: writes in flight arrive, and a client that finalizes a namespace itself, as tests
-//! against a bare kube-apiserver do, finds it there.
+//! A definition is kept for a grace period after the deletion of its last instance. The content of a namespace is deleted
+//! after a grace period, as kube-controller-manager does: writes in flight complete before it, and a client that
+//! finalizes a namespace itself, as tests against a bare kube-apiserver do, still finds the namespace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,12 @@ use super::namespaces::TerminatingNamespaces;
 use crate::limits;
 use crate::verbs::{self, Context};
 
-/// Wakes when a pass may find something to do.
+/// The controller; it runs after changes that may make a deletion possible.
 pub struct Cleanup {
     /// Whether the content of namespaces is deleted.
     namespaces: bool,
-    /// Whether a definition or a namespace was being deleted at the last pass: then any deletion may be the one that it
-    /// waits for.
+    /// Whether a definition or a namespace was being deleted during the last pass. If so, the deletion of any object starts
+    /// another pass.
     pending: AtomicBool,
     changed: Notify,
 }
@@ -52,7 +52,7 @@ impl Cleanup {
                 () = until(next) => {}
                 () = super::stopped(&mut stop) => return,
             }
-            // from here on no deletion is missed: the pass sees those that came before
+            // set before the pass, so that no deletion is missed: the pass sees earlier ones, and later ones start another pass
             self.pending.store(true, Ordering::SeqCst);
             let mut pass = verbs::finalize(&context, &mut outlived).await;
             if self.namespaces {

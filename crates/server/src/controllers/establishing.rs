@@ -1,8 +1,8 @@
-//! Establishes CustomResourceDefinitions from what is stored: accepted names and conditions follow every write of a
-//! definition, whichever request or server made it and whether or not that request still waits.
+//! Establishes stored CustomResourceDefinitions: writes their accepted names and conditions.
 //!
-//! A request that writes a definition settles it before it returns. This controller does what such a request could not:
-//! its client disconnected, its time ran out, the store failed, or the server stopped behind the commit.
+//! A request that writes a definition also establishes it before it returns. This controller completes what such a request
+//! could not: its client disconnected, it timed out, the store failed, the server stopped after the commit, or another
+//! server wrote the definition.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,15 +19,16 @@ use crate::verbs::{self, Context};
 /// The known state of a CRD that has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DefinitionChange {
-    /// It was read or created: it needs nothing if it is served by the names of its spec.
+    /// It was read at the start or created. Nothing is to be done if it is already established.
     Added,
     /// Any part of it may have changed.
     Modified,
-    /// Its names are free, which others of its group may have waited for.
+    /// It was deleted. Its names are free for other CRDs of its group.
     Deleted,
 }
 
-/// Definitions that have changed, by group and plural; the plural is empty where only the names of a group are free.
+/// The controller, with the CRDs that have changed, by group and plural. The plural is empty if names of the group have
+/// become free otherwise.
 #[derive(Default)]
 pub struct Establishing {
     pending: Mutex<BTreeMap<(Text, Text), DefinitionChange>>,
@@ -52,22 +53,22 @@ impl Establishing {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Settles definitions until `stop` becomes true. A definition whose status cannot be written is tried again.
+    /// Establishes CRDs until `stop` becomes true. If a status cannot be written, it is retried.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
             tokio::select! {
-                () = self.settle_pending(&context) => {}
+                () = self.establish_pending(&context) => {}
                 () = super::stopped(&mut stop) => return,
             }
         }
     }
 
-    async fn settle_pending(&self, context: &Context) {
+    async fn establish_pending(&self, context: &Context) {
         self.changed.notified().await;
         loop {
             let Some(((group, plural), change)) = self.pending().pop_first() else { return };
-            if let Err(status) = settle(context, &group, &plural, change).await {
-                tracing::warn!(%group, %plural, error = %status, "the status of a CustomResourceDefinition cannot be written yet");
+            if let Err(status) = establish(context, &group, &plural, change).await {
+                tracing::warn!(%group, %plural, error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
                 self.pending().entry((group, plural)).or_insert(change);
                 tokio::time::sleep(limits::CONTROLLER_RETRY).await;
             }
@@ -75,15 +76,15 @@ impl Establishing {
     }
 }
 
-async fn settle(context: &Context, group: &str, plural: &str, change: DefinitionChange) -> Result<(), Status> {
-    let is_settled = || context.registry.get(group, plural).is_some_and(|served| served.settled);
+async fn establish(context: &Context, group: &str, plural: &str, change: DefinitionChange) -> Result<(), Status> {
+    let is_established = || context.registry.get(group, plural).is_some_and(|served| served.names_accepted);
     match change {
-        DefinitionChange::Added if is_settled() => Ok(()),
+        DefinitionChange::Added if is_established() => Ok(()),
         DefinitionChange::Added | DefinitionChange::Modified => {
             let name = format!("{plural}.{group}");
-            verbs::settle(context, &name).await?;
-            verbs::settle_peers(context, group, &name).await
+            verbs::establish(context, &name).await?;
+            verbs::establish_peers(context, group, &name).await
         }
-        DefinitionChange::Deleted => verbs::settle_peers(context, group, "").await,
+        DefinitionChange::Deleted => verbs::establish_peers(context, group, "").await,
     }
 }

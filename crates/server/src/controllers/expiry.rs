@@ -1,6 +1,6 @@
-//! Events expire: an hour after their last write, unless it is set otherwise.
+//! Expiry of Events: deletes them some time after their last write, by default an hour (`--event-ttl`).
 //!
-//! When an event was last written stands in its metadata, so that a restart changes nothing.
+//! The time of the last write is read from the metadata of the Event, so it survives a restart.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const USER: &str = "kube-apiserver";
 
 #[derive(Default)]
 struct Expiring {
-    /// Seconds since the epoch, and the event.
+    /// Expiry in seconds since the epoch, and the path of the Event.
     by_time: BTreeSet<(i64, Text)>,
     times: HashMap<Text, i64>,
 }
@@ -35,21 +35,21 @@ impl Expiring {
         }
     }
 
-    /// The events that have expired by `now`, at most `most`; else the time of the next expiry.
+    /// The paths of up to `most` Events that have expired by `now`, and the earliest expiry of all Events.
     fn expired(&self, now: i64, most: usize) -> (Vec<Text>, Option<i64>) {
         let expired = self.by_time.iter().take_while(|(due, _)| *due <= now).take(most);
         (expired.map(|(_, path)| path.clone()).collect(), self.by_time.first().map(|(due, _)| *due))
     }
 }
 
-/// Which event expires when.
+/// The controller, with the expiry of each Event.
 pub struct EventExpiry {
     seconds: i64,
     state: Mutex<Expiring>,
     changed: Notify,
 }
 
-/// The time of the last write, in seconds since the epoch: no field changes without an entry in managedFields.
+/// The time of the last write, in seconds since the epoch. Every write leaves its time in `managedFields`.
 fn written(event: &Value) -> Option<i64> {
     let entries = event.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
     let times = entries.iter().map(|entry| entry.str_at(&["time"]));
@@ -67,7 +67,7 @@ impl EventExpiry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of every change of an object, one after the other.
+    /// Observes the changes of all objects, in order.
     pub fn observe(&self, key: &Key, change: &Event) {
         if !key.group.is_empty() || key.plural != "events" {
             return;
@@ -78,7 +78,7 @@ impl EventExpiry {
         self.changed.notify_one();
     }
 
-    /// Deletes what has expired until `stop` becomes true.
+    /// Deletes expired Events until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
             let now = clock::now_seconds();
@@ -86,7 +86,7 @@ impl EventExpiry {
             join_all(expired.iter().map(|path| self.delete(&context, path, now))).await;
             let due = async {
                 match next.map(|due| u64::try_from(due - now).unwrap_or(0)) {
-                    // not too long, as clocks are set
+                    // at most a minute, since the clock may be set
                     Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds.min(60))).await,
                     None => std::future::pending().await,
                 }
@@ -108,10 +108,10 @@ impl EventExpiry {
         let request = verbs::controller_request(USER, &resource, &http::Method::DELETE, &place);
         let document = Document::json(&options);
         if let Err(status) = verbs::delete(context, &request, Some(&document)).await {
-            tracing::debug!(event = %path, error = %status, "an event cannot be deleted yet");
+            tracing::debug!(event = %path, error = %status, "an expired Event cannot be deleted; will retry");
             self.lock().set(path, Some(now + 1));
         } else if stored.meta.finalizers {
-            // the last reader drops it
+            // it is being deleted now, by whoever removes its last finalizer
             self.lock().set(path, None);
         }
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn write_postpones_idle_timeout() {
+    fn write_postpones_expiry() {
         let mut state = Expiring::default();
         state.set(&"n/a".into(), Some(10));
         state.set(&"n/b".into(), Some(12));

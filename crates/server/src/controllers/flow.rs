@@ -1,5 +1,5 @@
-//! Flow control keeps what it cannot do without, and FlowSchemas say whether their level is there (KEP-1040). It belongs
-//! to kube-apiserver itself, so that it has no switch of its own.
+//! The configuration of API priority and fairness (KEP-1040): restores mandatory objects and writes the `Dangling` condition
+//! of FlowSchemas. kube-apiserver does this itself, so `--controllers` does not apply.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ const DANGLING: &str = "Dangling";
 /// The field manager of the conditions.
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 
-/// Wakes with every change of flow control.
+/// The controller; it runs after every change of a FlowSchema or a PriorityLevelConfiguration.
 #[derive(Default)]
 pub struct FlowKeeper {
     changed: Notify,
 }
 
 impl FlowKeeper {
-    /// Hears of every change of an object.
+    /// Observes the key of every changed object.
     pub fn observe(&self, key: &Key) {
         if key.group == FLOW_GROUP {
             self.changed.notify_one();
         }
     }
 
-    /// Keeps order until `stop` becomes true.
+    /// Runs until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
             let kept = async {
@@ -39,7 +39,7 @@ impl FlowKeeper {
                 report_dangling(&context).await
             };
             if let Err(status) = kept.await {
-                tracing::warn!(error = %status, "flow control cannot be kept in order");
+                tracing::warn!(error = %status, "mandatory objects or conditions of API priority and fairness cannot be written");
             }
             tokio::select! {
                 () = self.changed.notified() => {}
@@ -49,7 +49,7 @@ impl FlowKeeper {
     }
 }
 
-/// Sets the condition of every FlowSchema that does not say yet how it is.
+/// Writes the `Dangling` condition of every FlowSchema in which it has changed.
 async fn report_dangling(context: &Context) -> Result<(), Status> {
     let (schemas, levels) = ("flowschemas", "prioritylevelconfigurations");
     let (Some(schemas), Some(levels)) =
@@ -81,13 +81,13 @@ async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut cond
     let request = verbs::server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
     let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        // only this write could create a schema through its status
+        // server-side apply does not create an object through its status
         Err(status) if status.reason == Reason::NotFound => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// The condition of a schema with a level of this name, but for its time.
+/// The `Dangling` condition of a FlowSchema that names this priority level, without its time.
 fn condition(level: &str, found: bool) -> Value {
     let reference = format!("This FlowSchema references the PriorityLevelConfiguration object named {level:?}");
     match found {

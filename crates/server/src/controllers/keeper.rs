@@ -1,5 +1,5 @@
-//! Objects that every namespace has: the ServiceAccount `default`, and the ConfigMap with the authority of the server's
-//! certificate.
+//! Objects that exist in every namespace: the ServiceAccount `default` (`serviceaccount-controller`), and the ConfigMap
+//! `kube-root-ca.crt` with the CA bundle of the server's certificate (`root-ca-certificate-publisher-controller`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,18 +22,18 @@ const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify t
 
 /// The data of that ConfigMap.
 const BUNDLE: [&str; 2] = ["data", "ca.crt"];
-/// Stands for all namespaces.
+/// The entry of the queue that stands for all namespaces.
 const ALL: Text = Text::new_static("");
 
-/// Keeps one object in every namespace.
+/// The controller that keeps one object in every namespace.
 pub struct Keeper {
     user: &'static str,
     queue: Queue,
     plural: &'static str,
     name: &'static str,
-    /// The object; what it has in `data` is restored when it is changed.
+    /// The object. Its `data` is restored if it is changed.
     object: Mutex<Arc<Value>>,
-    /// Namespaces to be looked at, and since when.
+    /// The namespaces to be checked, with the time at which they were added.
     pending: Mutex<BTreeMap<Text, Instant>>,
     changed: Notify,
 }
@@ -49,7 +49,7 @@ impl Keeper {
         Keeper::new(user, "serviceaccount", ("serviceaccounts", "default"))
     }
 
-    /// `authority` is PEM.
+    /// `authority` is the CA bundle in PEM format.
     pub fn of_root_authority(authority: &str) -> Keeper {
         let user = "system:serviceaccount:kube-system:root-ca-cert-publisher";
         let keeper = Keeper::new(user, "root_ca_cert_publisher", ("configmaps", "kube-root-ca.crt"));
@@ -78,7 +78,7 @@ impl Keeper {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of every change of an object, one after the other.
+    /// Observes the changes of all objects, in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if !key.group.is_empty() {
             return;
@@ -113,7 +113,7 @@ impl Keeper {
                 let began = clock::instant();
                 self.queue.taken(began - since);
                 if let Err(status) = self.keep(&context, &namespace).await {
-                    tracing::warn!(%namespace, name = self.name, error = %status, "an object of a namespace is missing");
+                    tracing::warn!(%namespace, name = self.name, error = %status, "an object cannot be created or restored; will retry");
                     self.queue.retried();
                     self.add(namespace);
                     again = true;
@@ -134,7 +134,7 @@ impl Keeper {
         }
     }
 
-    /// The patch that restores an object: its data, and along with that its description.
+    /// The JSON patch that restores the data and the description of an object; `None` if they are unchanged.
     fn repair(&self, found: &Value) -> Option<Value> {
         let object = self.lock_object().clone();
         let data = object.get("data")?;

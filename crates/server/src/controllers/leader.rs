@@ -1,5 +1,5 @@
-//! Controllers run on one server of those that share a store: on the one that holds a Lease, which it renews. The rules
-//! are those of client-go's leader election: who has not renewed in time has lost it, by everybody's own clock.
+//! Leader election: of the servers that share a store, controllers run on the one that holds a Lease. As in client-go, the
+//! holder renews the Lease; others take it over once they have seen it unchanged, by their own clock, for its duration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +19,15 @@ const USER: &str = "system:serviceaccount:kube-system:pintle-controllers";
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "pintle-controllers";
 
+/// A server that takes part in the election.
 struct Candidate {
     context: Arc<Context>,
     identity: String,
-    /// The version of the lease that was seen last, and since when it is the same.
+    /// The resource version of the Lease when it was last read, and the time since which it has not changed.
     seen: (u64, Instant),
 }
 
-/// Takes part until `stop` becomes true, then lets go, so that others need not wait.
+/// Takes part in the election until `stop` becomes true, then releases the Lease, so that others need not wait for its end.
 pub async fn run(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::Receiver<bool>) {
     let mut candidate = Candidate { context, identity: clock::uuid(), seen: (0, clock::instant()) };
     loop {
@@ -50,11 +51,11 @@ pub async fn run(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::
     }
 }
 
-/// The other duties of the holder, for a server that needs no Lease: repairs what a failing etcd has left unfinished.
-pub async fn settle(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+/// Completes interrupted writes, as [`Candidate::hold`] does, on a server that runs its controllers without a Lease.
+pub async fn complete_writes(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(limits::LEASE_RETRY) => verbs::settle_all(&context).await,
+            () = tokio::time::sleep(limits::LEASE_RETRY) => verbs::establish_all(&context).await,
             () = super::stopped(&mut stop) => return,
         }
     }
@@ -65,14 +66,14 @@ impl Candidate {
         self.context.registry.get("coordination.k8s.io", "leases")
     }
 
-    /// The lease as it is here, and its version.
+    /// The Lease and its resource version.
     fn lease(&self) -> Option<(Value, u64)> {
         let resource = self.resource()?;
         let stored = resource.collection.get(&format!("{NAMESPACE}/{NAME}"))?;
         Some((stored.body.to_value(stored.revision), stored.revision))
     }
 
-    /// Waits for the lease to be free and takes it.
+    /// Waits until the Lease is free and takes it.
     async fn acquire(&mut self) {
         loop {
             if self.is_free() && self.write(true).await.is_ok() {
@@ -82,7 +83,7 @@ impl Candidate {
         }
     }
 
-    /// Until the lease changes, and not too long.
+    /// Waits until the Lease changes, at most [`limits::LEASE_RETRY`].
     async fn changed(&self) {
         let after = self.context.objects.revision();
         let scope = Scope::Path(format!("{NAMESPACE}/{NAME}").into());
@@ -96,7 +97,7 @@ impl Candidate {
         let _ = tokio::time::timeout(limits::LEASE_RETRY, changed).await;
     }
 
-    /// Whether the lease is free or has expired.
+    /// Whether the Lease is free, has expired or is held by this server.
     fn is_free(&mut self) -> bool {
         let Some((lease, version)) = self.lease() else { return true };
         if self.seen.0 != version {
@@ -108,12 +109,12 @@ impl Candidate {
         holder.is_empty() || holder == self.identity || self.seen.1.elapsed() > lasts
     }
 
-    /// Renews the lease until that fails for too long or another server holds it.
+    /// Renews the Lease, until renewals have failed for [`limits::LEASE_RENEW`] or another server holds it.
     async fn hold(&mut self) {
         let mut renewed = clock::instant();
         while renewed.elapsed() < limits::LEASE_RENEW {
-            // what a server has left unfinished that died behind a write
-            verbs::settle_all(&self.context).await;
+            // complete writes of a server that failed after the commit
+            verbs::establish_all(&self.context).await;
             tokio::time::sleep(limits::LEASE_RETRY).await;
             if self.lease().is_some_and(|(lease, _)| lease.str_at(&["spec", "holderIdentity"]) != self.identity) {
                 return;
@@ -121,13 +122,15 @@ impl Candidate {
             let left = limits::LEASE_RENEW.saturating_sub(renewed.elapsed());
             match tokio::time::timeout(left, self.write(true)).await {
                 Ok(Ok(())) => renewed = clock::instant(),
-                Ok(Err(status)) => tracing::debug!(error = %status, "the lease of the controllers is not renewed yet"),
+                Ok(Err(status)) => {
+                    tracing::debug!(error = %status, "the Lease of the controllers cannot be renewed; will retry")
+                }
                 Err(_) => return,
             }
         }
     }
 
-    /// Takes, renews or gives up the lease as it was seen.
+    /// Takes or renews the Lease, or releases it unless `hold`. Fails if it has changed since it was read.
     async fn write(&self, hold: bool) -> Result<(), Status> {
         let Some(resource) = self.resource() else { return Err(Status::no_such_resource()) };
         let holder = if hold { self.identity.as_str() } else { "" };

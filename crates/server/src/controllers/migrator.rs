@@ -1,8 +1,8 @@
-//! StorageVersionMigrations are carried out (`storage-version-migrator-controller` of kube-controller-manager, KEP-4192):
-//! every object that existed when the migration was first seen is rewritten without a change, which has an effect only if it
-//! is stored in another version, or encrypted with another key.
+//! Carries out StorageVersionMigrations (`storage-version-migrator-controller` of kube-controller-manager, KEP-4192): writes
+//! every object that existed at the start of a migration without changing it. This has an effect only if the object is
+//! stored in another version or encrypted with another key.
 //!
-//! A migration goes by its status, one write after the other, so that another server can go on with it at any point.
+//! The progress of a migration is in its status, so another server can continue it at any step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,24 +21,24 @@ use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
 const MANAGER: &str = "storage-version-migrator-controller";
-/// The operations on a resource whose objects can be rewritten.
+/// The verbs that a resource must support, as in kube-apiserver's message.
 const WANTED_VERBS: &str = "[update patch list]";
 
-/// Wakes with every change of a migration, and of what defines resources.
+/// The controller; it runs after every change of a migration, a CRD or an APIService.
 #[derive(Default)]
 pub struct Migrator {
     changed: Notify,
 }
 
 impl Migrator {
-    /// Hears of every change of an object, after the registry has.
+    /// Observes the key of every changed object, after the registry has been updated.
     pub fn observe(&self, key: &Key) {
         if (key.group == MIGRATION_GROUP && key.plural == MIGRATIONS) || defined_by(key).is_some() {
             self.changed.notify_one();
         }
     }
 
-    /// Migrates until `stop` becomes true, one resource after the other.
+    /// Carries out migrations until `stop` becomes true, one resource after the other.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         let retry = limits::CONTROLLER_RETRY;
         loop {
@@ -58,7 +58,7 @@ impl Migrator {
     }
 }
 
-/// Takes every migration a step further. False if one is to be looked at again though nothing changes.
+/// Carries out the next step of every migration. Returns false if this is to be repeated even if nothing changes.
 async fn migrate_all(context: &Arc<Context>, stop: &watch::Receiver<bool>) -> bool {
     let Some(resource) = context.registry.get(MIGRATION_GROUP, MIGRATIONS) else { return true };
     let mut done = true;
@@ -68,15 +68,15 @@ async fn migrate_all(context: &Arc<Context>, stop: &watch::Receiver<bool>) -> bo
         done &= step != Step::Wait;
         if let Err(status) = take(context, &resource, &migration, step, stop).await {
             let name = stored.meta.name.as_str();
-            tracing::warn!(name, error = %status, "a storage version migration cannot go on yet");
+            tracing::warn!(name, error = %status, "a step of a StorageVersionMigration failed; will retry");
             done = false;
         }
     }
     done
 }
 
-/// The resource that a migration is about, and the version in which its objects are written: that of the storage if it is
-/// served, so that nothing is converted twice.
+/// The resource of a migration, and the version in which its objects are written: the storage version if it is served, so
+/// that objects are converted only once.
 struct Target {
     resource: Arc<Resource>,
     version: Arc<Version>,
@@ -102,14 +102,14 @@ impl Target {
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Nothing,
-    /// Its resource may still come.
+    /// Its resource is not served yet.
     Wait,
     Fail(String),
-    /// Note from when on objects count as migrated.
+    /// Record the resource version from which on objects need no migration.
     Begin,
-    /// Say that it runs.
+    /// Set the condition `Running`.
     Announce,
-    /// Write the objects that are not newer than this.
+    /// Write all objects up to this resource version.
     Rewrite(u64),
 }
 
@@ -134,7 +134,7 @@ fn next_step(migration: &Value, target: Option<&Target>, now_seconds: i64) -> St
     if find_condition(migration, "Running").is_none() {
         return Step::Announce;
     }
-    // longer than any number here is later than any object
+    // a number that does not fit is later than every object
     Step::Rewrite(version.parse().unwrap_or(u64::MAX))
 }
 
@@ -164,7 +164,7 @@ async fn take(
             json!({"resourceVersion": (context.objects.revision().to_string())})
         }
         Step::Rewrite(until) => {
-            // the resource is still what it was for this step, or the next look finds another
+            // if the resource is no longer served, the next step handles that
             let Some(target) = target(context, migration) else { return Ok(()) };
             let outcome = rewrite_all(context, target, until, stop).await;
             match outcome {
@@ -179,7 +179,7 @@ async fn take(
     report(context, resource, migration, status).await
 }
 
-/// The status with a condition that becomes true; with the last one, it no longer runs.
+/// The status in which the condition `kind` is true. If the migration has ended by it, `Running` becomes false.
 fn with_condition(migration: &Value, kind: &str, message: &str, now: &str) -> Value {
     let mut conditions = migration.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
     if conditions.iter().all(|condition| condition.str_at(&["type"]) != kind) {
@@ -199,10 +199,11 @@ fn with_condition(migration: &Value, kind: &str, message: &str, now: &str) -> Va
     json!({"conditions": (Value::Array(conditions))})
 }
 
-/// Writes the status of a migration if that is still as it was; else the change wakes us again.
+/// Writes the status of a migration, unless the migration has changed: then the change starts another run.
 async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, status: Value) -> Result<(), Status> {
     let part = |key: &str| migration.str_at(&["metadata", key]);
-    // what fails before it begins has no version yet, without which no status is valid: upstream never reports it
+    // a migration that fails before it begins has no resource version, which the status requires; kube-apiserver rejects
+    // such a status and never reports the failure
     let mut status = status;
     if status.get("resourceVersion").is_none() && migration.str_at(&["status", "resourceVersion"]).is_empty() {
         status.set_at(&["resourceVersion"], Value::from(part("resourceVersion")));
@@ -218,13 +219,13 @@ async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, 
     }
 }
 
-/// Whether the same may go well a moment later.
+/// Whether a failed request may succeed when it is repeated.
 fn can_be_retried(status: &Status) -> bool {
     use Reason::{InternalError, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests};
     matches!(status.reason, ServerTimeout | TooManyRequests | ServiceUnavailable | InternalError | Timeout)
 }
 
-/// Writes objects in tasks of their own, so that they are written by all cores.
+/// Writes all objects of a resource up to the revision `until`, in [`limits::MIGRATION_WRITERS`] concurrent tasks.
 async fn rewrite_all(
     context: &Arc<Context>,
     target: Target,
@@ -249,7 +250,7 @@ async fn rewrite_all(
     outcome
 }
 
-/// The share of one of several writers.
+/// The state of one of several concurrent writers.
 struct WriterShare {
     all: Arc<[Arc<Stored>]>,
     /// The first object that no writer has taken.
@@ -263,7 +264,7 @@ impl WriterShare {
             && let Some(stored) = self.all.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
             if let Err(status) = rewrite(&context, &target, stored).await {
-                // the others need not go on
+                // stops the other writers
                 self.next.store(self.all.len(), Ordering::Relaxed);
                 return Err(status);
             }
@@ -272,7 +273,7 @@ impl WriterShare {
     }
 }
 
-/// Applies nothing to an object, as it was seen: who has changed it since has migrated it too.
+/// Writes an object without a change. If it has changed since it was read, that write has migrated it.
 async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<(), Status> {
     let Target { resource, version } = target;
     let nothing = json!({
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn migration_progress_follows_its_status() {
+    async fn next_step_depends_on_status() {
         let store = Arc::new(store::Embedded::in_memory());
         let objects = Objects::open(Storage::own(store), Box::new(|_, _, _| {})).await.unwrap();
         let (maps, reviews) = (of_kind(&objects, "ConfigMap"), of_kind(&objects, "SelfSubjectReview"));
@@ -338,12 +339,12 @@ mod tests {
     }
 
     #[test]
-    fn expired_deadline_runs_nothing() {
+    fn condition_is_set_once() {
         let migration = json!({"status": {"resourceVersion": "7"}});
         let running = with_condition(&migration, "Running", "", "t0");
         let mut next = migration.clone();
         next.set_at(&["status"], running.clone());
-        assert_eq!(with_condition(&next, "Running", "", "t1"), running, "it is said once");
+        assert_eq!(with_condition(&next, "Running", "", "t1"), running, "the condition is unchanged");
         let ended = with_condition(&next, "Failed", "why", "t1");
         let want = json!({"conditions": [
             {"type": "Running", "status": "False", "lastTransitionTime": "t0", "reason": "StorageVersionMigrationInProgress", "message": ""},

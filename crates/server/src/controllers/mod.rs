@@ -1,6 +1,6 @@
-//! Loops that keep what is stored in order: cleaning up behind definitions and namespaces, compaction.
+//! Controllers, those of kube-controller-manager among them that clients of a bare API server rely on, and compaction.
 //!
-//! Invariant: no back door; controllers write through the verbs, under a name of their own.
+//! Invariant: controllers write objects only through the verbs, as their own user.
 
 mod aggregation;
 mod allocations;
@@ -40,9 +40,9 @@ pub use control_plane::keep_control_plane;
 pub use signing::CertificateSigner;
 pub use switch::Controllers;
 
-/// The state that controllers derive from events, whether or not they run yet; nothing of those that are off.
+/// The enabled controllers, with the state that they derive from events whether or not they run on this server.
 pub struct Derived {
-    /// They run here and are not contended for.
+    /// Whether they run on this server without leader election.
     alone: bool,
     establishing: Arc<establishing::Establishing>,
     cleanup: Arc<cleanup::Cleanup>,
@@ -61,7 +61,7 @@ pub struct Derived {
 }
 
 impl Derived {
-    /// `fairness`: whether flow control is kept in order.
+    /// `fairness` is whether API priority and fairness is enabled.
     pub fn new(controllers: &Controllers, fairness: bool) -> Derived {
         let accounts = controllers.run(switch::SERVICE_ACCOUNT).then(keeper::Keeper::of_accounts);
         let authority = controllers.run(switch::ROOT_AUTHORITY);
@@ -118,8 +118,8 @@ impl Derived {
     }
 }
 
-/// Starts the controllers that are on, or leader election for them; they end when `stop` becomes true. The
-/// returned task has then released the lease.
+/// Starts the enabled controllers, or leader election for them, until `stop` becomes true. The returned task ends when it
+/// has released the Lease. `interval` is that of [`compaction`].
 pub fn start(
     context: &Arc<Context>,
     derived: &Arc<Derived>,
@@ -127,7 +127,7 @@ pub fn start(
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
     base::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
-    // runs on each server, whichever of them is the leader
+    // these two run on every server, not only on the leader
     base::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
     base::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
     let shared = context.objects.store().is_shared();
@@ -136,7 +136,7 @@ pub fn start(
     }
     start_all(context, derived, stop);
     if shared {
-        base::task::spawn("settling", leader::settle(context.clone(), stop.clone()));
+        base::task::spawn("interrupted writes", leader::complete_writes(context.clone(), stop.clone()));
     }
     None
 }
@@ -180,24 +180,24 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error says that the sender is gone: that is an end as well.
+    // an error means that the sender has been dropped, which stops controllers as well
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Forgets old history, so that memory and disk stay flat. A store that others write to as well keeps that of one
-/// `interval`, as kube-apiserver has it; zero leaves compaction to others.
+/// Compacts the store until `stop` becomes true. In a shared store, history of `interval` is kept, as by kube-apiserver;
+/// with an `interval` of zero it is left to other servers. In an embedded store, a fixed number of revisions is kept.
 async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::Receiver<bool>) {
     let shared = context.objects.store().is_shared();
     if shared && interval.is_zero() {
         return;
     }
-    // until then nothing of it may go
+    // the history since the start must have been loaded before it is compacted
     context.objects.reach_back(0).await;
     let mut last = 0;
     let every = if shared { interval } else { Duration::from_secs(limits::COMPACTION_SECONDS) };
     let mut tick = tokio::time::interval(every);
     loop {
-        // our own history is bounded by its length too, so that the next start has little to read
+        // the history of an embedded store is also bounded by its length, so that the next start is fast
         let much = async {
             match shared {
                 true => std::future::pending().await,
@@ -218,7 +218,7 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
         if before > 0
             && let Err(error) = context.objects.store().compact(before).await
         {
-            tracing::warn!(%error, "the store could not be compacted");
+            tracing::warn!(%error, "the store cannot be compacted; will retry");
         }
     }
 }

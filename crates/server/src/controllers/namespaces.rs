@@ -1,4 +1,4 @@
-//! Empties namespaces that are being deleted, then lets them go.
+//! Deletes the content of namespaces that are being deleted, then removes their finalizer.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ pub struct TerminatingNamespaces {
 }
 
 impl TerminatingNamespaces {
-    /// When the next one that still waits is to be emptied.
+    /// The time at which the next grace period ends.
     pub fn next(&self) -> Option<Instant> {
         self.from.values().copied().filter(|from| Some(*from) > self.passed).min()
     }
 
-    /// One pass: notes which namespaces are being deleted, and empties those that have waited long enough.
+    /// One pass: finds the namespaces that are being deleted, and deletes the content of those whose grace period has ended.
     pub async fn finalize(&mut self, context: &Context) -> Pass {
         let mut pass = Pass::default();
         let Some(namespaces) = context.registry.get("", "namespaces") else { return pass };
@@ -42,7 +42,7 @@ impl TerminatingNamespaces {
             if self.from.get(&stored.meta.uid).is_some_and(|from| *from <= now)
                 && let Err(status) = finalize_one(context, name).await
             {
-                tracing::warn!(namespace = %name, error = %status, "a namespace cannot be emptied yet");
+                tracing::warn!(namespace = %name, error = %status, "the content of a namespace cannot be deleted; will retry");
                 pass.failed = true;
             }
         }
@@ -96,7 +96,7 @@ fn finalizers_of(object: &Value) -> Vec<String> {
 }
 
 impl Remaining {
-    /// Writes the conditions that kubectl prints while it waits.
+    /// Sets the conditions of a namespace, which kubectl prints while it waits for the deletion.
     fn report(&self, namespace: &mut Value, now: &str) {
         let counted = |counts: &BTreeMap<String, usize>, what: &str| -> String {
             counts.iter().map(|(key, n)| format!("{key} {what} {n} resource instances")).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! The usage of ResourceQuotas, determined anew: admission only counts up.
+//! The usage of ResourceQuotas (`resourcequota-controller`), recounted from the objects: admission only increases it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ use crate::verbs::{self, Context, Document, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
-/// The name of its queue.
+/// The metrics of the queue of namespaces.
 const QUEUE: Queue = Queue("resourcequota_primary");
 
-/// Namespaces whose usage is to be determined, and since when.
+/// The controller, with the namespaces to be recounted and the time at which they were added.
 #[derive(Default)]
 pub struct Quotas {
     pending: Mutex<BTreeMap<Text, Instant>>,
-    /// Namespaces with quotas: deletions elsewhere change no quota.
+    /// The namespaces that have quotas, with the names of these.
     limited: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
     changed: Notify,
 }
@@ -35,7 +35,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Quotas {
-    /// Hears of every change of an object, one after the other.
+    /// Observes the changes of all objects, in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         let Some((namespace, name)) = key.path.split_once('/') else { return };
         let gone = event.kind == EventKind::Deleted;
@@ -65,21 +65,22 @@ impl Quotas {
         });
     }
 
-    fn look_at_everything(&self) {
+    fn add_all(&self) {
         let limited: Vec<Text> = lock(&self.limited).keys().cloned().collect();
         limited.into_iter().for_each(|namespace| self.add(namespace));
     }
 
-    /// Determines usage until `stop` becomes true: a moment after changes, and now and then of everything.
+    /// Recounts until `stop` becomes true: [`limits::QUOTA_GRACE`] after a change, and all quotas every
+    /// [`limits::QUOTA_RESYNC`].
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         let mut everything = tokio::time::interval(limits::QUOTA_RESYNC);
         loop {
             tokio::select! {
                 () = self.changed.notified() => {}
-                _ = everything.tick() => self.look_at_everything(),
+                _ = everything.tick() => self.add_all(),
                 () = super::stopped(&mut stop) => return,
             }
-            // one look for many deletions, and for the writes that admission has counted already
+            // so that many deletions, and writes that admission has counted already, cause only one recount
             tokio::select! {
                 () = tokio::time::sleep(limits::QUOTA_GRACE) => {}
                 () = super::stopped(&mut stop) => return,
@@ -88,8 +89,8 @@ impl Quotas {
             for (namespace, since) in pending {
                 let began = clock::instant();
                 QUEUE.taken(began - since);
-                if let Err(status) = settle(&context, &namespace).await {
-                    tracing::warn!(%namespace, error = %status, "the usage of a quota is not written");
+                if let Err(status) = recount(&context, &namespace).await {
+                    tracing::warn!(%namespace, error = %status, "the usage of a ResourceQuota cannot be written");
                 }
                 QUEUE.worked(began.elapsed());
             }
@@ -97,13 +98,13 @@ impl Quotas {
     }
 }
 
-/// Whether updates of an object change what it uses: Pods end, Services and claims change.
+/// Whether updates of an object may change its usage, as those of Pods, Services and PersistentVolumeClaims.
 fn changes_usage(key: &Key) -> bool {
     counting(&key.group, &key.plural).is_some_and(|counting| counting.updates)
 }
 
-/// Writes the status of every quota of a namespace that is not as it should be.
-async fn settle(context: &Context, namespace: &Text) -> Result<(), Status> {
+/// Recounts all quotas of a namespace and writes the status of those that have changed.
+async fn recount(context: &Context, namespace: &Text) -> Result<(), Status> {
     let Some(quotas) = context.registry.get("", "resourcequotas") else { return Ok(()) };
     let counts = Counts { context, namespace };
     for stored in inside(&quotas, namespace) {
@@ -115,7 +116,7 @@ async fn settle(context: &Context, namespace: &Text) -> Result<(), Status> {
         let path = format!("{}/status", verbs::path_of(&quotas, namespace, &stored.meta.name));
         let request = verbs::controller_request(USER, &quotas, &http::Method::PATCH, &path);
         let request = request.through(Subresource::Status);
-        // the version says that this is about what was read; a later change causes another event
+        // fails if the quota has changed since it was read, which starts another recount
         let version = Value::from(stored.revision.to_string());
         let patch: Value =
             [("metadata", [("resourceVersion", version)].into()), ("status", replacing(&quota, status))].into();
@@ -128,7 +129,7 @@ async fn settle(context: &Context, namespace: &Text) -> Result<(), Status> {
     Ok(())
 }
 
-/// A merge patch that makes one status of another: what is no longer there is null.
+/// The merge patch that replaces the status of a quota: entries that `status` does not have are set to null.
 fn replacing(quota: &Value, mut status: Value) -> Value {
     for part in ["hard", "used"] {
         let old = quota.at(&["status", part]).and_then(Value::as_object);
@@ -154,7 +155,7 @@ struct Counts<'a> {
 }
 
 impl Counts<'_> {
-    /// The expected status of a quota: resources that no object has are unused.
+    /// The status of a quota. The usage of resources that no object has is zero.
     fn status(&self, quota: &Value) -> Value {
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or(Value::object());
         let mut used = Map::new();
@@ -166,7 +167,7 @@ impl Counts<'_> {
         [("hard", hard), ("used", Value::Object(used))].into()
     }
 
-    /// How much is used of what a name stands for; nothing where that is never counted in a namespace.
+    /// The usage of a resource name of a quota; `None` for `count/` of kinds that are not counted in namespaces.
     fn used(&self, quota: &Value, name: &str) -> Option<Quantity> {
         let none = Quantity::from_int(0);
         let (group, plural) = counted_kind(name);
@@ -182,7 +183,7 @@ impl Counts<'_> {
     }
 }
 
-/// A sum with what an object uses, if the quota is about it.
+/// `sum` plus the usage of an object, if the quota's scopes contain the object.
 fn add(sum: Quantity, counting: &Counting, quota: &Value, name: &str, stored: &Stored) -> Quantity {
     let object = stored.body.to_value(stored.revision);
     if !in_scopes(quota, counting, &object) {

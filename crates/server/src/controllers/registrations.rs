@@ -1,5 +1,5 @@
-//! APIServices: those of definitions come and go with what is served, and each says whether it is
-//! available: of what other servers serve, `availability` reports that.
+//! APIServices of the groups that this server serves: creates and deletes those of CRDs, restores changed ones and writes
+//! their `Available` condition. For APIServices of other servers, `availability` writes the condition.
 
 use std::sync::Arc;
 
@@ -14,29 +14,29 @@ use crate::aggregation::Condition;
 use crate::limits;
 use crate::verbs::{self, Context};
 
-/// Wakes with every change of a definition or an APIService.
+/// The controller; it runs after every change of a CRD or an APIService.
 #[derive(Default)]
 pub struct Registrations {
     changed: Notify,
 }
 
 impl Registrations {
-    /// Hears of every change of an object, after the registry has.
+    /// Observes the key of every changed object, after the registry has been updated.
     pub fn observe(&self, key: &Key) {
         if defined_by(key).is_some() || key.group == REGISTRATION_GROUP {
             self.changed.notify_one();
         }
     }
 
-    /// Keeps them until `stop` becomes true; a moment after the last of several changes, so that many are one.
+    /// Runs until `stop` becomes true, each time [`limits::REGISTRATION_GRACE`] after the last of several changes in succession.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         let mut seen = 0;
         loop {
             let (mut pause, mut again) = (limits::REGISTRATION_GRACE, false);
-            match settle(&context, seen).await {
+            match update_all(&context, seen).await {
                 Ok(revision) => seen = revision,
                 Err(status) => {
-                    tracing::warn!(error = %status, "an APIService cannot be settled yet");
+                    tracing::warn!(error = %status, "an APIService cannot be written; will retry");
                     (pause, again) = (limits::CONTROLLER_RETRY, true);
                 }
             }
@@ -55,9 +55,9 @@ impl Registrations {
     }
 }
 
-/// Makes what is missing, restores what has changed since a revision, and lets go of what is served no more. Returns the
-/// revision up to which everything has been looked at.
-async fn settle(context: &Context, seen: u64) -> Result<u64, Status> {
+/// Creates missing APIServices, restores those that have changed since the revision `seen`, and deletes those whose group
+/// version is no longer served. Returns the revision up to which changes have been handled.
+async fn update_all(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
     let services = |custom| resource::api_services(&context.registry, custom);
     let (built_in, mut wanted) = (services(false), services(true));

@@ -1,11 +1,11 @@
-//! Which controllers run: `--controllers` of kube-controller-manager, with its names.
+//! The selection of controllers: the flag `--controllers` of kube-controller-manager, with its names.
 
 /// A controller that can be switched.
 struct SwitchedController {
     name: &'static str,
-    /// The name of older releases.
+    /// The name in older releases.
     alias: &'static str,
-    /// Runs unless it is named with a minus in front.
+    /// Whether it runs unless it is disabled.
     by_default: bool,
 }
 
@@ -20,8 +20,9 @@ pub const POLICY_STATUS: &str = "validatingadmissionpolicy-status-controller";
 pub const SIGNING: &str = "certificatesigningrequest-signing-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
-/// Controllers that put objects into every namespace are off: without Pods nothing needs them, and a namespace is as empty as
-/// kube-apiserver alone leaves it. So is the one that only reports type errors of policies, since it writes to every policy.
+/// Controllers that create objects in every namespace are off by default: only Pods need these objects, and tests may expect
+/// namespaces to be as empty as with kube-apiserver alone. The controller that reports type errors of policies is off since
+/// it writes to every policy.
 static KNOWN: [SwitchedController; 10] = [
     SwitchedController { name: SIGNING, alias: "csrsigning", by_default: true },
     SwitchedController { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
@@ -35,24 +36,24 @@ static KNOWN: [SwitchedController; 10] = [
     SwitchedController { name: TOKEN_SECRETS, alias: "serviceaccount-token", by_default: true },
 ];
 
-/// The choice of controllers, and what they go by.
+/// The selection of controllers and their configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Controllers {
-    /// As given: `*`, `name` or `-name`; aliases are resolved.
+    /// The list of the flag: `*`, `name` or `-name`, with aliases resolved.
     chosen: Vec<String>,
-    /// Time between the last write of an event and its end; zero for no end.
+    /// Time between the last write of an Event and its expiry; zero for no expiry.
     pub event_ttl: std::time::Duration,
-    /// Run the controllers without asking who else does.
+    /// Whether the controllers run without leader election.
     pub alone: bool,
-    /// The authority of the server's certificate, PEM.
+    /// The CA bundle of the server's certificate, in PEM format.
     pub root_authority: String,
     /// Signs certificates of clients, if the server has the key of a certificate authority.
     pub signer: Option<super::CertificateSigner>,
 }
 
 impl Controllers {
-    /// `*` stands for all that are on by default, `name` turns one on, `-name` turns one off; nothing is `*`. The error
-    /// is one line.
+    /// Parses the list of the flag: `*` stands for all that are on by default, `name` enables one, `-name` disables one; an
+    /// empty list is `*`. The error is one line.
     pub fn parse(list: &[String]) -> Result<Controllers, String> {
         let resolve = |given: &String| {
             let (sign, name) = given.strip_prefix('-').map_or(("", given.as_str()), |name| ("-", name));
@@ -62,7 +63,7 @@ impl Controllers {
                 None => {
                     let known: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
                     let known = known.join(", ");
-                    Err(format!("{name:?} is not in the list of known controllers; there is: {known}"))
+                    Err(format!("{name:?} is not in the list of known controllers: {known}"))
                 }
             }
         };
@@ -75,7 +76,7 @@ impl Controllers {
         self.run(SERVICE_ACCOUNT)
     }
 
-    /// Whether a controller is to run. What is named first counts.
+    /// Whether a controller is enabled. The first entry of the list that names it counts.
     pub fn run(&self, name: &str) -> bool {
         let named = self.chosen.iter().find(|given| given.trim_start_matches('-') == name);
         match named {

@@ -1,4 +1,4 @@
-//! What follows a write follows it though the request that made it is dropped, at whichever point.
+//! The consequences of a write are carried out even if the request that made it is dropped, at any of its await points.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -10,7 +10,6 @@ use objects::Stored;
 use schema::definition::is_condition_true;
 
 use super::*;
-use crate::Storage;
 use crate::verbs::{self, Document, controller_request};
 
 const DEFINITIONS: (&str, &str, &str) =
@@ -20,7 +19,7 @@ const NAMESPACES: (&str, &str, &str) = ("", "namespaces", "/api/v1/namespaces");
 const POLLS: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Polls a future a number of times, each when it has been woken, and drops it.
+/// Polls a future up to `polls` times, each time when it has been woken, then drops it. `None` if it did not complete.
 async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = Box::pin(future);
     let mut left = polls;
@@ -38,27 +37,17 @@ async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Opti
     .await
 }
 
-struct World {
+struct TestServer {
     context: Arc<Context>,
     _stop: watch::Sender<bool>,
 }
 
-impl World {
-    async fn new() -> World {
-        let derived = Arc::new(Derived::new(&Controllers::default(), false));
-        let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let prepared = crate::prepare(
-            store,
-            Default::default(),
-            Default::default(),
-            derived.clone(),
-            Default::default(),
-            Default::default(),
-        );
-        let context = prepared.await.unwrap();
+impl TestServer {
+    async fn new() -> TestServer {
+        let (context, derived) = crate::testing::empty_server().await;
         let stop = watch::Sender::new(false);
         start(&context, &derived, Duration::from_secs(300), &stop.subscribe());
-        World { context, _stop: stop }
+        TestServer { context, _stop: stop }
     }
 
     async fn create(&self, (group, plural, path): (&str, &str, &str), object: Value, polls: usize) -> bool {
@@ -78,7 +67,7 @@ impl World {
         self.context.registry.get(group, plural).unwrap().collection.get(name)
     }
 
-    /// Waits until a condition holds, which is looked at after every write.
+    /// Waits until a condition holds, which is evaluated after every write.
     async fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let wait = async {
             loop {
@@ -108,41 +97,41 @@ fn definition(number: usize) -> Value {
 
 #[tokio::test]
 async fn dropped_create_leaves_established_crd_or_none() {
-    let world = World::new().await;
+    let server = TestServer::new().await;
     let mut completed = 0;
     for polls in 0..POLLS {
-        completed += usize::from(world.create(DEFINITIONS, definition(polls), polls).await);
+        completed += usize::from(server.create(DEFINITIONS, definition(polls), polls).await);
     }
     assert!(completed > 0 && completed < POLLS, "some of {POLLS} requests are dropped, {completed} are not");
     let mut stored = 0;
     for number in 0..POLLS {
         let name = format!("{}.harbor.example.com", plural(number));
         let established = || {
-            let found = world.stored(DEFINITIONS, &name);
+            let found = server.stored(DEFINITIONS, &name);
             found.is_none_or(|found| is_condition_true(&found.body.to_value(0), "Established"))
         };
-        world.until(&format!("{name} is established"), established).await;
-        stored += usize::from(world.stored(DEFINITIONS, &name).is_some());
+        server.until(&format!("{name} is established"), established).await;
+        stored += usize::from(server.stored(DEFINITIONS, &name).is_some());
     }
     assert!(stored > completed, "{stored} definitions are stored of {completed} completed requests");
 }
 
 #[tokio::test]
 async fn dropped_delete_completes_or_has_no_effect() {
-    let world = World::new().await;
+    let server = TestServer::new().await;
     for number in 0..POLLS {
-        assert!(world.create(DEFINITIONS, definition(number), usize::MAX).await);
-        assert!(world.create(NAMESPACES, json!({"metadata": {"name": (plural(number))}}), usize::MAX).await);
+        assert!(server.create(DEFINITIONS, definition(number), usize::MAX).await);
+        assert!(server.create(NAMESPACES, json!({"metadata": {"name": (plural(number))}}), usize::MAX).await);
     }
     for polls in 0..POLLS {
-        world.delete(DEFINITIONS, &format!("{}.harbor.example.com", plural(polls)), polls).await;
-        world.delete(NAMESPACES, &plural(polls), polls).await;
+        server.delete(DEFINITIONS, &format!("{}.harbor.example.com", plural(polls)), polls).await;
+        server.delete(NAMESPACES, &plural(polls), polls).await;
     }
     for number in 0..POLLS {
         let name = format!("{}.harbor.example.com", plural(number));
-        let rests = |of, name: &str| world.stored(of, name).is_none_or(|stored| !stored.meta.deleting);
-        world.until(&format!("{name} is gone"), || rests(DEFINITIONS, &name)).await;
-        world.until(&format!("namespace {number} is gone"), || rests(NAMESPACES, &plural(number))).await;
+        let is_not_deleting = |of, name: &str| server.stored(of, name).is_none_or(|stored| !stored.meta.deleting);
+        server.until(&format!("{name} is gone"), || is_not_deleting(DEFINITIONS, &name)).await;
+        server.until(&format!("namespace {number} is gone"), || is_not_deleting(NAMESPACES, &plural(number))).await;
     }
-    assert!(world.stored(NAMESPACES, &plural(POLLS - 1)).is_none(), "a delete that is not dropped deletes");
+    assert!(server.stored(NAMESPACES, &plural(POLLS - 1)).is_none(), "a delete that is not dropped deletes");
 }

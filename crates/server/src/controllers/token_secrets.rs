@@ -23,11 +23,11 @@ const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
 const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
 
-/// Looks after Secrets of tokens.
+/// The controller.
 pub struct TokenSecrets {
     /// The CA bundle of the server, PEM; empty if it is not published.
     authority: Mutex<String>,
-    /// Secrets to be looked at, and namespaces (with a slash behind) of which all are.
+    /// The paths of Secrets to be checked, and namespaces with a slash appended, of which all Secrets are.
     pending: Mutex<BTreeSet<Text>>,
     changed: Notify,
 }
@@ -52,28 +52,28 @@ impl TokenSecrets {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of every change of an object, one after the other.
+    /// Observes the changes of all objects, in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         let gone = event.kind == EventKind::Deleted;
-        let place = match key.plural.as_str() {
+        let path = match key.plural.as_str() {
             _ if !key.group.is_empty() => return,
             "secrets" if !gone => key.path.clone(),
             "serviceaccounts" if gone => Text::from(format!("{}/", event.object.meta.namespace)),
             _ => return,
         };
-        self.lock().insert(place);
+        self.lock().insert(path);
         self.changed.notify_one();
     }
 
-    /// Keeps them until `stop` becomes true.
+    /// Runs until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
             let pending = std::mem::take(&mut *self.lock());
             let mut failed = BTreeSet::new();
-            for place in pending {
-                if let Err(status) = self.keep(&context, &place).await {
-                    tracing::warn!(%place, error = %status, "a Secret with a token cannot be kept yet");
-                    failed.insert(place);
+            for path in pending {
+                if let Err(status) = self.check(&context, &path).await {
+                    tracing::warn!(%path, error = %status, "a token Secret cannot be completed or deleted; will retry");
+                    failed.insert(path);
                 }
             }
             let again = async {
@@ -91,16 +91,16 @@ impl TokenSecrets {
         }
     }
 
-    async fn keep(&self, context: &Context, place: &Text) -> Result<(), Status> {
+    async fn check(&self, context: &Context, path: &Text) -> Result<(), Status> {
         let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
         let (root, _) = secrets.collection.latest();
-        let all = root.range(place.clone()..).take_while(|(path, _)| match place.ends_with('/') || *place == ALL {
-            true => path.starts_with(place.as_str()),
-            false => *path == place,
+        let all = root.range(path.clone()..).take_while(|(key, _)| match path.ends_with('/') || *path == ALL {
+            true => key.starts_with(path.as_str()),
+            false => *key == path,
         });
         for (_, stored) in all.filter(|(_, stored)| !stored.meta.deleting) {
-            match self.keep_one(context, &secrets, stored).await {
-                // it changed, which wakes us again, or has gone
+            match self.check_one(context, &secrets, stored).await {
+                // it has changed, which starts another check, or has been deleted
                 Err(status) if matches!(status.reason, Reason::Conflict | Reason::NotFound) => {}
                 result => result?,
             }
@@ -108,7 +108,7 @@ impl TokenSecrets {
         Ok(())
     }
 
-    async fn keep_one(&self, context: &Context, secrets: &Arc<Resource>, stored: &Stored) -> Result<(), Status> {
+    async fn check_one(&self, context: &Context, secrets: &Arc<Resource>, stored: &Stored) -> Result<(), Status> {
         let secret = stored.body.to_value(stored.revision);
         if secret.str_at(&["type"]) != TYPE {
             return Ok(());
@@ -127,7 +127,7 @@ impl TokenSecrets {
         verbs::patch(context, &request(http::Method::PATCH), PatchKind::Merge, &Document::json(&patch)).await.map(drop)
     }
 
-    /// The merge patch that gives a Secret what it lacks; none if it lacks nothing.
+    /// The merge patch that adds the missing fields of a Secret; `None` if it is complete.
     async fn missing(&self, context: &Context, account: &Stored, secret: &Value) -> Result<Option<Value>, Status> {
         let mut patch = Value::object();
         let lacks = |key: &str| secret.str_at(&["data", key]).is_empty();
@@ -150,7 +150,7 @@ impl TokenSecrets {
     }
 }
 
-/// The account of a Secret, if it is there and the one that is meant.
+/// The account of a Secret, if it exists and has the uid that the Secret names.
 fn account_of(context: &Context, namespace: &str, secret: &Value) -> Option<Arc<Stored>> {
     let accounts = context.registry.get("", "serviceaccounts")?;
     let account = accounts.collection.get(&format!("{namespace}/{}", secret.str_at(&ACCOUNT_NAME)))?;

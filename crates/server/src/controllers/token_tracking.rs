@@ -1,5 +1,5 @@
-//! When tokens in Secrets were used (KEP-2799): the day is written to the Secret, and a ConfigMap says since when
-//! that is done. Each server does it for what it sees, as kube-apiserver does.
+//! The last use of tokens in Secrets (KEP-2799): the day is written to a label of the Secret, and a ConfigMap contains the
+//! day since which this is done. As in kube-apiserver, every server records the uses that it has authenticated itself.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind, Subresource};
 
-/// Wakes with every change of the ConfigMap.
+/// The controller; it runs after every use of a token and every change of the ConfigMap.
 #[derive(Default)]
 pub struct TokenTracking {
     changed: Notify,
 }
 
 impl TokenTracking {
-    /// Hears of every change of an object.
+    /// Observes the key of every changed object.
     pub fn observe(&self, key: &Key) {
         let named = || key.path.split_once('/') == Some(verbs::TOKEN_TRACKING);
         if key.plural == "configmaps" && key.group.is_empty() && named() {
@@ -29,26 +29,26 @@ impl TokenTracking {
         }
     }
 
-    /// Keeps track until `stop` becomes true.
+    /// Runs until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        let mut made: Option<Instant> = None;
+        let mut created: Option<Instant> = None;
         let uses = context.authentication.accounts.uses();
         loop {
             for path in uses.take() {
                 if let Err(error) = record_use(&context, &path).await {
-                    tracing::warn!(%path, %error, "a Secret does not say that its token was used");
+                    tracing::warn!(%path, %error, "the use of a token cannot be written to its Secret");
                 }
             }
-            let may_make = made.map(|made| made + limits::TOKEN_TRACKING_PAUSE);
-            let next = match keep(&context, may_make.is_none_or(|at| at <= clock::instant())).await {
-                Ok(TrackingState::Missing) => may_make,
-                Ok(TrackingState::There) => None,
-                Ok(TrackingState::Made) => {
-                    made = Some(clock::instant());
+            let may_create = created.map(|created| created + limits::TOKEN_TRACKING_PAUSE);
+            let next = match keep(&context, may_create.is_none_or(|at| at <= clock::instant())).await {
+                Ok(TrackingState::Missing) => may_create,
+                Ok(TrackingState::Exists) => None,
+                Ok(TrackingState::Created) => {
+                    created = Some(clock::instant());
                     None
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "it cannot be told yet since when uses of tokens are tracked");
+                    tracing::warn!(%error, "the ConfigMap of token tracking cannot be written; will retry");
                     Some(clock::instant() + limits::CONTROLLER_RETRY)
                 }
             };
@@ -68,7 +68,7 @@ impl TokenTracking {
     }
 }
 
-/// Sets the label of a Secret, unless another server has.
+/// Writes the day to the label of a Secret, unless it already has it.
 async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
     let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
     let Some(secret) = secrets.collection.get(path) else { return Ok(()) };
@@ -81,39 +81,39 @@ async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
     let mut patch = json!({"metadata": {"uid": (secret.meta.uid.clone())}});
     patch.set_at(&["metadata", "labels", LAST_USED], Value::from(today));
     match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
-        // it has gone, or there is another one
+        // it has been deleted or replaced by another one
         Err(status) if matches!(status.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// How the ConfigMap was found, or left.
+/// The state of the ConfigMap.
 enum TrackingState {
-    There,
+    Exists,
     Missing,
-    Made,
+    Created,
 }
 
-/// Creates the ConfigMap if it is missing and may be made, and sets its day if that is none.
-async fn keep(context: &Context, may_make: bool) -> Result<TrackingState, Status> {
-    let Some(maps) = context.registry.get("", "configmaps") else { return Ok(TrackingState::There) };
+/// Creates the ConfigMap if it is missing and `may_create`, and restores its day if that is invalid.
+async fn keep(context: &Context, may_create: bool) -> Result<TrackingState, Status> {
+    let Some(maps) = context.registry.get("", "configmaps") else { return Ok(TrackingState::Exists) };
     let wanted = verbs::token_tracking();
     let (namespace, name) = verbs::TOKEN_TRACKING;
     match maps.collection.get(&maps.key(namespace, name).path) {
-        None if !may_make => Ok(TrackingState::Missing),
-        None => verbs::create_missing(context, &maps, [wanted]).await.map(|()| TrackingState::Made),
+        None if !may_create => Ok(TrackingState::Missing),
+        None => verbs::create_missing(context, &maps, [wanted]).await.map(|()| TrackingState::Created),
         Some(found) => {
             let value = found.body.to_value(0);
             let since = value.str_at(&["data", "since"]);
             if since.len() == 10 && time::parse_rfc3339(&format!("{since}T00:00:00Z")).is_some() {
-                return Ok(TrackingState::There);
+                return Ok(TrackingState::Exists);
             }
             let path = verbs::path_of(&maps, &found.meta.namespace, &found.meta.name);
             let request = verbs::server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
             let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
             match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
                 Err(status) if status.reason != Reason::NotFound => Err(status),
-                _ => Ok(TrackingState::There),
+                _ => Ok(TrackingState::Exists),
             }
         }
     }

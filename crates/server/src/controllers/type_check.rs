@@ -21,25 +21,25 @@ const POLICIES: &str = "validatingadmissionpolicies";
 const USER: &str = "system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller";
 const MANAGER: &str = "validatingadmissionpolicy-status";
 
-/// Wakes with every change of a policy, and of what defines types.
+/// The controller; it runs after every change of a policy or a CRD.
 #[derive(Default)]
 pub struct TypeChecker {
     changed: Notify,
 }
 
 impl TypeChecker {
-    /// Hears of every change of an object.
+    /// Observes the key of every changed object.
     pub fn observe(&self, key: &Key) {
         if (key.group == GROUP && key.plural == POLICIES) || key.group == DEFINITION_GROUP {
             self.changed.notify_one();
         }
     }
 
-    /// Checks until `stop` becomes true.
+    /// Checks policies until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
             if let Err(status) = check_all(&context).await {
-                tracing::warn!(error = %status, "the status of a policy cannot be written yet");
+                tracing::warn!(error = %status, "the status of a ValidatingAdmissionPolicy cannot be written; will retry");
             }
             tokio::select! {
                 () = self.changed.notified() => {}
@@ -75,13 +75,13 @@ async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, s
     let request = request.through(Subresource::Status);
     let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        // gone meanwhile
+        // it has been deleted meanwhile
         Err(status) if status.reason == Reason::NotFound => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// The status of a policy, as far as it is about types.
+/// The status of a policy with its type errors.
 fn status_of(context: &Context, policy: &Value) -> Value {
     let spec = policy.get("spec").cloned().unwrap_or_default();
     let checks = Checks::of(context, &spec);
@@ -108,10 +108,10 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// A kind by group, version and name, in whose order kinds are reported.
+/// A kind by group, version and name; kinds are reported in this order.
 type KindName = (Text, Text, Text);
 
-/// The kinds that a policy is for. Rules for any group or any version are for too many to be checked.
+/// The kinds that a policy matches. Rules with a wildcard for group or version are ignored, as by kube-controller-manager.
 fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<KindName> {
     let mut out = BTreeSet::new();
     let served = context.registry.snapshot();
@@ -125,7 +125,7 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<KindName> {
         let resources: Vec<&str> = resources.collect();
         for (group, version) in groups.iter().flat_map(|group| versions.iter().map(move |version| (group, version))) {
             let named = |resource: &&Arc<Resource>| {
-                // a lookup without a group finds kinds of any group
+                // as in kube-controller-manager, the empty group matches kinds of any group
                 (group.is_empty() || resource.group == *group) && resources.contains(&resource.plural.as_str())
             };
             for resource in served.values().filter(named).filter(|resource| resource.served(version).is_some()) {
@@ -138,14 +138,14 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<KindName> {
     out
 }
 
-/// A kind, its objects, and the types that the variables have for them.
+/// A kind with the declaration of its objects and the types of the variables for them.
 struct CheckedKind {
     kind: KindName,
     object: Arc<Decl>,
     variables: Vec<(Text, Type)>,
 }
 
-/// The types that the expressions of a policy are checked against: its kinds, and that of its parameters.
+/// The types against which the expressions of a policy are checked: those of its kinds and of its parameters.
 struct Checks {
     kinds: Vec<CheckedKind>,
     params: Option<Arc<Decl>>,
@@ -172,7 +172,7 @@ impl Checks {
         checks
     }
 
-    /// The type errors of an expression, by kind.
+    /// The type errors of an expression, one for each kind.
     fn warnings(&self, text: &str) -> Vec<String> {
         let wrong = |CheckedKind { kind: (group, version, kind), object, variables }: &CheckedKind| {
             let error = self.checked(text, object, variables).err()?;
@@ -181,7 +181,7 @@ impl Checks {
         self.kinds.iter().filter_map(wrong).collect()
     }
 
-    /// The types of the variables; each may use the ones before it, and one that means nothing may be anything.
+    /// The types of the variables. Each may refer to those before it; the type of one with an error is `dyn`.
     fn variables(&self, spec: &Value, object: &Arc<Decl>) -> Vec<(Text, Type)> {
         let mut known: Vec<(Text, Type)> = vec![];
         for variable in list(spec, "variables") {
@@ -198,7 +198,7 @@ impl Checks {
     }
 }
 
-/// A type as what uses a variable knows it: of objects nothing is known.
+/// The type of a variable for the expressions that use it: object types become `dyn`.
 fn plain(found: &Type) -> Type {
     match found {
         Type::List(item) => Type::list(plain(item)),
@@ -216,7 +216,7 @@ fn plain(found: &Type) -> Type {
     }
 }
 
-/// The declaration of a kind's objects, with all that metadata may have.
+/// The declaration of a kind's objects, with all fields of ObjectMeta.
 fn declared(version: &Version) -> Arc<Decl> {
     let schema = match version.built_in {
         Some(built_in) => built_in.declared_schema(),

@@ -155,9 +155,9 @@ impl Edge {
             span.set_status(response.status().as_u16());
         }
         measured.end(&mut response);
-        if let Some(sorted) = reply.sorted {
-            response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", sorted.schema);
-            response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", sorted.level);
+        if let Some(classification) = reply.classification {
+            response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", classification.schema);
+            response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", classification.level);
         }
         response
     }
@@ -235,7 +235,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         audit_context: None,
         trace_context: None,
         span: None,
-        sorted: None,
+        classification: None,
         closes: false,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }

@@ -90,7 +90,7 @@ impl Edge {
         (reply.span, reply.trace_context) =
             trace::of_request(&parts.headers, continues_trace(&user), received, of_span);
         let trace_context = reply.trace_context;
-        let acting = self.impersonation.act(&self.context.authorizer, &user, &info, &parts.headers);
+        let acting = self.impersonation.impersonate(&self.context.authorizer, &user, &info, &parts.headers);
         let acting =
             tokio::time::timeout_at(until, trace::at(trace_context, acting)).await.map_err(|_| out_of_time(reply))?;
         let acting = acting.map_err(|status| reply.status(&status))?;
@@ -160,8 +160,8 @@ impl Edge {
             return self.inflight.admit(info, user).map(RequestSlot::Counted).ok_or_else(too_many);
         };
         let running = CountedRequest::begin(info);
-        let (sorted, seat) = flow.admit(user, info, limits::FLOW_WAIT_MAX.min(timeout / 4)).await;
-        reply.sorted = sorted;
+        let (classification, seat) = flow.admit(user, info, limits::FLOW_WAIT_MAX.min(timeout / 4)).await;
+        reply.classification = classification;
         seat.map(|seat| RequestSlot::Seated(seat, running)).map_err(|_| too_many())
     }
 

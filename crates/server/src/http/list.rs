@@ -1,4 +1,4 @@
-//! ListEncoding of lists: in pieces that are encoded and compressed as the connection pulls them.
+//! The encoding of lists, in pieces that are encoded and compressed when the connection can send them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

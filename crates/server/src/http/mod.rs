@@ -1,4 +1,4 @@
-//! The HTTP server: listener, TLS, the handler chain, responses. Only this room depends on hyper.
+//! The HTTP server: listener, TLS, the handler chain, responses. Only this module depends on hyper.
 
 mod body;
 mod chain;

@@ -1,4 +1,4 @@
-//! JSON for people: one field a line, as `?pretty=true` asks for.
+//! Pretty-printed JSON, for `?pretty=true`: one field per line.
 
 use machinery::Value;
 

@@ -1,10 +1,10 @@
-//! ListEncoding of responses: shapes, media types, pretty printing, compression.
+//! The encoding of responses: shapes, media types, pretty printing, compression.
 
 use std::io::Write as _;
 use std::sync::Arc;
 
 use access::audit::AuditContext;
-use access::flow::Sorted;
+use access::flow::Classification;
 use base::task::{self, Trace};
 use base::trace::Span;
 use bytes::Bytes;
@@ -50,7 +50,7 @@ pub struct Reply {
     /// like with kube-apiserver's feature gate `UnauthenticatedHTTP2DOSMitigation`.
     pub closes: bool,
     /// The flow schema and the priority level of the request.
-    pub sorted: Option<Sorted>,
+    pub classification: Option<Classification>,
 }
 
 impl Reply {

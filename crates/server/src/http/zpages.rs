@@ -1,5 +1,5 @@
-//! `/statusz` and `/flagz`: the server's versions and paths, and its flags, for people and as documents of the group
-//! `config.k8s.io`.
+//! `/statusz` (versions and paths) and `/flagz` (flags), as text and as documents of the group `config.k8s.io` (KEP-4827,
+//! KEP-4828).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ impl ZPages {
         ZPages { statusz: gates.statusz(), flagz: gates.flagz(), release, started: clock::now_seconds(), flags }
     }
 
-    /// The paths of the pages that are on.
+    /// The paths of the enabled pages.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
         [ZPage::Flagz, ZPage::Statusz].into_iter().filter(|page| self.serves(*page)).map(ZPage::path)
     }
@@ -88,7 +88,7 @@ impl ZPages {
         }
     }
 
-    /// The response for a path, if it is that of a page that is on. `index` makes the paths of `/`.
+    /// The response for the path of an enabled page; `None` for other paths. `index` returns the paths that `/` lists.
     pub fn respond(
         &self,
         path: &str,

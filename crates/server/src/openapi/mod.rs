@@ -87,7 +87,7 @@ impl OpenApi {
         }
     }
 
-    /// The index of the current registry, built anew if the registry or an aggregated API server has changed.
+    /// The index of the current registry. It is rebuilt if the registry or an aggregated API server has changed.
     fn index(&self) -> Arc<Index> {
         let generation = self.registry.generation();
         let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);

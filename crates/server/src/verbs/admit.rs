@@ -1,18 +1,19 @@
-//! Writes as admission sees them.
+//! Calls of admission: the attributes of a write, and the normalization of what admission has changed.
 
 use access::admission::{Attributes, Charge, Operation};
 use base::request::{DeleteOptions, FieldValidation, WriteOptions};
 use base::wording;
 use machinery::{Map, Status, Text, Value};
 
-use super::{Context, Request, meta};
+use super::meta::{self, MANAGED};
+use super::{Context, Request};
 
-/// A write as admission is asked about it.
+/// A write that is submitted to admission.
 pub struct Admit<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
     pub operation: Operation,
-    /// Empty if the request names no object, as those of collections.
+    /// Empty if the request names no object, as requests for collections.
     pub name: &'a Text,
     pub options: &'a Value,
     pub dry_run: bool,
@@ -26,7 +27,7 @@ impl Admit<'_> {
         warn: &'b (dyn Fn(String) + Sync),
     ) -> Attributes<'b> {
         let request = self.request;
-        // what is posted to a subresource has a kind of its own, but admission sees what it is posted to
+        // an object posted to a subresource has its own kind, but admission gets the resource that it is posted to
         let (resource, version) = match &request.posted_to {
             Some(resource) => (&**resource, &**resource.storage_version()),
             None => (&*request.resource, &*request.version),
@@ -48,18 +49,18 @@ impl Admit<'_> {
         }
     }
 
-    /// Refuses to create where nothing new may be; `shown` is the name in the refusal.
+    /// Fails if nothing may be created in the namespace of an object. `shown` is the name in the error message.
     pub fn check_namespace(&self, object: &Value, shown: &str) -> Result<(), Status> {
         let attributes = self.attributes(Some(object), None, &|_| {});
         self.context.admission.namespace_lifecycle(&self.context.world(), &attributes, shown)
     }
 
-    /// Refuses to delete what must stay.
+    /// Fails if the object is a namespace that must not be deleted.
     pub fn check_protected(&self, name: &str) -> Result<(), Status> {
         self.context.admission.protects(&self.attributes(None, None, &|_| {}), name)
     }
 
-    /// Charges the write of an object to the quotas of its namespace; refuses a write that exceeds one.
+    /// The charges of a write to the quotas of its namespace; fails if the write exceeds a quota.
     pub fn charges(&self, object: &Value, old: Option<&Value>) -> Result<Vec<Charge>, Status> {
         if !self.request.admitted {
             return Ok(vec![]);
@@ -67,7 +68,7 @@ impl Admit<'_> {
         self.context.admission.charges(&self.context.world(), &self.attributes(Some(object), old, &|_| {}))
     }
 
-    /// The object as admission changes it; none for a deletion.
+    /// The object after mutating admission; `None` for a deletion.
     pub async fn mutate(&self, mut object: Option<Value>, old: Option<&Value>) -> Result<Option<Value>, Status> {
         if !self.request.admitted {
             return Ok(object);
@@ -81,11 +82,14 @@ impl Admit<'_> {
         if self.context.admission.none_mutate() {
             return Ok(object);
         }
+        // webhooks and policies see the object as its JSON
+        let codec = self.request.strategy.codec();
+        let object = object.map(|object| codec.printed(&object).unwrap_or(object));
         let given = object.clone();
         let changed = Box::pin(self.context.admission.mutate(&world, &attributes, object)).await?;
         match changed {
             Some(object) if given.as_ref() != Some(&object) => {
-                let mut object = self.settled(given.as_ref(), object)?;
+                let mut object = self.normalize(given.as_ref(), object)?;
                 if let Some(old) = old {
                     keep_times(&mut object, old);
                 }
@@ -95,8 +99,8 @@ impl Admit<'_> {
         }
     }
 
-    /// A changed object with its types and defaults, and with managedFields that can be read.
-    fn settled(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
+    /// Checks and normalizes an object that admission has changed: its types, defaults and managedFields.
+    fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
         if strategy.is_view() {
             return Ok(object);
@@ -122,15 +126,17 @@ impl Admit<'_> {
         Ok(object)
     }
 
-    /// Refuses what may not be written; the object is valid otherwise.
+    /// Fails if validating admission rejects the write of a valid object.
     pub async fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<(), Status> {
         if !self.request.admitted {
             return Ok(());
         }
+        let printed = object.and_then(|object| self.request.strategy.storage_codec().printed(object));
+        let object = printed.as_ref().or(object);
         let warn = |warning: String| self.request.warn(warning);
         let mut attributes = self.attributes(object, old, &warn);
         if let Some(object) = object.filter(|_| self.name.is_empty()) {
-            // it has been generated by now
+            // the name may have been generated
             attributes.name = object.str_at(&["metadata", "name"]);
         }
         let (world, admission) = (self.context.world(), &self.context.admission);
@@ -142,9 +148,7 @@ impl Admit<'_> {
     }
 }
 
-const MANAGED: [&str; 2] = ["metadata", "managedFields"];
-
-/// Leaves an object as it was if only the times of its managers are new.
+/// Restores the old managedFields if the object differs only in their times.
 fn keep_times(object: &mut Value, old: &Value) {
     let timeless = |object: &Value| {
         let mut object = object.clone();
@@ -160,7 +164,7 @@ fn keep_times(object: &mut Value, old: &Value) {
     }
 }
 
-/// The operation's options as reviews show them.
+/// The options of a create or an update, for AdmissionReviews.
 pub fn write_options(kind: &'static str, options: &WriteOptions) -> Value {
     let mut out = options_of(kind, options.dry_run);
     if !options.field_manager.is_empty() {
@@ -177,11 +181,11 @@ pub fn write_options(kind: &'static str, options: &WriteOptions) -> Value {
     Value::Object(out)
 }
 
-/// DeleteOptions as reviews show them.
+/// DeleteOptions, for AdmissionReviews.
 pub fn delete_options(options: &DeleteOptions) -> Value {
     let mut out = options_of("DeleteOptions", options.dry_run);
     if let Some(seconds) = options.grace_period_seconds {
-        // what would be over before it begins takes a second
+        // as in kube-apiserver, a negative grace period is one second
         out.insert("gracePeriodSeconds", Value::Int(if seconds < 0 { 1 } else { seconds }));
     }
     if let Some(orphan) = options.orphan_dependents {

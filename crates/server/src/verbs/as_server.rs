@@ -1,4 +1,4 @@
-//! Requests of the server itself and of its controllers, in the storage version; bookkeeping past admission.
+//! Requests of the server itself and of its controllers, in the storage version, and edits that bypass admission.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::{Context, Request, Subresource};
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";
 
-/// The field manager of controllers, whatever their user: the program that they are part of upstream.
+/// The field manager of all controllers: in Kubernetes, they are part of kube-controller-manager.
 pub const CONTROLLERS: &str = "kube-controller-manager";
 
-/// A request of the server itself, in the storage version, which needs no authorization.
+/// A request of the server itself, in the storage version, without authorization and admission.
 pub fn server_request(
     resource: &Arc<Resource>,
     method: &http::Method,
@@ -29,7 +29,7 @@ pub fn server_request(
     Request { default_manager: SERVER.into(), admitted: false, ..request }
 }
 
-/// A request of a controller under a user name of its own, in the storage version.
+/// A request of a controller as the user `user`, in the storage version.
 pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::Method, path: &str) -> Request {
     let (authorized, version) = (Authorized::internal(user, method, path), resource.storage_version().clone());
     Request::new(authorized, resource.clone(), version, Subresource::None, CONTROLLERS.into())
@@ -51,8 +51,8 @@ pub fn path_in(resource: &Resource, version: &Version, namespace: &str, name: &s
     format!("{prefix}{place}/{}/{name}", resource.plural)
 }
 
-/// Changes the object of a request past admission, whatever happens to it meanwhile; one that is being deleted and that
-/// nothing holds any more goes. An object that does not exist needs no change.
+/// Edits the object of a request without admission, and retries if the object has changed. An object that is being deleted
+/// and has no finalizers left is removed. If the object does not exist, nothing happens.
 pub fn edit<'a>(context: &'a Context, request: Request, change: Change<'a>) -> BoxFuture<'a, Result<(), Status>> {
     Box::pin(async move {
         match Write::new(context, &request, change, &WriteOptions::default()).run().await {
@@ -62,7 +62,7 @@ pub fn edit<'a>(context: &'a Context, request: Request, change: Change<'a>) -> B
     })
 }
 
-/// As [`edit`], of an object of the cluster and through a subresource. `manager` is [`SERVER`] or [`CONTROLLERS`].
+/// [`edit`] of a cluster-scoped object through a subresource. `manager` is [`SERVER`] or [`CONTROLLERS`].
 pub async fn change_as(
     manager: &'static str,
     context: &Context,

@@ -1,4 +1,4 @@
-//! What a server makes and puts in order when it starts.
+//! The objects that a server creates and repairs when it starts.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,14 +17,13 @@ use super::control_plane::{self, ControlPlane};
 use super::upkeep::{FLOW, PLAIN, ROLES, create_missing, create_of, in_turn};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
 
-/// The namespace and name of the ConfigMap that says since when uses of tokens are tracked.
+/// The namespace and name of the ConfigMap of token tracking.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
-/// Namespaces that are there from the start.
+/// The namespaces that always exist.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Creates what a server has from the start, and adds what its roles and bindings have lost: all at once, so that one
-/// commit may carry many.
-/// `own` is what the server says of itself, if it does.
+/// Creates missing default objects, and adds missing rules and subjects to default roles and bindings. The writes are
+/// concurrent, so that commits can batch them. `own` is the identity of the server, if it publishes one.
 pub async fn bootstrap(context: &Context, own: Option<&ControlPlane>) -> Result<(), Status> {
     let release = context.registry.release();
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
@@ -68,10 +67,10 @@ const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication"
 pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<(), Status> {
     let resource = context.registry.get("", "configmaps").filter(|_| !data.is_empty());
     let Some(resource) = resource else { return Ok(()) };
-    in_turn(context, || settle_trust(context, &resource, data)).await
+    in_turn(context, || write_trust(context, &resource, data)).await
 }
 
-async fn settle_trust(
+async fn write_trust(
     context: &Context,
     resource: &Arc<Resource>,
     data: &[(&'static str, String)],
@@ -112,7 +111,7 @@ fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
     wanted
 }
 
-/// Creates again what flow control cannot do without.
+/// Recreates the mandatory objects of API priority and fairness.
 pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
     let mandatory = |objects: Vec<Value>| -> Vec<Value> {
         let is = |object: &Value| matches!(object.str_at(&["metadata", "name"]), "exempt" | "catch-all");
@@ -123,7 +122,7 @@ pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
     create_of(context, FLOW, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
 }
 
-/// The ConfigMap that says since when uses of tokens in Secrets are tracked (KEP-2799).
+/// The ConfigMap with the day since which uses of tokens in Secrets are tracked (KEP-2799).
 pub fn token_tracking() -> Value {
     let (namespace, name) = TOKEN_TRACKING;
     machinery::json!({
@@ -132,8 +131,8 @@ pub fn token_tracking() -> Value {
     })
 }
 
-/// Makes the APIServices of built-in kinds that are missing, and puts those in order that are to be looked after when a
-/// server starts; they are not created later. What is not served here goes, unless another server may serve it.
+/// Creates the missing APIServices of built-in kinds, restores those that are managed at the start only, and deletes those
+/// whose group version is not served, unless another server of the store may serve it.
 async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let mut missing = resource::api_services(&context.registry, false);
@@ -144,7 +143,7 @@ async fn register(context: &Context) -> Result<(), Status> {
         let at_start = match stored.meta.label(MANAGED) {
             Some(MANAGED_AT_START) => true,
             Some(MANAGED_ALWAYS) if built_in.is_some() => false,
-            // not one of the server's, or one that the controller maintains
+            // created by a client, or maintained by the controller
             _ => continue,
         };
         let object = stored.body.to_value(stored.revision);
@@ -160,7 +159,7 @@ async fn register(context: &Context) -> Result<(), Status> {
     create_missing(context, &resource, missing.into_values()).await
 }
 
-/// Gives an APIService the spec that it should have.
+/// Restores the labels and the spec of an APIService.
 pub async fn restore_registration(
     context: &Context,
     resource: &Arc<Resource>,
@@ -176,7 +175,7 @@ pub async fn restore_registration(
     let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
     let document = Document::json(&replace);
     match patch(context, &request, PatchKind::Json, &document).await {
-        // it has gone
+        // it has been deleted
         Err(status) if status.reason == Reason::NotFound => Ok(()),
         result => result.map(drop),
     }

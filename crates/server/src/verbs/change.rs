@@ -1,5 +1,4 @@
-//! What a write does to the current object: create it, replace it, patch it, apply to it, delete it, or edit it as the
-//! server itself does.
+//! The change that a write makes to the current object: create, replace, patch, apply, delete, or an edit by the server.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use schema::apply::ApplyOutcome;
 use super::patch::{Patch, RepeatedKeys};
 use super::{Context, Request, meta};
 
-/// A change that can be made again on a newer object.
+/// A change, which can be repeated on a newer version of the object.
 pub enum Change<'a> {
     Create(Value),
     Replace(Value),
@@ -24,19 +23,19 @@ pub enum Change<'a> {
         repeated: RepeatedKeys,
     },
     Delete(DeleteOptions),
-    /// Bookkeeping of the server.
+    /// An edit by the server itself, without admission.
     Edit(&'a (dyn Fn(&mut Value) + Sync)),
-    /// The same of a CRD, whose schemas it neither reads nor changes. `None`: there is nothing to do.
+    /// An edit of a CRD without its schemas. The function returns `None` if nothing is to be changed.
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
 }
 
-/// A write in progress; [`Write::run`] makes it.
+/// A write, which [`Write::run`] carries out.
 pub struct Write<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
     pub change: Change<'a>,
     pub options: &'a WriteOptions,
-    /// The object of a list that is deleted, where the request names none.
+    /// The object to delete, for a request that names none (deletecollection).
     pub listed: Option<&'a Stored>,
 }
 
@@ -46,19 +45,19 @@ impl<'a> Write<'a> {
     }
 }
 
-/// The stored object that a write found.
+/// The stored object that a write changes.
 pub struct Live {
     pub stored: Arc<Stored>,
     /// In the version of the request.
     pub object: Value,
-    /// The view that changes are applied to, where the endpoint shows one.
+    /// The view of the endpoint, to which changes are applied if there is one.
     pub view: Option<Value>,
-    /// The schemas that are missing in `object`, of a CRD that is edited without them.
+    /// For a CRD that is edited without its schemas: these schemas.
     pub outline: Option<Outline>,
 }
 
 impl Live {
-    /// The object that changes are applied to.
+    /// The object to which changes are applied.
     pub fn editable(&self) -> &Value {
         self.view.as_ref().unwrap_or(&self.object)
     }
@@ -67,13 +66,12 @@ impl Live {
 /// An object after a change, with its managedFields.
 pub struct Changed {
     pub object: Value,
-    /// Whether the update counts as a change even where it leaves the object as it was, see
-    /// [`timestamps`](resource::timestamps).
+    /// Whether the update counts as a change even if the object is unchanged, see [`timestamps`](resource::timestamps).
     pub differs: bool,
 }
 
 impl Change<'_> {
-    /// As it is before it is made; the object of a create is taken from it then.
+    /// A copy for another attempt, since an attempt takes the object out of a create; `None` for other changes.
     pub fn copy(&self) -> Option<Value> {
         if let Change::Create(object) = self { Some(object.clone()) } else { None }
     }
@@ -82,19 +80,18 @@ impl Change<'_> {
         matches!(self, Change::Apply { .. })
     }
 
-    /// Whether the server's own bookkeeping makes the change: nothing follows from that.
+    /// Whether the change is an edit by the server itself, after which no hooks run.
     pub fn is_edit(&self) -> bool {
         matches!(self, Change::Edit(_) | Change::EditOutline(_))
     }
 }
 
 impl Write<'_> {
-    /// Makes the change and computes the managedFields. `live` is the stored object, or the endpoint's view of it. `None`:
-    /// there is nothing to change.
+    /// Makes the change and computes the managedFields. `live` is the stored object. Returns `None` if nothing is to be changed.
     pub async fn changed(&mut self, live: Option<&Live>) -> Result<Option<Changed>, Status> {
         let not_found = || self.request.resource.not_found(self.request.name());
         let changed = match (&mut self.change, live) {
-            // it is tried once: its object is not needed again
+            // a create is attempted once, so its object is moved
             (Change::Create(object), _) => {
                 let object = std::mem::take(object);
                 self.created(object).await?
@@ -133,7 +130,7 @@ impl Write<'_> {
         Ok(self.tracked(None, object).await)
     }
 
-    /// A replaced, patched or edited object.
+    /// The object after a replacement, patch or edit.
     async fn updated(&self, live: &Live) -> Result<Changed, Status> {
         let (request, old) = (self.request, live.editable());
         let mut object = match &self.change {
@@ -201,14 +198,14 @@ impl Write<'_> {
         Ok(Changed { object, differs: false })
     }
 
-    /// Refuses a replacement of an object with another uid.
+    /// Fails if a replacement has another uid than the stored object.
     fn check_uid(&self, uid: &str, stored_uid: &str) -> Result<(), Status> {
         if uid.is_empty() || uid == stored_uid {
             return Ok(());
         }
         let (request, resource) = (self.request, &self.request.resource);
         let key = request.strategy.storage_codec().shown_key(&resource.key(request.namespace(), request.name()));
-        // a dry run knows no prefix of keys
+        // in a dry run, kube-apiserver's message has the key without prefix
         let key = if self.options.dry_run { key.trim_start_matches("/registry") } else { &key };
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"

@@ -1,4 +1,4 @@
-//! The end of the pipeline: the storage form of an object, its commit, and what clients see of it.
+//! The end of the pipeline: the storage form of an object, its commit, and the response.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::{Outcome, Request, Shown, hooks, meta};
 use crate::limits;
 
 impl Write<'_> {
-    /// Validates an object for which everything is reserved that it needs, and creates it. A name that was `generated` and
-    /// is taken is generated again.
+    /// Validates an object, whose addresses and ports have been reserved, and creates it. If a `generated` name is taken, another
+    /// one is generated.
     pub async fn create(
         &self,
         admit: &Admit<'_>,
@@ -30,7 +30,7 @@ impl Write<'_> {
             attempts_left -= 1;
             let again = (attempts_left > 0).then(|| object.clone());
             if !request.name().is_empty() {
-                // a path that names the object may be one of an update, whose version means nothing here
+                // if the path names the object, this is an update that creates it, whose resourceVersion is ignored
                 object.remove_at(&["metadata", "resourceVersion"]);
             }
             let name = object.str_at(&["metadata", "name"]).to_owned();
@@ -54,8 +54,8 @@ impl Write<'_> {
         }
     }
 
-    /// Validates an object and puts it in the place of `live`; one that is being deleted and that nothing holds any more is
-    /// removed. `None`: the object changed meanwhile.
+    /// Validates an object and replaces `live` by it. An object that is being deleted and has no finalizers left is removed.
+    /// Returns `None` if the stored object has changed.
     pub async fn replace(
         &self,
         admit: &Admit<'_>,
@@ -80,7 +80,7 @@ impl Write<'_> {
         Ok(Some(Outcome::Object(200, Shown::Tree(shown))))
     }
 
-    /// Removes an object and releases what it had. `None`: it changed meanwhile.
+    /// Removes an object and releases its addresses and ports. Returns `None` if the stored object has changed.
     pub async fn remove(&self, object: &Value, stored: &Stored) -> Result<Option<Revision>, Status> {
         let key = self.request.resource.key(&stored.meta.namespace, &stored.meta.name);
         match self.context.objects.delete(&key, stored.revision).await {
@@ -95,8 +95,8 @@ impl Write<'_> {
         }
     }
 
-    /// Stores an object in the place of `live`, or a new one. `None`: it changed meanwhile, or the name is taken. A write
-    /// that changes no byte is not made.
+    /// Stores an object in place of `live`, or a new one. Returns `None` if the stored object has changed or the name is taken.
+    /// If no byte differs, nothing is written.
     pub async fn put(&self, object: Value, live: Option<&Live>) -> Result<Option<Arc<Stored>>, Status> {
         let resource = &self.request.resource;
         let object = self.encode(object, live).await?;
@@ -116,7 +116,7 @@ impl Write<'_> {
         match trace::span(name, Kind::Internal, of_span, put).await {
             Ok(revision) => {
                 let found = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
-                // a later write may have replaced it already: then this one is in the history
+                // if a later write has replaced it already, the object is read from the history
                 let found = found.or_else(|| resource.collection.at(revision).ok()?.get(&key.path).cloned());
                 found.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
             }
@@ -125,7 +125,7 @@ impl Write<'_> {
         }
     }
 
-    /// The storage form of an object. One that is too large is stored without its managedFields, but not by an apply.
+    /// The storage form of an object. If it is too large, managedFields are dropped, unless the write is an apply.
     async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let untracks = !self.change.is_apply();
@@ -149,7 +149,7 @@ impl Write<'_> {
         Ok(Encoded { body, meta: Meta::of(&stored), shown_in: as_stored.then_some(version.id) })
     }
 
-    /// An object as it would be shown had it been stored.
+    /// The response object of a dry run: encoded in the storage form and decoded again.
     async fn round_trip(&self, object: Value) -> Result<Shown, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let stored = resource.to_storage(object, version).await?;
@@ -157,7 +157,7 @@ impl Write<'_> {
         Ok(Shown::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))
     }
 
-    /// Completes a write and makes its response.
+    /// Runs the hooks after a write and returns its outcome.
     pub async fn written(&self, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
         if self.change.is_edit() {
             return Ok(Outcome::Success(Value::Null));

@@ -1,5 +1,5 @@
-//! Connections with what runs: logs, streams and proxies of Pods, Services and Nodes. Nothing runs here, so they end at the
-//! point where kube-apiserver would call a kubelet or a Pod, and finds none.
+//! Connections to Pods, Services and Nodes: logs, exec, attach, port forwarding and proxies. Requests are checked as by
+//! kube-apiserver; then they fail, since no kubelet and no Pod is connected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::{Context, Request, check_key};
 use crate::limits;
 
-/// Connects with what the object of the request stands for. `Ok`: there is nothing to be read yet.
+/// Checks a connection and returns its error. `Ok` is an empty log.
 pub async fn connect(context: &Context, request: &Request, connect: Connect) -> Result<(), Status> {
     check_key(request.resource.namespaced.then(|| request.namespace().as_str()), request.name())?;
     match connect {
@@ -54,7 +54,7 @@ fn find(request: &Request, name: &str) -> Result<Value, Status> {
     stored.map(|stored| stored.body.to_value(stored.revision)).ok_or_else(|| request.resource.not_found(name))
 }
 
-/// A name in the path of a proxy: `name`, `name:port` or `scheme:name:port`.
+/// Splits the name in the path of a proxy, `name`, `name:port` or `scheme:name:port`, into scheme, name and port.
 fn split(request: &Request, what: &str) -> Result<(String, String, String), Status> {
     let parts: Vec<&str> = request.name().split(':').collect();
     let text = str::to_owned;
@@ -88,7 +88,7 @@ fn check_log_options(request: &Request) -> Result<(), Status> {
     }
 }
 
-/// The container of the request: the given one, or the only one.
+/// The container of the request: the one that it names, or the only one of the Pod.
 fn container(request: &Request, pod: &Value) -> Result<String, Status> {
     let names = |list: &str| -> Vec<String> {
         let containers = pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default();
@@ -117,7 +117,7 @@ fn log_path(request: &Request, container: &str) -> String {
     }
 }
 
-/// Address and port of the kubelet of a Node.
+/// The address and port of the kubelet of a Node.
 fn node_address(context: &Context, name: &str) -> Result<(String, i64), Status> {
     let not_found = || Status::not_found("", "nodes", name);
     let nodes = context.registry.get("", "nodes").ok_or_else(not_found)?;
@@ -141,7 +141,7 @@ fn known(addresses: &[Value]) -> String {
     format!("[{}]", shown.join(" "))
 }
 
-/// The error of a call of a kubelet.
+/// The error of a request to the kubelet of a Node.
 async fn kubelet(context: &Context, node: &str, path: &str) -> Status {
     match node_address(context, node) {
         Err(status) => status,
@@ -167,7 +167,7 @@ async fn pod_proxy(request: &Request) -> Result<Status, Status> {
     Ok(unreachable(address, &port).await)
 }
 
-/// Whether a Pod may have an address: not this host's own, nor one of the link.
+/// Whether an address may be that of a Pod: loopback and link-local addresses may not.
 fn is_allowed(address: &str) -> bool {
     match address.parse::<std::net::IpAddr>() {
         Ok(std::net::IpAddr::V4(v4)) => {
@@ -190,7 +190,7 @@ fn service_proxy(request: &Request) -> Result<(), Status> {
             return Err(Status::new(Reason::ServiceUnavailable, why));
         }
     }
-    // only endpoints of Pods that run are called
+    // kube-apiserver only calls endpoints of running Pods
     Err(Status::new(Reason::ServiceUnavailable, format!("no endpoints available for service {name:?}")))
 }
 
@@ -200,7 +200,7 @@ async fn unreachable(host: &str, port: &str) -> Status {
     Status::new(Reason::ServiceUnavailable, format!("error trying to reach service: {why}"))
 }
 
-/// Tries to connect, and returns the error as Go words it.
+/// Tries to connect, and returns the error as Go's `net` package words it.
 async fn dial(host: &str, port: &str) -> String {
     let address = format!("{host}:{port}");
     let limit = Duration::from_secs(limits::DIAL_SECONDS);

@@ -6,16 +6,16 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use machinery::{Status, Value, value};
 
-/// Where a list goes on.
+/// The position at which a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continue {
-    /// The revision of the first page; -1 to go on with the newest state.
+    /// The revision of the first page; -1 to continue in the current state.
     pub revision: i64,
-    /// The key after which the next page starts, from the scope of the list on: `/name`, or `/namespace/name`.
+    /// The key after which the next page starts, relative to the scope of the list: `/name`, or `/namespace/name`.
     pub after: String,
 }
 
-/// Go's decoder does not look at the bits behind the last byte.
+/// Like Go's decoder, accepts any bits after the last byte.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -33,13 +33,13 @@ impl Continue {
         URL_SAFE_NO_PAD.encode(format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{},\"start\":{start}}}", self.revision))
     }
 
-    /// A place in a list of this namespace, or of everything if it is empty.
+    /// The position after `path` in a list of a namespace, or of all namespaces if it is empty.
     pub fn new(revision: i64, namespace: &str, path: &str) -> Continue {
         let after = path.strip_prefix(namespace).unwrap_or(path).trim_start_matches('/');
         Continue { revision, after: format!("/{after}") }
     }
 
-    /// The path of the place in such a list.
+    /// The path of the position in such a list.
     pub fn path_in(&self, namespace: &str) -> String {
         format!("{namespace}{}", self.after).trim_start_matches('/').to_owned()
     }
@@ -67,7 +67,7 @@ impl Continue {
     }
 }
 
-/// Go's decoder names the byte where base64 ends.
+/// The error of Go's decoder, which names the position of the first invalid byte.
 fn base64_error(token: &str) -> String {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     // the character alone says little: its position is reported

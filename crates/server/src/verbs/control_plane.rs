@@ -1,5 +1,6 @@
-//! The objects with which a server describes itself: its Service and the addresses behind it, its Lease, the network of
-//! Services, the classes of system Pods. They are made when the server starts, and again when they are gone.
+//! The objects of the control plane: the Service `kubernetes` with its Endpoints and EndpointSlice, the Lease of the server,
+//! the default ServiceCIDR, and the PriorityClasses of system Pods. They are created at the start and recreated when they
+//! have been deleted.
 
 use std::net::IpAddr;
 
@@ -15,24 +16,24 @@ use super::upkeep::{PLAIN, create_of};
 use super::{Context, Document, PatchKind, patch};
 use crate::limits;
 
-/// The name of the server's Service, of what belongs to it, and of the network of Services.
+/// The name of the server's Service, its Endpoints and EndpointSlice, and the ServiceCIDR.
 const NAME: &str = "kubernetes";
 const NAMESPACE: &str = "default";
 const LEASE_NAMESPACE: &str = "kube-system";
 const CIDR_CONTROLLER: &str = "kubernetes-service-cidr-controller";
 
-/// The identity of a server, as objects show it.
+/// The identity of a server in these objects.
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
     pub port: u16,
-    /// The address under which others reach the server; none if it is on a loopback address, which endpoints may not name.
+    /// The address of the server for clients; `None` if it is a loopback address, which Endpoints may not contain.
     pub address: Option<IpAddr>,
     pub hostname: String,
     /// Identifies this run of the server.
     pub run: String,
 }
 
-/// Makes the objects that are missing, once the namespaces exist.
+/// Creates missing objects; the namespaces must exist.
 pub async fn create(context: &Context, own: &ControlPlane) -> Result<(), Status> {
     tokio::try_join!(
         create_service(context, own),
@@ -44,19 +45,19 @@ pub async fn create(context: &Context, own: &ControlPlane) -> Result<(), Status>
     .map(drop)
 }
 
-/// Makes the Service if it is missing. Its address may be reserved by another server that is making it at this moment, or
-/// that ended before it had: the next look finds the Service, or the address released.
+/// Creates the Service if it is missing. Its address may still be reserved by another server that is creating it, or that
+/// ended before it had: then the next check finds the Service, or the address released.
 async fn create_service(context: &Context, own: &ControlPlane) -> Result<(), Status> {
     match create_of(context, PLAIN, "", "services", [own.service(context)]).await {
         Err(status) if status.reason == Reason::Invalid && context.objects.store().is_shared() => {
-            tracing::info!(error = %status, "the Service kubernetes is made later");
+            tracing::info!(error = %status, "the Service kubernetes cannot be created; will retry");
             Ok(())
         }
         result => result,
     }
 }
 
-/// Makes the classes of system Pods that are missing.
+/// Creates the missing PriorityClasses of system Pods.
 pub async fn create_classes(context: &Context) -> Result<(), Status> {
     let class = |name: &str, value: i64, which: &str| {
         let description = format!("Used for system critical pods that must {which}");
@@ -73,7 +74,7 @@ pub async fn create_classes(context: &Context) -> Result<(), Status> {
     create_of(context, PLAIN, "scheduling.k8s.io", "priorityclasses", classes).await
 }
 
-/// The network of Services, and its condition.
+/// Creates the default ServiceCIDR with its condition, if it is missing.
 async fn create_network(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get("networking.k8s.io", "servicecidrs") else { return Ok(()) };
     let cidrs: Value = context.allocation.networks().into_iter().map(Value::from).collect();
@@ -110,8 +111,9 @@ pub async fn renew(context: &Context, own: &ControlPlane) -> Result<(), Status> 
     edit(context, server_request(&resource, &http::Method::PUT, &path, Subresource::None), Change::Edit(&renewed)).await
 }
 
-/// Takes the Lease over from an earlier run, and gives the Service and the addresses behind it the port and the address of this server, if no other server has the store.
-pub async fn settle(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+/// Takes over the Lease of an earlier run. On an embedded store, also writes the port and the address of this server to the
+/// Service `kubernetes` and its Endpoints and EndpointSlice.
+pub async fn take_over(context: &Context, own: &ControlPlane) -> Result<(), Status> {
     if !own.holds_lease(context) {
         renew(context, own).await?;
     }
@@ -183,9 +185,9 @@ impl ControlPlane {
         }))
     }
 
-    /// The name of the server, which it keeps between starts.
+    /// The name of the server's Lease, which is the same after a restart.
     fn name(&self) -> String {
-        // both texts with their lengths, of 16 bits
+        // both texts with their lengths as 16-bit numbers
         let texts = [self.hostname.as_str(), SERVER].into_iter();
         let named = texts.flat_map(|text| [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat());
         format!("apiserver-{}", base32(&sha256(&named.collect::<Vec<_>>())[..16]))
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_named_by_its_host() {
+    fn lease_name_depends_on_hostname() {
         let own = ControlPlane { port: 6443, address: None, hostname: "vm".to_owned(), run: "1".to_owned() };
         assert_eq!(own.name(), "apiserver-wlv32tlttr4jl3gtroqexyxapa");
         assert!(own.endpoints().is_none() && own.slice().is_none());

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::as_server::{self, SERVER};
 use super::delete::{Pass, delete_instances};
-use super::naming::{definitions, group_of, settle_peers};
+use super::naming::{definitions, establish_peers, group_of};
 use super::{Context, Subresource, third_party};
 use crate::limits;
 
@@ -26,19 +26,19 @@ pub struct PendingCrdDeletions {
 }
 
 impl PendingCrdDeletions {
-    /// When the next one may go.
+    /// The earliest time of the next removal.
     pub fn next(&self) -> Option<Instant> {
         self.from.values().copied().filter(|from| Some(*from) > self.passed).min()
     }
 
-    /// Whether a definition without instances may go by now.
+    /// Whether a CRD without instances may be removed by now.
     fn may_go(&mut self, uid: &str, now: Instant) -> bool {
         *self.from.entry(uid.into()).or_insert(now + limits::DEFINITION_GRACE) <= now
     }
 }
 
-/// One pass over all definitions that are being deleted: instances are deleted, and when none are left the definition
-/// is released.
+/// One pass over all CRDs that are being deleted: deletes their instances, and removes the finalizer of those that have none
+/// left.
 pub async fn finalize(context: &Context, outlived: &mut PendingCrdDeletions) -> Pass {
     let mut pass = third_party::finalize(context).await;
     let Some(resource) = definitions(context) else { return pass };
@@ -52,7 +52,7 @@ pub async fn finalize(context: &Context, outlived: &mut PendingCrdDeletions) -> 
         if finalizers.iter().any(|f| f.as_str() == Some(CLEANUP_FINALIZER))
             && let Err(status) = finalize_one(context, &resource, name, &object, outlived).await
         {
-            tracing::warn!(definition = %name, error = %status, "instances cannot be deleted yet");
+            tracing::warn!(definition = %name, error = %status, "the instances of a CustomResourceDefinition cannot be deleted; will retry");
             pass.failed = true;
         }
     }
@@ -93,7 +93,7 @@ async fn finalize_one(
     Ok(())
 }
 
-/// Takes the cleanup finalizer away; the definition goes unless others hold it.
+/// Removes the cleanup finalizer of a CRD, which is thereby deleted unless it has other finalizers.
 async fn release(
     context: &Context,
     resource: &Arc<Resource>,
@@ -108,7 +108,7 @@ async fn release(
     .await
 }
 
-/// Changes a definition as the server's controllers do.
+/// Changes the status of a CRD.
 async fn change_status(
     context: &Context,
     resource: &Arc<Resource>,
@@ -117,7 +117,7 @@ async fn change_status(
 ) -> Result<(), Status> {
     as_server::change_as(SERVER, context, resource, name, Subresource::Status, change).await?;
     if resource.collection.get(name).is_none() {
-        settle_peers(context, group_of(name), name).await?;
+        establish_peers(context, group_of(name), name).await?;
     }
     Ok(())
 }

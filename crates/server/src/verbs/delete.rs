@@ -15,7 +15,7 @@ use super::selection::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, unreadable};
 use crate::limits;
 
-/// Reads the options of a delete: from the body if there is one, else from the query.
+/// Decodes the options of a delete from the body, or from the query if there is no body.
 fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptions, Status> {
     let Some(document) = document.filter(|d| !d.bytes.is_empty()) else {
         return DeleteOptions::from_query(request.query(), &request.resource.gates);
@@ -33,7 +33,7 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     DeleteOptions::of(&given, &request.resource.gates)
 }
 
-/// Options as they are recorded: in the version that the reference server has decoded them to.
+/// The options for the audit log: in the version to which kube-apiserver decodes them.
 fn recorded(given: &Value) -> Value {
     let mut options = given.clone();
     options.set_at(&["kind"], Value::from("DeleteOptions"));
@@ -41,7 +41,7 @@ fn recorded(given: &Value) -> Value {
     options
 }
 
-/// The kinds that the reference server reads in the place of `DeleteOptions`, by `apiVersion`, and not turn into them.
+/// The kinds that kube-apiserver decodes in place of `DeleteOptions` but cannot convert to them, by `apiVersion`.
 const OTHER_TYPES: [(&str, &[&str]); 2] = [
     ("v1", &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "Status", "UpdateOptions"]),
     (
@@ -66,7 +66,7 @@ const OTHER_TYPES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// A body says that it is `DeleteOptions`, or nothing.
+/// Fails unless the kind of a body is `DeleteOptions` or absent.
 fn check_type(body: &Value) -> Result<(), Status> {
     let (kind, version) = (type_text(body, "kind"), type_text(body, "apiVersion"));
     if kind.is_empty() || kind == "DeleteOptions" {
@@ -81,7 +81,7 @@ fn check_type(body: &Value) -> Result<(), Status> {
     }))
 }
 
-/// Deletes one object, or marks it if finalizers hold it.
+/// Deletes one object, or marks it as being deleted if it has finalizers.
 pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
     let options = options(request, document)?;
     if options.ignore_read_errors {
@@ -91,7 +91,7 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
     Write::new(context, request, Change::Delete(options), &write_options).run().await
 }
 
-/// The options that select the objects of a deletecollection; a watch cannot be asked for, but its options are checked.
+/// The options that select the objects of a deletecollection. `watch` has no effect, but its options are checked.
 fn list_options(request: &Request) -> Result<ListOptions, Status> {
     match request.query().flag("watch") {
         true => ListOptions::of_watch(request.query(), &request.resource.gates),
@@ -99,12 +99,12 @@ fn list_options(request: &Request) -> Result<ListOptions, Status> {
     }
 }
 
-/// Refuses a selection that can't be made, before anything else of the request is looked at.
+/// Fails if the options that select objects are invalid. This is checked before the rest of the request.
 pub fn check_selection(request: &Request) -> Result<(), Status> {
     Selection::new(request, &list_options(request)?).map(drop)
 }
 
-/// Deletes every selected object, and returns the objects that were there.
+/// Deletes every selected object and returns the objects.
 pub async fn delete_collection(
     context: &Context,
     request: &Request,
@@ -113,10 +113,10 @@ pub async fn delete_collection(
     let mut list_options = list_options(request)?;
     let selection = Selection::new(request, &list_options)?;
     if list_options.limit == 0 {
-        // collections are deleted by pages: they are read at a version, not at one that is as new
+        // kube-apiserver lists collections to delete by pages, so `resourceVersion` is an exact match
         list_options.limit = i64::MAX;
     }
-    // without a body `resourceVersion` speaks of the list, and is a precondition of each deletion as well
+    // without a body, `resourceVersion` of the query applies to the list and is also a precondition of each deletion
     let options = options(request, document)?;
     options.check_collection()?;
     super::list::reach(context, &list_options).await?;
@@ -124,7 +124,7 @@ pub async fn delete_collection(
     if page.items.len() > 0 {
         super::check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
     }
-    // where a deletion may be refused, they are made one after the other: objects behind the refused one stay
+    // if a deletion may be rejected, deletions are sequential: the objects after a rejected one are kept
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
@@ -141,7 +141,7 @@ pub async fn delete_collection(
     Ok(Outcome::List(ListOutcome { items, revision, continue_token, remaining }))
 }
 
-/// The objects of a list, which are read a few at a time.
+/// The objects of a list as a stream, which reads them in batches.
 fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<Shown, Status>> {
     let few = move |mut items: Items| async move {
         let few = items.next(request).await?;
@@ -150,7 +150,7 @@ fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<Shown
     stream::try_unfold(items, few).try_flatten()
 }
 
-/// Deletes an object of a list, unless it has gone.
+/// Deletes an object of a list, unless it has been deleted already.
 async fn delete_listed(
     context: &Context,
     request: &Request,
@@ -160,17 +160,17 @@ async fn delete_listed(
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     let change = Change::Delete(options.clone());
     let write = Write { listed: Some(stored), ..Write::new(context, request, change, &write_options) };
-    // in a box, since the deletions of a list wait together
+    // boxed, since many of these futures are kept at once
     Box::pin(write.run()).await.map(drop)
 }
 
-/// How many of so many deletions run at once. A few run in order, as all do upstream: on etcd, concurrent deletions may
-/// overtake each other.
+/// How many of `deletions` run concurrently. Few are sequential, as all are in kube-apiserver: on etcd, concurrent deletions
+/// may be reordered.
 fn at_once(deletions: usize) -> usize {
     if deletions > limits::DELETE_IN_ORDER_MAX { limits::DELETE_COLLECTION_PARALLEL } else { 1 }
 }
 
-/// Deletes every instance of a custom resource, for the deletion of its CRD. Those with finalizers stay marked.
+/// Deletes every instance of a custom resource, for the deletion of its CRD. Those with finalizers are marked.
 pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
     let (root, _) = resource.collection.latest();
@@ -179,7 +179,7 @@ pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> R
     delete_as_server(context, &resource, all).await
 }
 
-/// Deletes objects of a resource in the server's name.
+/// Deletes objects of a resource as the server itself.
 pub async fn delete_as_server(
     context: &Context,
     resource: &Arc<Resource>,
@@ -195,7 +195,7 @@ pub async fn delete_as_server(
     stream::iter(objects.into_iter().map(delete)).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
-/// Deletes the objects of a resource in a namespace, and returns those that are left.
+/// Deletes the objects of a resource in a namespace, and returns those that remain because of finalizers.
 pub async fn empty_namespace(
     context: &Context,
     resource: &Arc<Resource>,
@@ -212,12 +212,12 @@ pub async fn empty_namespace(
     Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
 }
 
-/// The outcome of one pass over what is being deleted.
+/// The outcome of one pass over objects that are being deleted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pass {
-    /// Something is being deleted and may still be there.
+    /// Whether an object was being deleted that may still exist.
     pub pending: bool,
-    /// Something could not be deleted now.
+    /// Whether a deletion failed.
     pub failed: bool,
 }
 

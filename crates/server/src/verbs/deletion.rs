@@ -1,4 +1,4 @@
-//! A deletion as the pipeline makes it: preconditions, admission, the mark of deletion, removal.
+//! Deletion in the write pipeline: preconditions, admission, deletion timestamp, removal.
 
 use access::admission::Operation;
 use base::clock;
@@ -12,7 +12,7 @@ use super::change::{Live, Write};
 use super::{Outcome, Request, Shown, hooks};
 
 impl Write<'_> {
-    /// One attempt at a deletion. `None`: the object changed meanwhile.
+    /// One attempt at a deletion. Returns `None` if the stored object has changed.
     pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>, Status> {
         let (request, deletion) = (self.request, self.request.resource.deletion);
         let (current, old) = (live.stored.clone(), &live.object);
@@ -28,6 +28,9 @@ impl Write<'_> {
         admit.check_protected(&current.meta.name)?;
         admit.mutate(None, Some(old)).await?;
         admit.validate(None, Some(old)).await?;
+        if !deletion.advice.is_empty() && propagation(options).is_none() {
+            request.warn(deletion.advice.to_owned());
+        }
         let mut object = std::mem::take(&mut live.object);
         deletion.mark(&mut object, propagation(options).or(deletion.propagation), &clock::now_rfc3339());
         let grace = deletion.mark_gracefully(&mut object, options.grace_period_seconds, clock::now_seconds());
@@ -38,7 +41,7 @@ impl Write<'_> {
         let (mut current, mut revision) = (current.clone(), current.revision);
         if !options.dry_run {
             if grace == Grace::Seconds(0) {
-                // watches see that the object is being deleted before it goes
+                // watches get the object with its deletion timestamp before it is removed
                 let Some(marked) = self.put(object.clone(), Some(&live)).await? else { return Ok(None) };
                 current = marked;
             }
@@ -52,7 +55,7 @@ impl Write<'_> {
         Ok(Some(Outcome::Success(success(request, &current))))
     }
 
-    /// Stores an object that is marked as being deleted.
+    /// Stores an object with its deletion timestamp.
     async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
         let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
         if options.dry_run {
@@ -93,7 +96,7 @@ fn success(request: &Request, deleted: &Stored) -> Value {
     .into()
 }
 
-/// Refuses to delete another object, or another version of it, than the preconditions say.
+/// Fails unless the object has the uid and the resource version of the preconditions.
 fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let text = |key: &str| old.str_at(&["metadata", key]);
     let (uid, version) = (text("uid"), text("resourceVersion"));

@@ -1,4 +1,4 @@
-//! What is done around writes of some kinds, beyond what their strategies do: one named function per kind and moment.
+//! Actions before and after writes of some kinds, beyond their strategies.
 
 use machinery::{Status, Value};
 use objects::Stored;
@@ -9,7 +9,7 @@ use super::change::Write;
 use super::{Context, naming, rbac, third_party};
 use crate::allocation::Reservation;
 
-/// Refuses a write by which its author would give away more than they have. `old` is the object before.
+/// Fails if a write would grant permissions that its user does not have. `old` is the stored object.
 pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Result<(), Status> {
     match write.request.resource.hooks {
         Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
@@ -20,8 +20,8 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     }
 }
 
-/// Reserves what an object needs that is to be created or to replace `old`, and fills it in. A write that is abandoned
-/// before [`settle_reservation`] leaves its reservation to the next repair.
+/// Reserves addresses and ports for an object that is to be created or to replace `old`, and sets them in it. If the write
+/// is abandoned before [`finish_reservation`], the next repair releases the reservation.
 pub async fn reserve(
     write: &Write<'_>,
     object: &mut Value,
@@ -42,7 +42,7 @@ pub async fn reserve(
     }
 }
 
-/// Records in the spec of a certificate request who makes it.
+/// Sets the user of a request in the spec of a CertificateSigningRequest.
 fn record_user(user: &Value, object: &mut Value) {
     for field in ["username", "uid", "groups", "extra"] {
         let path = ["spec", field];
@@ -53,14 +53,14 @@ fn record_user(user: &Value, object: &mut Value) {
     }
 }
 
-/// Ends a reservation: the object was written, or it was not.
-pub async fn settle_reservation(context: &Context, reservation: Option<Reservation>, written: bool) {
+/// Keeps a reservation if the object was written, and releases it otherwise.
+pub async fn finish_reservation(context: &Context, reservation: Option<Reservation>, written: bool) {
     if let Some(reservation) = reservation {
         context.allocation.finish(&context.objects, reservation, written).await;
     }
 }
 
-/// Refuses to create a valid object, before validating admission is asked.
+/// Checks a valid object that is to be created, before validating admission.
 pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Status> {
     if write.request.resource.hooks == Hooks::ThirdPartyResource {
         third_party::check_names(write.context, write.request, object)?;
@@ -68,7 +68,7 @@ pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Statu
     rbac::require_create(write.context, write.request, object.str_at(&["metadata", "name"])).await
 }
 
-/// Prepares the deletion of an object that has been marked for it.
+/// Prepares the deletion of an object: may change `marked`, which has the deletion timestamp.
 pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut Value) -> Result<(), Status> {
     match write.request.resource.hooks {
         Hooks::ThirdPartyResource if !current.meta.deleting => {
@@ -78,14 +78,14 @@ pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut V
     }
 }
 
-/// The consequences of a write.
+/// Carries out the consequences of a write.
 pub async fn after_write(write: &Write<'_>, stored: &Stored) {
     if write.request.resource.hooks == Hooks::Definition {
         naming::after_write(write.context, &stored.meta.name).await;
     }
 }
 
-/// The consequences of the removal of an object.
+/// Carries out the consequences of the removal of an object.
 pub async fn after_delete(write: &Write<'_>, object: &Value) {
     match write.request.resource.hooks {
         Hooks::Service => write.context.allocation.release_all(&write.context.objects, object).await,

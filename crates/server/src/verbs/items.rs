@@ -1,5 +1,5 @@
-//! The objects of a list, read from one snapshot when they are wanted: a list takes the memory of its snapshot, which all
-//! lists share, however many objects it has and however slowly its client reads.
+//! The objects of a list, read from a snapshot while they are sent. The snapshot shares its memory with other lists, so a
+//! list needs little memory, however many objects it has and however slowly its client reads.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -13,20 +13,20 @@ use super::selection::Selection;
 use super::{Request, Shown};
 use crate::limits;
 
-/// Walks over the objects of a snapshot in the order of their paths.
+/// Iterates over the objects of a snapshot in the order of their paths.
 #[derive(Clone)]
 pub struct Scan {
     root: Root,
-    /// Whether it began with the first object of the scope, and has not moved.
+    /// Whether the next object is the first one of the scope.
     at_start: bool,
-    /// The next object is the first one from here on.
+    /// The lower bound of the remaining paths.
     from: Bound<Text>,
-    /// The paths of the scope end here.
+    /// The upper bound of the paths of the scope.
     until: Bound<Text>,
 }
 
 impl Scan {
-    /// The objects within `scope`, behind the path `after`.
+    /// The objects within `scope` after the path `after`.
     pub fn new(root: Root, scope: &Scope, after: Option<&str>) -> Scan {
         let from = match (scope, after) {
             (Scope::Path(path), _) => Bound::Included(path.clone()),
@@ -36,20 +36,20 @@ impl Scan {
         };
         let until = match scope {
             Scope::Path(path) => Bound::Included(path.clone()),
-            // the first text behind all that begin with the namespace and a slash
+            // "0" is the character after "/", so this is the upper bound of the paths in the namespace
             Scope::Namespace(namespace) => Bound::Excluded(format!("{namespace}0").into()),
             Scope::All => Bound::Unbounded,
         };
         Scan { root, at_start: after.is_none(), from, until }
     }
 
-    /// Visits the next objects, at most `count`, until `visit` returns false. Returns how many were visited.
+    /// Visits the next objects, at most `count`, until `visit` returns false. Returns the number of visited objects.
     pub fn each<E>(
         &mut self,
         count: usize,
         mut visit: impl FnMut(&Arc<Stored>) -> Result<bool, E>,
     ) -> Result<usize, E> {
-        // gathered first: loading the objects from memory then overlaps, which a walk over the tree would prevent
+        // collected first, so that the CPU can load several objects from memory at once
         let batch: Vec<(&Text, &Arc<Stored>)> = self.rest().take(count).collect();
         let mut visited = 0;
         for (_, stored) in &batch {
@@ -65,7 +65,7 @@ impl Scan {
         Ok(visited)
     }
 
-    /// The next objects, at most `count`, without moving.
+    /// The next objects, at most `count`, without advancing.
     pub fn ahead(&self, count: usize) -> impl Iterator<Item = &Arc<Stored>> {
         self.rest().take(count).map(|(_, stored)| stored)
     }
@@ -83,7 +83,7 @@ impl Scan {
         self.root.range::<_, Text>(range)
     }
 
-    /// How many objects are left.
+    /// The number of remaining objects.
     pub fn count(&self) -> usize {
         match (&self.from, &self.until) {
             (Bound::Unbounded, Bound::Unbounded) => self.root.len(),
@@ -92,7 +92,7 @@ impl Scan {
     }
 }
 
-/// Long scans take turns, so that any number of them leaves the other workers to short requests.
+/// Held by a long scan after its first batch: only one runs at a time, so that other workers serve short requests.
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Lets other tasks run in the middle of a long scan.
@@ -111,7 +111,7 @@ impl Pace {
 
 #[derive(Clone)]
 enum ItemSource {
-    /// They are few, or are not in a snapshot.
+    /// Objects that are few, or not from a snapshot.
     Shown(VecDeque<Shown>),
     Snapshot {
         scan: Scan,
@@ -131,12 +131,12 @@ impl Items {
         Items { left: items.len(), source: ItemSource::Shown(items.into()) }
     }
 
-    /// The first `count` objects of a scan that are selected.
+    /// The first `count` selected objects of a scan.
     pub fn selected(scan: Scan, selection: Selection, count: usize) -> Items {
         Items { left: count, source: ItemSource::Snapshot { scan, selection: Box::new(selection) } }
     }
 
-    /// Bytes of the objects that are left, as JSON; `None` if they are many.
+    /// Size of the remaining objects as JSON in bytes; `None` if they are still to be selected.
     pub fn bytes(&self) -> Option<usize> {
         match &self.source {
             ItemSource::Shown(items) => Some(items.iter().map(Shown::stored_bytes).sum()),
@@ -144,12 +144,12 @@ impl Items {
         }
     }
 
-    /// How many are left.
+    /// The number of remaining objects.
     pub fn len(&self) -> usize {
         self.left
     }
 
-    /// The next objects, a few at a time; none at the end.
+    /// The next batch of objects; empty at the end.
     pub async fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
         let found = match &mut self.source {
             ItemSource::Shown(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
@@ -160,7 +160,7 @@ impl Items {
     }
 }
 
-/// The next selected objects of a scan, at most `left`; none at its end.
+/// The next batch of selected objects of a scan, at most `left`; empty at its end.
 async fn next_selected(
     scan: &mut Scan,
     selection: &Selection,
@@ -169,7 +169,7 @@ async fn next_selected(
 ) -> Result<Vec<Shown>, Status> {
     let mut found = vec![];
     while found.is_empty() && left > 0 {
-        // they have been converted before, but their renditions may have been replaced since
+        // they have been converted already, but their renditions may have been evicted since
         selection.convert_ahead(request, scan, limits::LIST_BATCH, left).await?;
         let visited = scan.each(limits::LIST_BATCH, |stored| {
             if selection.matches(request, stored)? {

@@ -53,7 +53,7 @@ async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Statu
     })
 }
 
-/// The error of a list that was ended by `why`: names the objects that cannot be read, if there are any.
+/// The error of a list that failed with `why`. It names the objects that cannot be read, if there are any.
 fn if_unreadable(request: &Request, scan: &Scan, why: Status) -> Status {
     let (resource, version) = (&request.resource, &request.version);
     let all: Vec<Arc<Stored>> = scan.ahead(usize::MAX).cloned().collect();
@@ -62,7 +62,7 @@ fn if_unreadable(request: &Request, scan: &Scan, why: Status) -> Status {
     resource.unreadable_list(&unreadable, why)
 }
 
-/// A resourceVersion; empty is 0. The error is upstream's text.
+/// Parses a resourceVersion; an empty one is 0. The error is kube-apiserver's text.
 pub fn parse_version(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
         return Ok(0);
@@ -70,12 +70,13 @@ pub fn parse_version(text: &str) -> Result<Revision, String> {
     parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", machinery::value::quote(text)))
 }
 
-/// Waits until everything is visible that was written before, by whomever: what a read without a version sees.
+/// Waits until all writes before this call, including those of other servers, are visible. Reads without a resourceVersion
+/// require this.
 pub async fn catch_up(context: &Context) -> Result<(), Status> {
     context.objects.catch_up().await.map_err(|error| Status::internal(error.to_string()))
 }
 
-/// Waits for a version that is not there yet, a short while; then 504.
+/// Waits up to [`limits::FUTURE_VERSION_SECONDS`] until a resource version is visible; otherwise fails with 504.
 pub async fn wait_until(context: &Context, version: Revision) -> Result<(), Status> {
     if version <= context.objects.revision() {
         return Ok(());
@@ -132,7 +133,7 @@ impl Selection {
         Ok(page)
     }
 
-    /// Selects objects up to `limit`, 0 for all of them. Every error that a response could run into is found here.
+    /// Selects up to `limit` objects, 0 for all. Every error that could occur while they are sent is found here.
     async fn survey(
         &self,
         request: &Request,
@@ -143,7 +144,7 @@ impl Selection {
         let (resource, version) = (&request.resource, &request.version);
         let most = if limit == 0 { usize::MAX } else { limit };
         let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
-        // a page costs its own size: the first batch is what the page wants, later ones double
+        // so that a page costs no more than its size, the first batch has that size; later ones double
         let mut batch = most.clamp(limits::LIST_BATCH, batch_max);
         let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
@@ -171,7 +172,7 @@ impl Selection {
                 Ok::<_, Status>(last.is_none())
             })?;
             if let Some(last) = last {
-                // whether what is left is selected is found out by the next page
+                // the remaining objects are selected only by the request for the next page
                 found.more = (!scan.is_at_end()).then_some((last, scan));
                 return Ok(found);
             }
@@ -186,15 +187,15 @@ impl Selection {
         }
     }
 
-    /// Converts the objects that will be read among the next `count` of a scan, where a webhook converts them; `most` of
-    /// them are wanted.
+    /// For a CRD with a conversion webhook, converts those of the next `count` objects of a scan that will be read, at most
+    /// `most`.
     pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<(), Status> {
         if !request.resource.is_prepared() {
             return Ok(());
         }
         let mut ahead: Vec<Arc<Stored>> = scan.ahead(count).cloned().collect();
         if !self.needs_content {
-            // an error of the selection is found again when they are visited
+            // an error of the selection occurs again when the objects are visited
             ahead.retain(|stored| self.matches(request, stored).unwrap_or_default());
             ahead.truncate(most);
         }
@@ -205,7 +206,7 @@ impl Selection {
         self.options.label_selector.is_empty() && self.options.field_selector.is_empty()
     }
 
-    /// How many objects are left behind the object `last`, at the end of a page that began behind `after`.
+    /// The number of objects after the object `last` at the end of a page that began after `after`.
     fn remaining(
         &self,
         request: &Request,
@@ -230,7 +231,7 @@ impl Selection {
         left
     }
 
-    /// The state that is listed, its revision, and after which path.
+    /// The state to list, its revision, and the path after which the page starts.
     async fn snapshot(
         &self,
         context: &Context,
@@ -276,7 +277,7 @@ impl Selection {
     }
 }
 
-/// The namespace that a list is of, if it is of one.
+/// The namespace of a list; empty for all namespaces.
 fn scope_of(request: &Request) -> &str {
     if request.resource.namespaced { request.namespace() } else { "" }
 }
@@ -294,7 +295,7 @@ struct Survey {
     kept: Vec<Shown>,
     selected: usize,
     fetched: usize,
-    /// The path of the last selected object, and what is behind it, if anything.
+    /// The path of the last selected object, and the remaining objects, if there are any.
     more: Option<(Text, Scan)>,
 }
 
@@ -304,11 +305,11 @@ pub struct Page {
     pub revision: Revision,
     pub continue_token: String,
     pub remaining: Option<usize>,
-    /// How many objects were looked at.
+    /// The number of visited objects.
     pub fetched: usize,
 }
 
-/// Refuses options that no list or watch can have.
+/// Fails if the options of a list or a watch are invalid.
 pub fn check_options(request: &Request) -> Result<(), Status> {
     match request.authorized.info.verb {
         Verb::Watch => ListOptions::of_watch(request.query(), &request.resource.gates).map(drop),
@@ -316,10 +317,10 @@ pub fn check_options(request: &Request) -> Result<(), Status> {
     }
 }
 
-/// Waits until what the options of a list ask for can be seen here.
+/// Waits until the resource version that the options of a list require is visible.
 pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Status> {
     if !options.continue_token.is_empty() {
-        // another server may have made it
+        // another server may have written it
         let version = Continue::decode(&options.continue_token).map_or(0, |token| token.revision);
         return wait_until(context, Revision::try_from(version).unwrap_or(0)).await;
     }

@@ -1,14 +1,17 @@
-//! The metadata of objects that are written: what the server sets, and what a request says about it.
+//! The metadata of objects that are written: system fields, namespaces, names and owner references.
 
 use base::clock;
 use machinery::{Status, Value};
 
 use super::Request;
 
-/// The fields that a create removes first.
+/// The path of `managedFields`.
+pub const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+
+/// The fields that are removed from a new object.
 const SYSTEM: [&str; 5] = ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// Takes from a new object what only the server gives it, and puts it into its namespace.
+/// Removes the system fields of a new object and sets its namespace.
 pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), Status> {
     place_in(object, request.scope())?;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -19,14 +22,14 @@ pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), S
     Ok(())
 }
 
-/// Gives a new object what the server gives it; what changes writes has not seen it.
+/// Sets the system fields of a new object. This happens after mutating admission, which does not get them.
 pub fn fill_system_fields(object: &mut Value) {
     object.remove_at(&["metadata", "selfLink"]);
     object.set_at(&["metadata", "uid"], Value::from(clock::uuid()));
     object.set_at(&["metadata", "creationTimestamp"], Value::from(clock::now_rfc3339()));
 }
 
-/// Puts the object into the namespace of the request; objects of the cluster have none.
+/// Sets the namespace of an object to that of the request. Fails if the object has another one.
 pub fn place_in(object: &mut Value, namespace: &str) -> Result<(), Status> {
     if !object.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
         object.set_at(&["metadata"], Value::object());
@@ -44,7 +47,7 @@ pub fn place_in(object: &mut Value, namespace: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// The name of an update must be that of the URL.
+/// Fails unless the name of an updated object is that of the URL.
 pub fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     let given = object.str_at(&["metadata", "name"]);
     if given.is_empty() {
@@ -60,7 +63,7 @@ pub fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// Makes up a name where only generateName is given. True if it did.
+/// Generates a name if an object has only `generateName`. Returns whether it has.
 pub fn generate_name(object: &mut Value) -> bool {
     const BASE_MAX: usize = 58;
     let base = object.str_at(&["metadata", "generateName"]).to_owned();
@@ -73,7 +76,7 @@ pub fn generate_name(object: &mut Value) -> bool {
     true
 }
 
-/// Collapses owner references that are the same, with a warning.
+/// Removes duplicate owner references, with a warning.
 pub fn dedup_owners(request: &Request, object: &mut Value, after_mutation: bool) {
     let Some(owners) = object.get_mut("metadata").and_then(|m| m.get_mut("ownerReferences")) else { return };
     let Some(owners) = owners.as_array_mut() else { return };

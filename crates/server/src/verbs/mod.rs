@@ -1,4 +1,4 @@
-//! What can be done to resources: get, list, watch, create, update, patch, apply, delete, scale.
+//! The verbs of resources: get, list, watch, create, update, patch, apply, delete, deletecollection.
 //!
 //! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and returns an [`Outcome`] or a
 //! [`Status`]. Every write goes through the one loop in `pipeline.rs`.
@@ -62,7 +62,7 @@ pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
-pub use naming::{settle, settle_all, settle_peers};
+pub use naming::{establish, establish_all, establish_peers};
 pub use patch::PatchKind;
 pub use upkeep::create_missing;
 pub use warnings::Warnings;
@@ -78,15 +78,15 @@ pub struct Context {
     pub admission: Arc<Admission>,
     pub authentication: Authentication,
     pub authorizer: Authorizer,
-    /// Priority and fairness, unless requests are only counted.
+    /// API priority and fairness, if it is enabled.
     pub flow: Option<Arc<Flow>>,
     /// The aggregated API servers.
     pub aggregation: Arc<Aggregation>,
     /// The addresses and node ports of Services.
     pub allocation: Allocation,
-    /// Held while quotas are charged, so that few charges meet a quota that changed.
+    /// Held while quotas are charged, so that concurrent charges do not conflict.
     quota_turn: tokio::sync::Mutex<()>,
-    /// Held while the names of a definition are decided, so that no two get the same.
+    /// Held while the names of a CRD are accepted, so that no other CRD accepts the same.
     naming_turn: tokio::sync::Mutex<()>,
 }
 
@@ -138,14 +138,14 @@ pub struct Request {
     strategy: Arc<dyn Strategy>,
     /// From the User-Agent, for writes that name no field manager.
     pub default_manager: Text,
-    /// Whether admission is asked; the server's own bookkeeping is not.
+    /// Whether admission applies; it does not to edits by the server itself.
     pub admitted: bool,
     pub warnings: Warnings,
     /// The audit context of the request, if it is recorded.
     pub audit_context: Option<Arc<AuditContext>>,
 }
 
-/// Refuses to look for an object without a namespace where there has to be one.
+/// Fails if a namespace is required and empty.
 fn check_namespace(namespace: Option<&str>) -> Result<(), Status> {
     match namespace {
         Some("") => Err(Status::bad_request("Namespace parameter required.")),
@@ -153,7 +153,7 @@ fn check_namespace(namespace: Option<&str>) -> Result<(), Status> {
     }
 }
 
-/// Refuses a key that no object can have: without the namespace that it needs, or with a name that is no path segment.
+/// Fails if no object can have a key: its namespace is missing, or its name is not a valid path segment.
 fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
     check_namespace(namespace)?;
     if name.is_empty() {
@@ -169,7 +169,7 @@ fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
 }
 
 impl Request {
-    /// A request that admission is asked about and that is not recorded.
+    /// A request to which admission applies and that is not audited.
     pub fn new(
         authorized: Authorized,
         resource: Arc<Resource>,
@@ -191,23 +191,23 @@ impl Request {
         }
     }
 
-    /// The same in another version.
+    /// This request in another version.
     pub fn in_version(self, version: Arc<Version>) -> Request {
         let strategy = strategy::strategy(&self.resource, &version, self.subresource);
         Request { version, strategy, ..self }
     }
 
-    /// The same, recorded in an audit context.
+    /// This request with an audit context.
     pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
         Request { audit_context, ..self }
     }
 
-    /// The same, of an object that is posted to one of another kind.
+    /// This request, with an object posted to a resource of another kind.
     pub fn posted_to(self, resource: Option<Arc<Resource>>) -> Request {
         Request { posted_to: resource, ..self }
     }
 
-    /// The same to a subresource.
+    /// This request to a subresource.
     pub fn through(self, subresource: Subresource) -> Request {
         let strategy = strategy::strategy(&self.resource, &self.version, subresource);
         Request { subresource, strategy, ..self }
@@ -221,14 +221,14 @@ impl Request {
         &self.authorized.info.name
     }
 
-    /// Where the object of the request lies; refuses what lies nowhere. Asked when the object is looked for, behind
-    /// whatever is wrong with a body.
+    /// The key of the object of the request; fails if no object can have it. As in kube-apiserver, this is checked when the
+    /// object is read, after the body has been decoded.
     pub fn place(&self) -> Result<Key, Status> {
         check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
         Ok(self.resource.key(self.namespace(), self.name()))
     }
 
-    /// The size of the object that the request names; 0 if there is none.
+    /// The size in bytes of the object that the request names; 0 if there is none.
     pub fn stored_bytes(&self) -> usize {
         if self.name().is_empty() {
             return 0;
@@ -241,7 +241,7 @@ impl Request {
         &self.authorized.info.query
     }
 
-    /// The namespace of the request; empty where the resource has none.
+    /// The namespace of the request; empty if the resource is cluster-scoped.
     pub fn scope(&self) -> &str {
         if self.resource.namespaced { self.namespace() } else { "" }
     }
@@ -255,18 +255,18 @@ impl Request {
         self.resource.own_subresource(self.subresource.as_str()).map(|own| own.endpoint)
     }
 
-    /// The objects of a kind that is computed when it is read.
+    /// The objects of a kind that is not stored but computed, such as ComponentStatus.
     fn computed(&self) -> Option<Vec<Value>> {
         self.resource.built_in().and_then(|row| row.computed).map(|all| all())
     }
 
-    /// An object as the endpoint shows it.
+    /// An object in the form of the endpoint: in its version, or the view of its subresource.
     pub async fn show(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
         let shown = Shown::converted(&self.resource, &self.version, stored).await?;
         Ok(if self.strategy.is_view() { Shown::Tree(self.strategy.view(&shown.into_value())?) } else { shown })
     }
 
-    /// The same for a read, which the endpoint may refuse.
+    /// [`Request::show`] for a read, which fails if the object cannot be decoded or converted.
     pub async fn read(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
         let unreadable = |why| self.resource.unreadable(&stored, why);
         if self.strategy.is_view() {
@@ -291,7 +291,7 @@ impl Request {
 pub enum Shown {
     /// A stored object in the version of the request, see [`Stored::rendition`].
     Stored(Arc<Stored>, Rendition),
-    /// An object made for this response.
+    /// An object that was computed for this response.
     Tree(Value),
 }
 
@@ -306,7 +306,7 @@ impl Shown {
         Ok(Shown::Stored(stored, rendition))
     }
 
-    /// The same, converted if that has not been done yet.
+    /// [`Shown::stored`], converted first if necessary.
     pub async fn converted(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<Shown, Status> {
         resource.prepare(&[&stored], version).await?;
         Shown::stored(resource, version, stored)
@@ -326,7 +326,7 @@ impl Shown {
         }
     }
 
-    /// The stored object; `None` if the object was made for this response.
+    /// The stored object; `None` if the object was computed for this response.
     pub fn as_stored(&self) -> Option<&Stored> {
         match self {
             Shown::Stored(stored, _) => Some(stored),
@@ -334,7 +334,7 @@ impl Shown {
         }
     }
 
-    /// The size of the object as JSON; 0 if it was made for this response.
+    /// The size of the object as JSON in bytes; 0 if it was computed for this response.
     pub fn stored_bytes(&self) -> usize {
         match self {
             Shown::Stored(stored, rendition) => body(stored, rendition).bytes.len(),
@@ -350,7 +350,7 @@ impl Shown {
         }
     }
 
-    /// The object as of another revision.
+    /// The object with another resourceVersion.
     pub fn at_revision(&self, revision: Revision) -> Value {
         match self {
             Shown::Stored(stored, rendition) => body(stored, rendition).to_value(revision),
@@ -366,7 +366,7 @@ impl Shown {
         }
     }
 
-    /// Appends compact JSON without `apiVersion` and `kind`, as items of typed lists are.
+    /// Appends compact JSON without `apiVersion` and `kind`, as in typed lists.
     pub fn write_untyped(&self, out: &mut impl Sink) {
         if let Shown::Stored(stored, rendition) = self
             && body(stored, rendition).write_untyped(stored.revision, out)
@@ -380,7 +380,7 @@ impl Shown {
     }
 }
 
-/// A list that can be shown.
+/// The outcome of a list.
 pub struct ListOutcome {
     pub items: Items,
     pub revision: Revision,

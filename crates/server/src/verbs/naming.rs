@@ -1,7 +1,6 @@
-//! Names of CRDs, and the conditions that follow from them.
+//! The accepted names of CRDs and the conditions that depend on them.
 //!
-//! Names are decided and a CRD is established before its write returns, so that its resource is served when the POST
-//! returns.
+//! A CRD is established before its write returns, so that its resource is served when the POST returns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +16,17 @@ use super::change::Change;
 use super::{Context, Request, Subresource};
 use crate::limits;
 
-/// The resource of definitions themselves.
+/// The resource `customresourcedefinitions`.
 pub fn definitions(context: &Context) -> Option<Arc<Resource>> {
     context.registry.get(DEFINITION_GROUP, DEFINITIONS)
 }
 
-/// The group that is in the name of a definition, or of a ThirdPartyResource.
+/// The group in the name of a CRD or a ThirdPartyResource.
 pub fn group_of(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// A request of the server itself to the status of a definition.
+/// A request of the server itself to the status of a CRD.
 fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
     let path = format!("{}/status", as_server::path_of(resource, "", name));
     as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
@@ -35,51 +34,50 @@ fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
 
 /// The consequences of the write of a CRD.
 pub async fn after_write(context: &Context, name: &str) {
-    leave_to_controller(settle(context, name).await);
-    // other definitions may take the names that it has left, and find those taken that it has
-    leave_to_controller(settle_peers(context, group_of(name), name).await);
+    log_error(establish(context, name).await);
+    // names that the CRD has given up are free for its peers, and names that it has accepted are taken
+    log_error(establish_peers(context, group_of(name), name).await);
 }
 
-/// `controllers/establishing` retries the consequences of a write: the write itself has succeeded.
-fn leave_to_controller(settled: Result<(), Status>) {
-    if let Err(status) = settled {
-        tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written yet");
+/// Only logs an error, since the write itself has succeeded; `controllers/establishing` retries its consequences.
+fn log_error(established: Result<(), Status>) {
+    if let Err(status) = established {
+        tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
     }
 }
 
 /// The consequences of the removal of a CRD or a ThirdPartyResource.
 pub async fn after_delete(context: &Context, name: &str) {
-    leave_to_controller(settle_peers(context, group_of(name), "").await);
+    log_error(establish_peers(context, group_of(name), "").await);
 }
 
-/// Settles, at a start, what the last server left unsettled. A definition that is served by the names of its spec has been
-/// settled.
-pub async fn settle_all(context: &Context) {
+/// Establishes, at the start, all CRDs that the previous server has not established.
+pub async fn establish_all(context: &Context) {
     let Some(resource) = definitions(context) else { return };
     let (root, _) = resource.collection.latest();
     for (name, _) in root {
         let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
-        if context.registry.get(group, plural).is_none_or(|served| !served.settled) {
-            leave_to_controller(settle(context, &name).await);
+        if context.registry.get(group, plural).is_none_or(|served| !served.names_accepted) {
+            log_error(establish(context, &name).await);
         }
     }
 }
 
-/// Other definitions of a group may take names that have become free, or find more of theirs taken.
-pub async fn settle_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
+/// Updates the status of all CRDs of a group whose names are not all accepted, apart from the CRD named `except`.
+pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
     for plural in context.registry.names().wanting(group) {
         let name = format!("{plural}.{group}");
         if name != except {
-            settle(context, &name).await?;
+            establish(context, &name).await?;
         }
     }
     Ok(())
 }
 
-/// Makes a definition's status follow from its spec, one write at a time as the reference server's controllers do.
-pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
+/// Updates the status of a CRD from its spec, condition by condition in separate writes, as kube-apiserver's controllers do.
+pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
     let Some(resource) = definitions(context) else { return Ok(()) };
-    // of two that ask for the same name, one is decided upon before the other
+    // one CRD at a time, so that two CRDs cannot accept the same name
     let _turn = context.naming_turn.lock().await;
     for _ in 0..limits::NAMING_ROUNDS_MAX {
         let edited = AtomicBool::new(false);
@@ -96,7 +94,7 @@ pub async fn settle(context: &Context, name: &str) -> Result<(), Status> {
     Err(resource.modified(name))
 }
 
-/// The definition with the next change of its status; `None` when it is settled.
+/// The CRD with the next change of its status; `None` if nothing is to be changed.
 fn next_status(context: &Context, outline: &Outline) -> Option<Value> {
     let now = clock::now_rfc3339();
     let old = &outline.definition;
@@ -139,7 +137,7 @@ fn naming(context: &Context, old: &Value) -> Option<definition::Naming> {
 pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdPartyNames) -> Option<String> {
     let mut wanted = definition::from_third_party(registration)?;
     wanted.remove_at(&["status"]);
-    // its definition is none that may share them: instances would be of two kinds of rules
+    // a CRD with the same names must not exist, since instances would be subject to both
     let twin = definitions(context)?.collection.get(&names.definition()).is_some();
     let older = peers(context, &names.group, "");
     let same = older.iter().any(|peer| peer.str_at(&["metadata", "name"]) == names.definition());
@@ -150,12 +148,12 @@ pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdParty
     (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
 }
 
-/// The resource of ThirdPartyResources themselves, if they are served.
+/// The resource `thirdpartyresources`, if it is served.
 pub fn third_party_resources(context: &Context) -> Option<Arc<Resource>> {
     context.registry.get(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES)
 }
 
-/// As definitions, the ThirdPartyResources of a group, but for the one that a definition of this name keeps.
+/// The ThirdPartyResources of a group, converted to CRDs, without the one that the CRD named `except` replaces.
 fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     if third_party_resources(context).is_none() {
         return vec![];
@@ -164,7 +162,7 @@ fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
 }
 
-/// The names that [`peers`] have.
+/// The names that [`peers`] take.
 fn third_party_names(context: &Context, group: &str, except: &str) -> Taken {
     let mut taken = Taken::default();
     let peers = peers(context, group, except);

@@ -1,4 +1,4 @@
-//! Patches: their media types, their bodies, and what they make of an object.
+//! Patches: their media types, the decoding of their bodies, and their application to objects.
 
 use base::request::FieldValidation;
 use base::wording::{decode_error, patch as wording, yaml_error};
@@ -21,7 +21,7 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// The kind and the encoding that a `Content-Type` names, without its parameters.
+    /// The kind and the encoding of a `Content-Type`, ignoring its parameters.
     pub fn of(content_type: &str) -> Option<(PatchKind, Format)> {
         match content_type.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Some((PatchKind::Json, Format::Json)),
@@ -36,20 +36,20 @@ impl PatchKind {
 
 /// A decoded patch.
 pub enum Patch {
-    /// With its body.
+    /// A JSON patch and its body.
     Json(json_patch::JsonPatch, Bytes),
     Merge(merge_patch::MergePatch),
     Strategic(strategic_merge::StrategicPatch),
 }
 
-/// The keys of a configuration that come twice, as lines.
+/// The duplicate keys of a configuration, one line for each.
 #[derive(Debug)]
 pub struct RepeatedKeys {
     lines: Vec<String>,
     validation: FieldValidation,
 }
 
-/// Refuses a body that the audit log could not hold as JSON, before anything else is looked at, as 1.37 does.
+/// Fails if the audit log could not contain the body as JSON. Like 1.37, this is checked first.
 pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status> {
     let bytes = &document.bytes;
     match (kind, document.format) {
@@ -58,7 +58,7 @@ pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status
             .map(drop)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {}", decode_error(&error)))),
         (PatchKind::Apply, _) => match yaml::decode(bytes) {
-            // what looks like JSON is taken for it
+            // a body that looks like JSON is decoded as JSON
             _ if bytes.trim_ascii_start().starts_with(b"{") => Ok(()),
             Err(error) if !matches!(error.problem, YamlProblem::TooDeep(_)) => {
                 Err(Status::bad_request(format!("error encoding patch: {}", yaml_error(&error))))
@@ -100,8 +100,8 @@ fn body_of(release: Release) -> &'static str {
     if release >= Release::V1_37 { "patch" } else { "YAML" }
 }
 
-/// Applied configurations are YAML even when they look like JSON; plain JSON is decoded as such, which is the same but for
-/// floats without a fraction.
+/// Decodes an applied configuration, which is YAML even if it looks like JSON. The JSON decoder is used where it gives the
+/// same result, that is for all of JSON except floats without a fraction.
 fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     if yaml::is_plain_json(bytes)
         && let Ok(mut decoded) = machinery::value::decode_strict(bytes)
@@ -120,7 +120,7 @@ fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
 }
 
 impl RepeatedKeys {
-    /// Warns of them or refuses them, as the request wants it.
+    /// Ignores duplicates, warns about them or fails, depending on `fieldValidation`.
     pub fn report(&self, request: &Request) -> Result<(), Status> {
         match self.validation {
             FieldValidation::Strict if !self.lines.is_empty() => {
@@ -164,7 +164,7 @@ impl Patch {
         }))
     }
 
-    /// The object of the endpoint that the patch makes of `old`.
+    /// The object that results from the patch of `old`.
     pub fn apply_to(&self, request: &Request, old: &Value, validation: FieldValidation) -> Result<Value, Status> {
         let strategy = &request.strategy;
         let mut object = self.merged(request, old)?;
@@ -207,7 +207,7 @@ impl Patch {
         errors.iter().map(|error| format!("{prefix}{}", wording::strict_error(error))).collect()
     }
 
-    /// The patch merged into an object, before its result is decoded.
+    /// The patched object before it is decoded and checked.
     fn merged(&self, request: &Request, old: &Value) -> Result<Value, Status> {
         match self {
             Patch::Json(patch, _) => json_patch::apply(old.clone(), patch),
@@ -219,13 +219,13 @@ impl Patch {
         }
     }
 
-    /// An object with a JSON patch in it, as it was written.
+    /// The text that results from a JSON patch, with the patch's duplicate keys.
     fn raw(&self, old: &Value) -> Option<Raw> {
         let Patch::Json(patch, source) = self else { return None };
         Raw::of(old.clone(), patch, source)
     }
 
-    /// The duplicate keys that a JSON patch brings into an object.
+    /// The duplicate keys that a JSON patch adds to an object.
     fn duplicates(&self, old: &Value) -> Vec<String> {
         match self {
             Patch::Json(json, _) if json.strict_errors.iter().any(|error| error.path.contains("].value")) => {
@@ -235,8 +235,7 @@ impl Patch {
         }
     }
 
-    /// The patched object as errors print it. It is made again for them: errors are rare, copies of whole objects are not
-    /// cheap.
+    /// The patched object for error messages. It is computed again, since errors are rare and a copy would cost every request.
     fn printed(&self, request: &Request, old: &Value) -> String {
         let merged = || self.merged(request, old).unwrap_or_default();
         match (self, request.strategy.codec().printed_as()) {

@@ -2,8 +2,8 @@
 //! [`Write::run`] makes.
 //!
 //! read current → change and managedFields → mutating admission → system fields → strategy: prepare and validate →
-//! validating admission → storage form → commit at the revision that was read; again from the start when the object has
-//! changed meanwhile.
+//! validating admission → storage form → commit at the revision that was read. If the object has changed meanwhile, the
+//! pipeline starts again.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use super::{Outcome, catch_up, hooks, meta, quota};
 use crate::limits;
 
 impl Write<'_> {
-    /// Makes the change: again whenever the object has changed meanwhile, and once more if it is refused and other servers
-    /// have written meanwhile.
+    /// Makes the change. It is repeated whenever the object has changed meanwhile, and once if it fails on a state that other
+    /// servers may have changed.
     pub async fn run(mut self) -> Result<Outcome, Status> {
         let seen = self.context.objects.revision();
         let is_shared = self.context.objects.store().is_shared();
         let mut may_be_stale = is_shared && !self.change.is_edit() && self.listed.is_none();
         for _ in 0..limits::WRITE_RETRIES {
-            // an attempt takes the object of a create
+            // an attempt takes the object out of a create
             let created = if may_be_stale { self.change.copy() } else { None };
             match self.attempt().await {
                 Ok(Some(outcome)) => return Ok(outcome),
@@ -50,7 +50,7 @@ impl Write<'_> {
         Err(self.request.resource.modified(self.request.name()))
     }
 
-    /// One attempt. `None`: the object changed meanwhile, and the change can be made again.
+    /// One attempt. Returns `None` if the stored object has changed, so that the change is to be repeated.
     async fn attempt(&mut self) -> Result<Option<Outcome>, Status> {
         let live = match self.current()? {
             Some(stored) => Some(self.read(stored).await?),
@@ -79,11 +79,11 @@ impl Write<'_> {
             None => this.create(&admit, object, generated).await,
             Some(live) => this.replace(&admit, object, differs, live).await,
         };
-        hooks::settle_reservation(this.context, reservation, matches!(written, Ok(Some(_)))).await;
+        hooks::finish_reservation(this.context, reservation, matches!(written, Ok(Some(_)))).await;
         written
     }
 
-    /// The object of the request; a create does not look.
+    /// The stored object of the request; `None` for a create.
     fn current(&self) -> Result<Option<Arc<Stored>>, Status> {
         let collection = &self.request.resource.collection;
         match (&self.change, self.listed) {
@@ -106,7 +106,7 @@ impl Write<'_> {
         }
         let read = request.resource.read_converted(&stored, &request.version).await;
         let object = read.map_err(|why| match self.change {
-            // a dry run reads it as a get does
+            // a dry run decodes the object as a get does
             Change::Delete(_) => request.resource.unreadable(&stored, why),
             _ if self.options.dry_run => request.resource.unreadable(&stored, why),
             _ => request.resource.undecodable(&stored, why),
@@ -115,13 +115,13 @@ impl Write<'_> {
         Ok(Live { stored, object, view, outline: None })
     }
 
-    /// How admission is asked about the write; the name and the options are still to be set.
+    /// The call of admission for the write; its name and options are still to be set.
     pub fn admit(&self, operation: Operation) -> Admit<'_> {
         let (context, request, dry_run) = (self.context, self.request, self.options.dry_run);
         Admit { context, request, operation, name: request.name(), options: &Value::Null, dry_run }
     }
 
-    /// The name that admission is asked about: a path may name another object than the body.
+    /// The name for admission, from the path or the object.
     fn name_of(&self, object: &Value, exists: bool) -> Text {
         match self.request.name() {
             name if name.is_empty() && !exists => Text::from(object.str_at(&["metadata", "name"])),
@@ -146,7 +146,7 @@ impl Write<'_> {
         Ok((object, generated))
     }
 
-    /// Admission and system fields of an object that is to replace another.
+    /// Admission and system fields of an object that is to replace `live`.
     async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
         let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
@@ -161,7 +161,7 @@ impl Write<'_> {
         Ok(object)
     }
 
-    /// Refuses a write for another resourceVersion, or for none where one is needed.
+    /// Fails if an object has another resourceVersion than the stored one, or has none although it is required.
     fn check_version(&self, object: &Value, revision: Revision) -> Result<(), Status> {
         let (resource, name) = (&self.request.resource, self.request.name());
         let given = object.str_at(&["metadata", "resourceVersion"]);
@@ -178,8 +178,7 @@ impl Write<'_> {
         }
     }
 
-    /// Prepares an object and refuses it unless it is valid and validating admission allows it. `differs`: see
-    /// [`Changed::differs`].
+    /// Prepares an object; fails unless it is valid and validating admission allows it. `differs` is [`Changed::differs`].
     pub async fn validate(
         &self,
         admit: &Admit<'_>,
@@ -193,7 +192,7 @@ impl Write<'_> {
         validity.warnings.into_iter().for_each(|warning| request.warn(warning));
         if !validity.errors.is_empty() {
             let name = object.str_at(&["metadata", "name"]);
-            return Err(strategy.storage_codec().invalid(&submitted, name, &validity.errors));
+            return Err(strategy.invalid(&submitted, name, &validity.errors));
         }
         match old {
             None => hooks::check_create(self, object).await?,

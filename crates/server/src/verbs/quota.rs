@@ -1,6 +1,6 @@
-//! Counts objects against the quotas of their namespace before they are written.
+//! Charges writes to the quotas of their namespace before they are committed.
 //!
-//! What is counted and then not created stays counted until the usage of the quota is determined anew.
+//! If a charged object is not created after all, the usage is too high until the quota controller recounts it.
 
 use access::admission::Charge;
 use http::Method;
@@ -13,7 +13,7 @@ use super::as_server::{edit, path_of, server_request};
 use super::change::Change;
 use crate::limits;
 
-/// Refuses what exceeds a quota, and counts what doesn't.
+/// Adds the usage of a write to the quotas; fails if it exceeds one.
 pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
     if admit.charges(object, old)?.is_empty() || admit.dry_run {
         return Ok(());
@@ -27,7 +27,7 @@ pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> R
     Err(Status::internal("resource quota evaluation timed out"))
 }
 
-/// Writes the usage of quotas; false if one changed meanwhile.
+/// Writes the usage of quotas; returns false if one has changed since it was read.
 async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Status> {
     let Some(quotas) = admit.context.registry.get("", "resourcequotas") else { return Ok(true) };
     let namespace = admit.request.namespace();

@@ -1,4 +1,4 @@
-//! Prevention of privilege escalation: the authors of roles and bindings have all permissions that they grant.
+//! Prevention of privilege escalation: a user can write a role or a binding only if they have all permissions that it grants.
 
 use access::authorization::{AccessAttributes, PolicyRule, missing, quoted, require};
 use base::request::{User, Verb};
@@ -8,12 +8,12 @@ use machinery::{Status, Value};
 
 use super::{Context, Request};
 
-/// Whether a write gives nothing away, or its author may do everything. `old` is the object before.
+/// Whether a write needs no check: it grants nothing, or its user is in `system:masters`. `old` is the stored object.
 fn is_exempt(request: &Request, new: &Value, old: Option<&Value>) -> bool {
     request.authorized.user.in_group(User::MASTERS) || old.is_some_and(|old| only_collectable(new, old))
 }
 
-/// A write that creates what it names, and is no create, needs that permission as well.
+/// An update or apply that creates an object also requires the permission to create it.
 pub async fn require_create(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
     let info = &request.authorized.info;
     if info.verb == Verb::Create {
@@ -24,7 +24,7 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
         .map(drop)
 }
 
-/// Whether a change is only about what the garbage collector needs.
+/// Whether two objects differ only in owner references, finalizers and their consequences.
 fn only_collectable(new: &Value, old: &Value) -> bool {
     let rest = |object: &Value| {
         let mut object = object.clone();
@@ -36,7 +36,7 @@ fn only_collectable(new: &Value, old: &Value) -> bool {
     rest(new) == rest(old)
 }
 
-/// Refuses a role that has more rules than its author. `old` is the object before.
+/// Fails if a role has rules that its user does not have. `old` is the stored object.
 pub async fn check_role(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
     if is_exempt(request, new, old) {
         return Ok(());
@@ -58,7 +58,7 @@ pub async fn check_role(context: &Context, request: &Request, new: &Value, old: 
     Ok(())
 }
 
-/// Refuses a binding to a role that has more rules than its author. `old` is the object before.
+/// Fails if a binding is to a role with rules that its user does not have. `old` is the stored object.
 pub async fn check_binding(
     context: &Context,
     request: &Request,
@@ -96,8 +96,8 @@ pub async fn check_binding(
     check_rules(context, request, new, &rules)
 }
 
-/// A role is looked for before the binding is validated, so that a reference that cannot be one fails in the words of a
-/// lookup.
+/// Checks a role reference. As in kube-apiserver, the role is looked up before the binding is validated, so an invalid
+/// reference fails with the error of the lookup.
 fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status> {
     if !matches!(kind, "Role" | "ClusterRole") {
         return Err(Status::untyped(500, format!("unsupported role reference kind: {}", quote(kind))));
@@ -119,7 +119,7 @@ fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Poli
     let lines = lines.join("\n");
     let mut why =
         format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{lines}");
-    // a missing role is reported as one of the kind that the request is for, which is how upstream's storage calls it
+    // as in kube-apiserver, a missing role is reported with the resource of the request
     let errors: Vec<String> =
         unresolved.iter().map(|role| request.resource.not_found(&role.name).message.clone()).collect();
     if !errors.is_empty() {

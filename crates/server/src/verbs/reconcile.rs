@@ -1,22 +1,22 @@
-//! The roles and bindings of the server at each start: rules and subjects that are missing are added, others stay.
-//! An object with the annotation `…/autoupdate: "false"` is left as it is.
+//! Reconciliation of default roles and bindings at each start: missing rules and subjects are added, others are kept.
+//! An object with the annotation `…/autoupdate: "false"` is not changed.
 
 use access::authorization::{PolicyRule, missing};
 use machinery::{Value, json};
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// How an existing role or binding is treated.
+/// How an existing role or binding is reconciled.
 #[derive(Debug, PartialEq)]
 pub enum Repair {
     Nothing,
-    /// The merge patch that adds what is missing.
+    /// The merge patch that adds missing rules or subjects.
     Patch(Value),
     /// It refers to another role, which cannot be changed.
     Replace,
 }
 
-/// The rules to add so that `existing` grants everything that `wanted` does.
+/// The repair after which `existing` grants everything that `wanted` does.
 pub fn change(existing: &Value, wanted: &Value) -> Repair {
     if existing.str_at(&["metadata", "annotations", AUTOUPDATE]) == "false" {
         return Repair::Nothing;

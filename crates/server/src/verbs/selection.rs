@@ -10,9 +10,9 @@ use super::Request;
 #[derive(Clone)]
 pub struct Selection {
     pub options: ListOptions,
-    /// The object that a field selector on the name leaves, and its scope.
+    /// The scope: everything, a namespace, or one object if a field selector names it.
     pub scope: Scope,
-    /// Whether a field selector needs more than the metadata.
+    /// Whether a field selector needs more than the name and the namespace.
     pub needs_content: bool,
 }
 

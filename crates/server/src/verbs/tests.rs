@@ -1,4 +1,4 @@
-//! Random histories: a list and the events after it make every later list; a list in pages is one moment.
+//! Random histories: a list and the events after it result in every later list, and all pages of a list have one revision.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,6 @@ use http::Method;
 use machinery::json;
 
 use super::*;
-use crate::Storage;
-use crate::controllers::{Controllers, Derived};
 
 const BOATS: &str = "/apis/harbor.example.com/v1";
 const SEEDS: u64 = 40;
@@ -25,7 +23,7 @@ const VIEWS: [(&str, &str); 8] = [
     ("/namespaces/m", "fieldSelector=metadata.name%3Db1"),
 ];
 
-/// xorshift: a seed names a history for good.
+/// A xorshift generator: a seed always gives the same history.
 struct Random(u64);
 
 impl Random {
@@ -44,30 +42,19 @@ fn key(object: &Value) -> String {
     format!("{}/{}", object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]))
 }
 
-struct World {
+struct TestServer {
     context: Arc<Context>,
     stop: tokio::sync::watch::Sender<bool>,
     random: Random,
 }
 
-impl World {
-    async fn new(seed: u64) -> World {
-        let derived = Arc::new(Derived::new(&Controllers::default(), false));
-        let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let context = crate::prepare(
-            store,
-            Default::default(),
-            Default::default(),
-            derived,
-            Default::default(),
-            Default::default(),
-        )
-        .await
-        .unwrap();
+impl TestServer {
+    async fn new(seed: u64) -> TestServer {
+        let (context, _) = crate::testing::empty_server().await;
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let world = World { context, stop: tokio::sync::watch::Sender::new(false), random };
+        let server = TestServer { context, stop: tokio::sync::watch::Sender::new(false), random };
         for name in ["n", "m"] {
-            world.post("", "namespaces", "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
+            server.post("", "namespaces", "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
         }
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {"port": {"type": "string"}, "sails": {"type": "integer"}}}}});
@@ -78,8 +65,8 @@ impl World {
             "metadata": {"name": "boats.harbor.example.com"},
             "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": names, "versions": [version]}});
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        world.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
-        world
+        server.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
+        server
     }
 
     fn request(&self, method: &Method, path: &str) -> Arc<Request> {
@@ -102,7 +89,7 @@ impl World {
         of.get(at).map_or(Value::Null, |text| Value::from(*text))
     }
 
-    /// One write; that it may be refused belongs to the history.
+    /// One random write, which may fail.
     async fn step(&mut self) {
         let (namespace, name) = self.boat();
         let place = format!("{BOATS}/namespaces/{namespace}/boats");
@@ -134,7 +121,7 @@ impl World {
     }
 
     async fn list(&self, view: (&str, &str), more: &str) -> (ListOutcome, Objects) {
-        let request = self.request(&Method::GET, &World::path(view, more));
+        let request = self.request(&Method::GET, &TestServer::path(view, more));
         match list(&self.context, &request).await.unwrap() {
             Outcome::List(list) => {
                 let objects = objects(&request, list.items.clone()).await;
@@ -145,12 +132,12 @@ impl World {
     }
 
     async fn watch(&self, view: (&str, &str), more: &str) -> Watch {
-        let request = self.request(&Method::GET, &World::path(view, &format!("watch=1&{more}")));
+        let request = self.request(&Method::GET, &TestServer::path(view, &format!("watch=1&{more}")));
         watch(self.context.clone(), request, self.stop.subscribe()).await.unwrap()
     }
 }
 
-/// The fields that are not null.
+/// Removes null fields.
 fn set(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());
@@ -169,13 +156,13 @@ async fn objects(request: &Request, mut items: Items) -> Objects {
     objects
 }
 
-/// A watcher and the state that it has derived from its events.
+/// A watcher and the objects derived from its events.
 struct Watcher {
     view: (&'static str, &'static str),
     label: String,
     objects: Objects,
     watch: Watch,
-    /// The version up to which all events were received; none while the first objects come.
+    /// The revision of the last event; `None` before the end of the initial events.
     newest: Option<u64>,
 }
 
@@ -210,35 +197,35 @@ impl Watcher {
 #[tokio::test]
 async fn list_plus_later_events_equals_every_later_list() {
     for seed in 1..=SEEDS {
-        let mut world = World::new(seed).await;
+        let mut server = TestServer::new(seed).await;
         let mut watchers = vec![];
         for step in 0..STEPS {
             if step % 5 == 0 {
-                let view = VIEWS[world.random.below(VIEWS.len())];
+                let view = VIEWS[server.random.below(VIEWS.len())];
                 let label = format!("seed {seed}, step {step}, {view:?}");
-                let initial = world.random.below(3) == 0;
+                let initial = server.random.below(3) == 0;
                 let (objects, more, newest) = if initial {
                     let more = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
                     (Objects::new(), more.to_owned(), None)
                 } else {
-                    let (list, objects) = world.list(view, "").await;
+                    let (list, objects) = server.list(view, "").await;
                     (objects, format!("resourceVersion={}", list.revision), Some(list.revision))
                 };
-                if world.random.below(2) == 0 {
+                if server.random.below(2) == 0 {
                     // between the list and the watch
-                    world.step().await;
+                    server.step().await;
                 }
-                let watch = world.watch(view, &more).await;
+                let watch = server.watch(view, &more).await;
                 watchers.push(Watcher { view, label, objects, watch, newest });
             }
-            world.step().await;
+            server.step().await;
         }
-        world.stop.send_replace(true);
+        server.stop.send_replace(true);
         for mut watcher in watchers {
             while let Some(events) = watcher.watch.next().await {
                 events.into_iter().for_each(|event| watcher.hear(event));
             }
-            assert_eq!(watcher.objects, world.list(watcher.view, "").await.1, "{}", watcher.label);
+            assert_eq!(watcher.objects, server.list(watcher.view, "").await.1, "{}", watcher.label);
         }
     }
 }
@@ -246,84 +233,84 @@ async fn list_plus_later_events_equals_every_later_list() {
 #[tokio::test]
 async fn paginated_list_is_a_consistent_snapshot() {
     for seed in 1..=SEEDS {
-        let mut world = World::new(seed).await;
+        let mut server = TestServer::new(seed).await;
         for _ in 0..STEPS / 2 {
-            world.step().await;
+            server.step().await;
         }
-        let view = VIEWS[world.random.below(VIEWS.len())];
-        let (whole, all) = world.list(view, "").await;
+        let view = VIEWS[server.random.below(VIEWS.len())];
+        let (whole, all) = server.list(view, "").await;
         let mut paged = Objects::new();
-        let mut more = format!("limit={}", 1 + world.random.below(3));
+        let mut more = format!("limit={}", 1 + server.random.below(3));
         loop {
-            let (page, objects) = world.list(view, &more).await;
+            let (page, objects) = server.list(view, &more).await;
             assert_eq!(page.revision, whole.revision, "seed {seed}, {view:?}");
             paged.extend(objects);
             if page.continue_token.is_empty() {
                 break;
             }
-            world.step().await;
+            server.step().await;
             more = format!("limit=2&continue={}", page.continue_token);
         }
         assert_eq!(paged, all, "seed {seed}, {view:?}");
     }
 }
 
-/// A deletecollection ends with the first deletion that is refused, and what stands behind it stays.
+/// A deletecollection ends with the first deletion that fails, and the objects after it are kept.
 #[tokio::test]
 async fn deletecollection_stops_at_first_refusal() {
-    let world = World::new(1).await;
+    let server = TestServer::new(1).await;
     let place = format!("{BOATS}/namespaces/n/boats");
     let mut versions = vec![];
     for name in ["a", "b", "c"] {
         let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": name}});
-        match create(&world.context, &world.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap() {
+        match create(&server.context, &server.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap() {
             Outcome::Object(_, shown) => {
                 versions.push(shown.to_value().str_at(&["metadata", "resourceVersion"]).to_owned())
             }
             _ => panic!("a create is answered with an object"),
         }
     }
-    let request = world.request(&Method::DELETE, &place);
+    let request = server.request(&Method::DELETE, &place);
     let options = Document::json(&json!({"preconditions": {"resourceVersion": (versions[0].clone())}}));
-    let refused = delete_collection(&world.context, &request, Some(&options)).await.err().unwrap();
+    let refused = delete_collection(&server.context, &request, Some(&options)).await.err().unwrap();
     assert!(refused.message.contains("\"b\": the ResourceVersion in the precondition"), "{}", refused.message);
-    let left = world.list(("/namespaces/n", ""), "").await.1;
+    let left = server.list(("/namespaces/n", ""), "").await.1;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["n/b", "n/c"]);
     // what was there at a version
-    let request = world.request(&Method::DELETE, &format!("{place}?resourceVersion={}", versions[1]));
-    delete_collection(&world.context, &request, None).await.unwrap();
-    let left = world.list(("/namespaces/n", ""), "").await.1;
+    let request = server.request(&Method::DELETE, &format!("{place}?resourceVersion={}", versions[1]));
+    delete_collection(&server.context, &request, None).await.unwrap();
+    let left = server.list(("/namespaces/n", ""), "").await.1;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["n/c"]);
 }
 
-/// As for the loser of every race: the next look at the object decides (store.go, GuaranteedUpdate).
+/// An update whose object is deleted concurrently reads it again and finds none (`GuaranteedUpdate` in upstream's store.go).
 #[tokio::test]
 async fn update_after_concurrent_deletion_is_not_found() {
-    let world = World::new(1).await;
+    let server = TestServer::new(1).await;
     let place = format!("{BOATS}/namespaces/n/boats");
-    let item = world.request(&Method::PUT, &format!("{place}/b"));
+    let item = server.request(&Method::PUT, &format!("{place}/b"));
     let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "b"}});
     let mut codes = vec![];
     for _ in 0..20 {
-        let made = create(&world.context, &world.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap();
+        let made =
+            create(&server.context, &server.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap();
         let Outcome::Object(_, made) = made else { panic!("no object") };
         let mut changed = made.to_value();
         changed.set_at(&["spec", "sails"], Value::Int(1));
-        let deletion = world.request(&Method::DELETE, &format!("{place}/b"));
+        let deletion = server.request(&Method::DELETE, &format!("{place}/b"));
         let changed = Document::json(&changed);
         let (deleted, updated) =
-            tokio::join!(delete(&world.context, &deletion, None), update(&world.context, &item, &changed));
+            tokio::join!(delete(&server.context, &deletion, None), update(&server.context, &item, &changed));
         deleted.unwrap();
         codes.push(updated.map_or_else(|status| status.code, |_| 200));
     }
     assert_eq!(codes, [404; 20]);
 }
 
-/// Work that needs a webhook starts again when the webhook has responded; no thread waits for it, and this
-/// runtime has but one.
+/// The field manager waits for conversion webhooks without blocking a thread; this runtime has only one.
 #[tokio::test]
 async fn field_manager_does_not_block_threads() {
-    let world = World::new(1).await;
+    let server = TestServer::new(1).await;
     let version = |name: &str| {
         json!({"name": name, "served": true, "storage": (name == "v1"),
             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
@@ -334,8 +321,8 @@ async fn field_manager_does_not_block_threads() {
         "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "rafts", "kind": "Raft"},
             "versions": [(version("v1")), (version("v2"))], "conversion": {"strategy": "Webhook", "webhook": webhook}}});
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    world.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
-    let resource = world.context.registry.get("harbor.example.com", "rafts").unwrap();
+    server.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
+    let resource = server.context.registry.get("harbor.example.com", "rafts").unwrap();
     let request = controller_request("tester", &resource, &Method::PATCH, &format!("{BOATS}/namespaces/n/rafts/r"));
     let owned = json!({"manager": "other", "operation": "Update", "apiVersion": "harbor.example.com/v2",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:sails": {}}});
@@ -347,12 +334,12 @@ async fn field_manager_does_not_block_threads() {
     assert!(refused.message.contains(wanted), "{}", refused.message);
 }
 
-/// A change that another write overtakes at every attempt is reported as a conflict, so that its controller retries it.
+/// A change that conflicts with another write at every attempt is reported as a conflict, so that its controller retries it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::disallowed_methods, reason = "the other write must finish within the change")]
-async fn a_change_that_is_always_overtaken_is_a_conflict() {
-    let world = World::new(1).await;
-    let crds = world.context.registry.get("apiextensions.k8s.io", "customresourcedefinitions").unwrap();
+async fn repeated_conflicts_are_reported() {
+    let server = TestServer::new(1).await;
+    let crds = server.context.registry.get("apiextensions.k8s.io", "customresourcedefinitions").unwrap();
     let name = "boats.harbor.example.com";
     let with_message = |count: usize| {
         move |value: &mut Value| {
@@ -364,11 +351,11 @@ async fn a_change_that_is_always_overtaken_is_a_conflict() {
     let overtaken = |value: &mut Value| {
         let count = 1 + attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let other = with_message(count);
-        let write = change_as(SERVER, &world.context, &crds, name, Subresource::Status, &other);
+        let write = change_as(SERVER, &server.context, &crds, name, Subresource::Status, &other);
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(write)).unwrap();
         with_message(0)(value);
     };
-    let lost = change_as(SERVER, &world.context, &crds, name, Subresource::Status, overtaken).await;
+    let lost = change_as(SERVER, &server.context, &crds, name, Subresource::Status, overtaken).await;
     assert_eq!(lost.unwrap_err().reason, machinery::status::Reason::Conflict);
     assert_eq!(attempts.into_inner(), crate::limits::WRITE_RETRIES);
 }

@@ -1,7 +1,7 @@
-//! What creating and deleting ThirdPartyResources sets in motion.
+//! The creation and deletion of ThirdPartyResources.
 //!
-//! Their names pass the check that names of definitions pass. A deletion deletes the instances, held by the finalizer of
-//! definitions, unless a definition is there to keep them: then only the registration goes, and what is stored stays.
+//! Their names are checked like those of CRDs. A deletion deletes the instances first, with the finalizer of CRDs, unless a
+//! CRD with the same names takes them over: then only the ThirdPartyResource is deleted.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use resource::builtin::{
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
 use super::delete::{Pass, delete_instances};
-use super::naming::{name_conflict, settle_peers, third_party_resources};
+use super::naming::{establish_peers, name_conflict, third_party_resources};
 use super::{Context, Request, Subresource, as_server};
 
-/// Refuses names that something else has already.
+/// Fails if names are already taken.
 pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {
     let name = object.str_at(&["metadata", "name"]);
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
@@ -31,8 +31,8 @@ pub fn check_names(context: &Context, request: &Request, object: &Value) -> Resu
     Err(Status::invalid(&resource.group, &resource.kind, name, &[error]))
 }
 
-/// How the instances of a deleted ThirdPartyResource are treated: `marked` is held until they are gone, or a
-/// definition keeps them. One that is in the way is an error.
+/// Prepares the deletion of a ThirdPartyResource: if a CRD takes its instances over, hands them over; otherwise adds a
+/// finalizer to `marked`, until the instances are deleted. A CRD that does not fit is an error.
 pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<(), Status> {
     if let Some(names) = successor(context, marked)? {
         return if dry_run { Ok(()) } else { hand_over(context, &names, marked).await };
@@ -41,7 +41,7 @@ pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Valu
     Ok(())
 }
 
-/// The names of the definition that keeps the instances of a ThirdPartyResource; `None` if there is no definition.
+/// The names of the CRD that takes over the instances of a ThirdPartyResource; `None` if there is none.
 fn successor(context: &Context, registration: &Value) -> Result<Option<ThirdPartyNames>, Status> {
     let Ok(names) = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"])) else { return Ok(None) };
     let name = names.definition();
@@ -59,7 +59,7 @@ fn successor(context: &Context, registration: &Value) -> Result<Option<ThirdPart
     })
 }
 
-/// The versions in which instances are stored, each once.
+/// The versions in which instances are stored, without duplicates.
 fn stored_versions(context: &Context, names: &ThirdPartyNames) -> Vec<String> {
     let (root, _) = context.objects.collection(&names.group.as_str().into(), &names.plural.as_str().into()).latest();
     let mut versions: Vec<String> = vec![];
@@ -81,18 +81,18 @@ fn stored_versions_fit(context: &Context, definition: &Value, names: &ThirdParty
     }
 }
 
-/// Lets a definition know in which versions it will find instances.
+/// Adds the versions in which instances are stored to the `storedVersions` of a CRD.
 async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Value) -> Result<(), Status> {
     let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
     let found = stored_versions(context, names);
-    // writes on their way are stored in the first
+    // writes in flight are stored in the first version
     let first = third_party_versions(registration).into_iter().take(1);
     let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
     let add = |definition: &mut Value| add_stored_versions(definition, &versions);
     as_server::change_as(as_server::SERVER, context, &resource, &names.definition(), Subresource::Status, add).await
 }
 
-/// One pass over all ThirdPartyResources that are being deleted: instances go, then the registrations.
+/// One pass over all ThirdPartyResources that are being deleted: deletes their instances, then removes their finalizer.
 pub async fn finalize(context: &Context) -> Pass {
     let mut pass = Pass::default();
     let Some(resource) = third_party_resources(context) else { return pass };
@@ -100,7 +100,7 @@ pub async fn finalize(context: &Context) -> Pass {
     for (name, _) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
         pass.pending = true;
         if let Err(status) = finalize_one(context, &resource, name).await {
-            tracing::warn!(registration = %name, error = %status, "instances cannot be deleted yet");
+            tracing::warn!(registration = %name, error = %status, "the instances of a ThirdPartyResource cannot be deleted; will retry");
             pass.failed = true;
         }
     }
@@ -109,7 +109,7 @@ pub async fn finalize(context: &Context) -> Pass {
 
 async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
-    // another one of the same names may be the one that is served
+    // the served resource of these names may be that of another ThirdPartyResource
     let served = context.registry.get(&names.group, &names.plural).filter(|served| served.third_party);
     if served.is_some_and(|served| served.terminating) {
         delete_instances(context, &names.group, &names.plural).await?;
@@ -119,5 +119,5 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
     }
     let release = definition::remove_cleanup_finalizer;
     as_server::change_as(as_server::SERVER, context, resource, name, Subresource::Status, release).await?;
-    settle_peers(context, &names.group, "").await
+    establish_peers(context, &names.group, "").await
 }

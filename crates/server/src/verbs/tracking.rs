@@ -1,7 +1,7 @@
-//! managedFields: what the field manager needs to know of a resource, its versions and what an endpoint resets.
+//! managedFields: provides the field manager with the versions of a resource and the fields that an endpoint resets.
 //!
-//! The field manager computes without waiting, but webhooks convert for it. It runs until it needs a conversion that
-//! is not there yet; that is awaited, and it runs again from the start, which comes to the same questions.
+//! The field manager is synchronous, but conversion webhooks are not. It runs until it needs a conversion that has not been
+//! made yet; that one is awaited, then the field manager runs again from the start with the same sequence of conversions.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,15 +12,16 @@ use resource::{Resource, Version};
 use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
 
 use super::Request;
+use super::meta::MANAGED;
 
 /// The versions of one resource, seen through one endpoint.
 struct TrackedVersions<'a> {
     request: &'a Request,
     resource: &'a Resource,
-    /// The responses of webhooks so far, in the order of the questions.
+    /// The conversions by webhooks so far, in the order of the requests.
     responses: &'a [Result<Value, Status>],
     asked: AtomicUsize,
-    /// The first question without a response: an object, and the version to bring it to.
+    /// The first conversion without a response: an object and its target version.
     open: OnceLock<(Value, &'a Version)>,
 }
 
@@ -52,13 +53,13 @@ impl<'a> TrackedVersions<'a> {
         self.resource.version(name).map(AsRef::as_ref)
     }
 
-    /// The error for a version that managedFields name and the resource does not have any more. Upstream drops its owners
-    /// for built-in kinds; its converter of custom resources fails.
+    /// The error for a version in managedFields that the resource no longer has. As in kube-apiserver, its managers are dropped
+    /// for built-in kinds, and conversion fails for custom resources.
     fn unknown(&self, api_version: &str) -> ConvertError {
         self.request.strategy.codec().unknown_version(api_version)
     }
 
-    /// The response of a webhook. The result of a computation with an error does not count.
+    /// The response of a webhook. If it is not known yet, the error makes the field manager return; its result is discarded.
     fn response(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
         let known = self.responses.get(self.asked.fetch_add(1, Ordering::Relaxed));
         known.cloned().ok_or_else(|| {
@@ -69,8 +70,8 @@ impl<'a> TrackedVersions<'a> {
 }
 
 impl Request {
-    /// Lets the field manager do its work, as often as it takes until all conversions are known. `bare`: no manager owns
-    /// anything yet; a typed object is never without its structs, so that none is created.
+    /// Runs the field manager until all conversions are known. `bare` is whether the live object has no managedFields; objects of
+    /// built-in kinds always have all their structs.
     async fn tracked<T>(&self, manager: &str, bare: bool, mut work: impl FnMut(&FieldManager<'_>) -> T) -> T {
         let (strategy, time) = (&*self.strategy, clock::now_seconds());
         let (codec, api_version) = (strategy.codec(), strategy.codec().api_version());
@@ -91,16 +92,24 @@ impl Request {
         }
     }
 
-    /// Computes the managedFields of an object that is to be stored in place of `live`.
+    /// Computes the managedFields of an object that is to replace `live`.
     pub async fn track_update(&self, live: Option<&Value>, object: &mut Value, manager: &str) {
-        let given = self.resource.is_prepared().then(|| object.clone());
+        let mut printed = self.strategy.codec().printed(object);
+        let tracked = printed.as_mut().unwrap_or(object);
+        let given = self.resource.is_prepared().then(|| tracked.clone());
         let work = |request: &FieldManager<'_>| {
             if let Some(given) = &given {
-                object.clone_from(given);
+                tracked.clone_from(given);
             }
-            schema::apply::update(live, object, request);
+            schema::apply::update(live, tracked, request);
         };
         self.tracked(manager, live.is_none(), work).await;
+        if let Some(printed) = printed {
+            match printed.at(&MANAGED) {
+                Some(owners) => object.set_at(&MANAGED, owners.clone()),
+                None => drop(object.remove_at(&MANAGED)),
+            }
+        }
     }
 
     /// The outcome of applying `configuration`.

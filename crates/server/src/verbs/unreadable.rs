@@ -8,7 +8,7 @@ use store::Refused;
 
 use super::{Context, Outcome, Request, catch_up};
 
-/// The verb that the user needs besides `delete`.
+/// The verb that the user must be allowed in addition to `delete`.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 
 /// Deletes an object only if it cannot be read: without preconditions, finalizers and admission.

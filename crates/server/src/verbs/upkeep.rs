@@ -1,4 +1,4 @@
-//! Objects that a server creates of itself, and repairs.
+//! The creation and repair of default objects.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::reconcile::{self, Repair};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
 use crate::limits;
 
-/// The field manager of flow control's first objects.
+/// The field manager of the default objects of API priority and fairness.
 const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 
-/// How objects are kept that a server has from the start.
+/// How default objects are created and repaired.
 #[derive(Clone, Copy)]
 pub struct Upkeep {
     /// The field manager.
     manager: &'static str,
-    /// Objects that exist get back the rules and subjects that they have lost.
+    /// Whether missing rules and subjects are added to existing objects.
     reconciled: bool,
 }
 
@@ -39,7 +39,7 @@ pub async fn create_of(
     keep_all(context, kept, &resource, objects).await
 }
 
-/// Creates those of some objects that do not exist.
+/// Creates those objects that do not exist.
 pub async fn create_missing(
     context: &Context,
     resource: &Arc<Resource>,
@@ -48,7 +48,7 @@ pub async fn create_missing(
     keep_all(context, PLAIN, resource, objects).await
 }
 
-/// Creates or repairs objects, some at once.
+/// Creates or repairs objects, [`limits::BOOTSTRAP_PARALLEL`] concurrently.
 async fn keep_all(
     context: &Context,
     kept: Upkeep,
@@ -59,7 +59,7 @@ async fn keep_all(
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
 }
 
-/// Does something until no other server has done the same, or something else, at the same time.
+/// Runs a write until it does not conflict with those of other servers.
 pub async fn in_turn<F: Future<Output = Result<(), Status>>>(
     context: &Context,
     attempt: impl Fn() -> F,
@@ -77,7 +77,7 @@ pub async fn in_turn<F: Future<Output = Result<(), Status>>>(
     result
 }
 
-/// Creates an object, or adds what the existing one has lost.
+/// Creates an object, or repairs the existing one.
 async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
     let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
     let request = |method: http::Method, name: &str| {

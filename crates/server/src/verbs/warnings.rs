@@ -1,4 +1,4 @@
-//! The warnings of a response, as kube-apiserver's recorder keeps them.
+//! The warnings of a response, with the limits of kube-apiserver's recorder.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -6,18 +6,18 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::limits::{WARNING_RUNES_EACH, WARNING_RUNES_MAX, WARNINGS_MAX};
 
-/// Warnings in the order in which they came, each once. What is kept has a bound, however many come.
+/// Warnings in order and without duplicates. Their number and size are limited.
 #[derive(Debug, Default)]
 pub struct Warnings(Mutex<Recorder>);
 
 #[derive(Debug, Default)]
 struct Recorder {
-    /// Hashes of all texts that came.
+    /// Hashes of all added texts.
     seen: HashSet<u64>,
     texts: Vec<String>,
-    /// Runes of all texts.
+    /// Characters of all texts.
     runes: usize,
-    /// The sum was exceeded once: every text is cut.
+    /// Whether the limit of the sum was exceeded, so that every text is truncated.
     cuts: bool,
 }
 
@@ -50,7 +50,7 @@ fn cut(text: &mut String) -> usize {
 impl Recorder {
     fn add(&mut self, mut text: String) {
         let is_full = self.texts.len() >= WARNINGS_MAX || (self.cuts && self.runes >= WARNING_RUNES_MAX);
-        // what can't stand in a header is left out
+        // characters that a header cannot contain are removed
         if is_full || text.is_empty() || text.chars().any(char::is_control) || !self.seen.insert(hash(&text)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Watch: where a stream starts, and which events it has.
+//! Watch: the start of a stream and its events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +25,12 @@ pub enum WatchEvent {
 
 /// The initial part of a watch.
 enum Initial {
-    /// The current state, and the bookmark behind it if one was asked for.
+    /// The current state, and the revision of the bookmark after it if one was requested.
     State(Items, Option<Revision>),
     Error(Status),
 }
 
-/// A running watch. It has a place in the ring and nothing else.
+/// A running watch. Its only state is a position in the event ring.
 pub struct Watch {
     pub request: Arc<Request>,
     context: Arc<Context>,
@@ -42,7 +42,7 @@ pub struct Watch {
     deadline: Instant,
     next_bookmark: Option<Instant>,
     ended: bool,
-    /// The newest version that was sent.
+    /// The newest revision that was sent.
     sent: Revision,
 }
 
@@ -85,7 +85,7 @@ pub async fn watch(
     };
     let timeout = match options.timeout_seconds {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
-        // over when it begins
+        // ends immediately
         Some(seconds) if seconds < 0 => Duration::ZERO,
         _ => Duration::from_secs(1800 + clock::random_below(1800)),
     };
@@ -107,7 +107,7 @@ pub async fn watch(
     })
 }
 
-/// A bookmark a minute, and one shortly before the end, which is the last.
+/// The time of the next bookmark: one a minute, and a last one shortly before the end.
 fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
     let last = deadline.checked_sub(Duration::from_secs(limits::LAST_BOOKMARK_SECONDS))?;
     let regular = now + Duration::from_millis(limits::BOOKMARK_SECONDS * 1000 - clock::random_below(1000));
@@ -118,7 +118,7 @@ fn too_old(version: Revision, oldest: Revision) -> Status {
     Status::expired(format!("too old resource version: {version} ({oldest})"))
 }
 
-/// The objects that are there.
+/// The current objects.
 async fn initial_state(
     context: &Context,
     request: &Request,
@@ -140,9 +140,9 @@ async fn initial_state(
 /// The reason for which a waiting watch wakes up.
 enum WakeReason {
     Events(Result<Vec<Arc<Event>>, Expired>),
-    /// The resource or the server is no more.
+    /// The resource has changed or been removed, or the server shuts down.
     End,
-    /// For a bookmark, or the end.
+    /// A bookmark is due, or the watch times out.
     Time,
 }
 
@@ -162,7 +162,7 @@ impl Watch {
             let bookmark = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
             let wake = tokio::select! {
                 biased;
-                // before the events, of which there may always be more
+                // checked before events, since there may always be more of them
                 _ = self.retired.wait_for(|retired| *retired) => WakeReason::End,
                 _ = self.stop.wait_for(|stop| *stop) => WakeReason::End,
                 () = tokio::time::sleep_until(bookmark) => WakeReason::Time,
@@ -212,7 +212,7 @@ impl Watch {
         }
     }
 
-    /// The end of the resource: events until now are still sent.
+    /// Ends the watch after the events so far have been sent.
     async fn drain(&mut self) -> Option<Vec<WatchEvent>> {
         self.ended = true;
         let events = self.cursor.take().unwrap_or_default();
@@ -220,21 +220,21 @@ impl Watch {
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// The events that were not delivered yet, then a bookmark at the newest revision.
+    /// The events that have not been sent yet, then a bookmark at the newest revision.
     async fn bookmark(&mut self) -> Vec<WatchEvent> {
         self.next_bookmark = next_bookmark(clock::instant(), self.deadline);
-        // asked for before the ring is read: everything up to here is in it
+        // read before the ring, so that the ring contains everything up to this revision
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
         let mut shown = self.select(&events).await;
-        // of many events, only some are delivered at once
+        // events are delivered in batches
         let delivered = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
         self.sent = self.sent.max(delivered);
         shown.push(WatchEvent::Bookmark(self.sent, false));
         shown
     }
 
-    /// The events that selectors leave; an error ends the stream.
+    /// The events that match the selectors; an error ends the stream.
     async fn select(&mut self, events: &[Arc<Event>]) -> Vec<WatchEvent> {
         let (resource, version) = (&self.request.resource, &self.request.version);
         if resource.is_prepared() {
@@ -277,7 +277,7 @@ impl Watch {
         Ok(Some(WatchEvent::Object(kind, shown)))
     }
 
-    /// An object that left the selection: as it was, under the version of the change.
+    /// An object that no longer matches: the previous object, with the resourceVersion of the change.
     fn departed(&self, event: &Event) -> Arc<Stored> {
         match &event.previous {
             Some(previous) => Arc::new(previous.at(event.revision)),

@@ -18,12 +18,12 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
     Write::new(context, request, Change::Create(object), &options).run().await
 }
 
-/// Refuses options that no update can have.
+/// Fails if the options of an update are invalid.
 pub fn check_update_options(request: &Request) -> Result<(), Status> {
     WriteOptions::parse(request.query(), "UpdateOptions", false).map(drop)
 }
 
-/// Replaces an object by that of a body.
+/// Replaces an object by the object of a body.
 pub async fn update(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "UpdateOptions", false)?;
     let mut object = request.decode(document, options.field_validation)?;
@@ -32,7 +32,7 @@ pub async fn update(context: &Context, request: &Request, document: &Document) -
     Write::new(context, request, Change::Replace(object), &options).run().await
 }
 
-/// Changes an object by a patch, or by applying a configuration.
+/// Patches an object, or applies a configuration to it.
 pub async fn patch(
     context: &Context,
     request: &Request,
@@ -41,7 +41,7 @@ pub async fn patch(
 ) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), "PatchOptions", kind == PatchKind::Apply)?;
     if let Some(audit_context) = &request.audit_context {
-        // as it was sent: a body that does not decode is refused soon enough
+        // audited as it was sent, even if it cannot be decoded
         audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));
     }
     if request.resource.release >= Release::V1_37 {
@@ -59,19 +59,19 @@ pub async fn patch(
     Write::new(context, request, change, &options).run().await
 }
 
-/// Refuses a patch of an object that does not exist, before its body is looked at. An apply may create it.
+/// Fails if the object of a patch does not exist, before the body is decoded. An apply may create it.
 async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
     let path = request.place()?.path;
     let exists = || kind == PatchKind::Apply || request.resource.collection.get(&path).is_some();
     if !exists() {
-        // another server may just have created it
+        // another server may have created it
         catch_up(context).await?;
     }
     if exists() { Ok(()) } else { Err(request.not_found()) }
 }
 
 impl Request {
-    /// Decodes the body of a create or an update, and records it.
+    /// Decodes the body of a create or an update, and audits it.
     fn decode(&self, document: &Document, validation: FieldValidation) -> Result<Value, Status> {
         let codec = self.strategy.codec();
         let object = codec.decode(document, validation, &|warning| self.warn(warning))?;

@@ -1,7 +1,7 @@
-//! Patterns, paths of printer columns, numbers, quantities and YAML, against Go and the libraries of Kubernetes.
+//! Differential tests of patterns, JSONPath, numbers, quantities and YAML against Go and the libraries of Kubernetes.
 //!
-//! Not part of `cargo test`, as it needs Go and modules that Go fetches: `cargo test -p pintle-server --test differential`.
-//! Requests are made of parts by a fixed seed; `main.go` responds to them.
+//! Not part of `cargo test`, as it needs Go and modules that Go downloads: `cargo test -p pintle-server --test differential`.
+//! Questions are composed of parts with a fixed seed; `main.go` responds to them.
 
 mod quantities;
 mod yaml;
@@ -18,7 +18,7 @@ use machinery::value::decode;
 use machinery::{Value, json};
 use schema::{CompileOptions, Prior, Schema};
 
-/// xorshift: a seed names all questions for good.
+/// A xorshift generator: a seed always gives the same questions.
 struct Random(u64);
 
 impl Random {
@@ -46,7 +46,7 @@ fn program() -> PathBuf {
     place.join("answers")
 }
 
-/// Asks the program everything at once.
+/// The responses of the Go program to all questions.
 fn responses(questions: &[Value]) -> Vec<Value> {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(program);
     let mut program = Command::new(PROGRAM.as_path());
@@ -341,7 +341,7 @@ const NUMBERS: &[&str] = &[
 const BOUNDS: &[&str] =
     &["0", "1", "2", "3", "0.5", "1.5", "2.5", "-0.5", "-3", "0.1", "1e3", "9007199254740993", "1e19", "-2.9", "0.25"];
 
-/// Schemas of bounds and multiples; multiples of nothing are no multiples.
+/// Random schemas of bounds and multiples.
 fn number_schemas(random: &mut Random) -> Vec<Value> {
     let bound = |random: &mut Random| decode(BOUNDS[random.below(BOUNDS.len())].as_bytes()).expect("JSON");
     let schemas = (0..12).map(|_| {

@@ -1,4 +1,4 @@
-//! Quantities: what is read, how it is written, and how two of them go together.
+//! Quantities: parsing, canonical form, and arithmetic of two.
 
 use crate::{Difference, Random};
 use machinery::quantity::Quantity;
@@ -60,7 +60,7 @@ const SUFFIXES: &[&str] = &[
     "e99999999999999999999",
 ];
 
-/// A text that is a quantity most times.
+/// A random text, which is mostly a valid quantity.
 pub fn text(random: &mut Random) -> String {
     let sign = ["", "", "", "-", "+", "+-"][random.below(6)];
     let whole = random.join(NUMBER_PARTS, 2);
@@ -73,7 +73,7 @@ pub fn text(random: &mut Random) -> String {
     format!("{sign}{whole}{fraction}{}", SUFFIXES[random.below(SUFFIXES.len())])
 }
 
-/// The response of `main.go`.
+/// Our result in the form of `main.go`'s response.
 fn said(text: &str, others: &[String]) -> Value {
     let quantity = match Quantity::parse(text) {
         Ok(quantity) => quantity,

@@ -1,6 +1,6 @@
-//! YAML: documents of the repository, changed at random, and documents made of parts, against `sigs.k8s.io/yaml`.
+//! YAML: randomly changed documents of the repository, and documents composed of parts, against `sigs.k8s.io/yaml`.
 //!
-//! `DIFFERENTIAL_YAML` names a folder with more documents, such as the archives of projects that define resources.
+//! `DIFFERENTIAL_YAML` is a directory with more documents, such as sources of projects with CRDs.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use crate::{Difference, Random, responses};
 const CHANGED: usize = 20_000;
 const MADE: usize = 30_000;
 const SCALARS: usize = 10_000;
-/// Bytes of a document that is changed.
+/// Maximum size in bytes of a document that is changed.
 const CHANGED_BYTES_MAX: usize = 3_000;
-/// Questions that are asked at once.
+/// Questions per run of the Go program.
 const ASKED_AT_ONCE: usize = 10_000;
 
 const SEEDS: &[&str] = &[
@@ -202,7 +202,7 @@ const TAGS: &[&str] = &[
     "!!seq ",
 ];
 
-/// All YAML files below a folder, but for what is built.
+/// All YAML files below a directory, except build output.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![];
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -220,7 +220,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Changes a few characters, words or lines.
+/// Randomly changes a few characters, words or lines.
 fn change(random: &mut Random, text: &str) -> String {
     let start = random.below(text.len().saturating_sub(CHANGED_BYTES_MAX) + 1);
     let from = text.as_bytes()[..start].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -242,7 +242,7 @@ fn change(random: &mut Random, text: &str) -> String {
     text
 }
 
-/// A scalar with or without a tag, in a place where scalars stand.
+/// A random scalar with or without a tag, in a block or flow context.
 fn scalar(random: &mut Random) -> String {
     let (tag, text) = (TAGS[random.below(TAGS.len())], random.join(SCALAR_PARTS, 4));
     match random.below(4) {

@@ -8,7 +8,7 @@ use x509_parser::prelude::FromDer as _;
 
 use super::{Call, Decision, Needed};
 
-/// The signer of client certificates, which may not make administrators.
+/// The signer of client certificates. It must not sign certificates of the group system:masters.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
 fn signer(object: &Value) -> String {

@@ -6,7 +6,7 @@ use super::{Call, Decision, annotation};
 
 const BETA_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// The class of a claim: the annotation of older clients, or the field.
+/// The class of a claim: the beta annotation, or the field.
 pub fn storage_class(claim: &Value) -> &str {
     annotation(claim, BETA_STORAGE_CLASS).unwrap_or_else(|| claim.str_at(&["spec", "storageClassName"]))
 }
@@ -35,7 +35,7 @@ pub fn default_ingress_class(call: &Call<'_>, ingress: &mut Value) -> Decision {
     Ok(())
 }
 
-/// The name of the newest class with one of the annotations; the first by name among those of one second.
+/// The name of the newest class that has one of the annotations; of classes of equal age, the first by name.
 fn newest(call: &Call<'_>, group: &'static str, plural: &'static str, keys: &[&str]) -> Option<Value> {
     let mut found: Option<(String, String)> = None;
     for stored in call.all(group, plural) {

@@ -1,4 +1,4 @@
-//! LimitRanger: containers get the defaults of the LimitRanges of their namespace, and stay within their bounds.
+//! LimitRanger: sets the defaults of a namespace's LimitRanges in containers, and enforces their bounds.
 
 use machinery::Value;
 use machinery::quantity::Quantity;
@@ -9,10 +9,11 @@ use super::{Call, Decision, items};
 
 const RANGES: (&str, &str) = ("", "limitranges");
 const ANNOTATION: [&str; 3] = ["metadata", "annotations", "kubernetes.io/limit-ranger"];
-/// The lists of containers, and what annotations call one of them.
+/// The lists of containers, and the noun for their items in annotations.
 const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContainers", "init container")];
 
-/// Pods are limited when they are created or resized, claims always; nothing is, once it is being deleted.
+/// Whether the write is limited: the creation or resizing of a Pod, or any write of a claim, unless the object is being
+/// deleted.
 fn is_limited(call: &Call<'_>) -> bool {
     let attributes = call.attributes;
     let updated = attributes.plural() == "pods" && attributes.subresource.is_empty() && !call.is_create();
@@ -37,7 +38,7 @@ pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
     Ok(())
 }
 
-/// Gives containers the defaults of some limits; returns what was set.
+/// Sets the defaults of the limits in containers. Returns a description of each change.
 fn fill(pod: &mut Value, limits: &[Value]) -> Vec<String> {
     let mut set = vec![];
     for (list, what) in CONTAINERS {
@@ -54,7 +55,7 @@ fn fill(pod: &mut Value, limits: &[Value]) -> Vec<String> {
     set
 }
 
-/// Fills in one list of resources of a container; returns the names of what was missing, sorted.
+/// Fills in one list of resources of a container. Returns the names of the resources that were missing, sorted.
 fn fill_container(container: &mut Value, field: &str, limits: &[Value], defaults: &str) -> Vec<String> {
     let mut names = vec![];
     // of several defaults the last one counts

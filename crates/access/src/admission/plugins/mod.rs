@@ -1,7 +1,7 @@
 //! The admission plugins of kube-apiserver that are part of the server: a table with a row for each, in kube-apiserver's order.
 //!
-//! A plugin sees writes of built-in kinds. In the first phase it may change the object (`admit`), in the second it may only
-//! refuse it (`validate`).
+//! A plugin handles writes of built-in kinds. In the first phase it may change the object (`admit`), in the second it may
+//! only reject it (`validate`).
 
 mod certificates;
 pub mod classes;
@@ -18,13 +18,16 @@ mod tolerations;
 mod volumes;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use base::clock;
 use machinery::{Release, Status, Text, Value};
 use objects::Stored;
 
 use super::measure::Step;
 use super::{Attributes, Operation, World};
 use crate::authorization::AccessAttributes;
+use crate::limits;
 
 pub use pod_security::PodSecurity;
 pub use selection::{EnabledPlugins, PluginFlags};
@@ -50,7 +53,7 @@ impl Default for Settings {
     }
 }
 
-/// Why a plugin refuses a write.
+/// Why a plugin rejects a write.
 pub enum PluginRefusal {
     /// With 403.
     Forbidden(String),
@@ -71,7 +74,7 @@ impl From<Status> for PluginRefusal {
 
 pub type Decision = Result<(), PluginRefusal>;
 
-/// A write, as plugins see it.
+/// A write, as it is passed to plugins.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     pub world: &'a World<'a>,
@@ -90,7 +93,7 @@ impl Call<'_> {
     fn all_here(&self, group: &'static str, plural: &'static str) -> Vec<Value> {
         let (root, _) = self.world.objects.collection(&group.into(), &plural.into()).latest();
         let namespace = self.attributes.namespace;
-        // the paths of a namespace begin with its name and a slash, which a zero follows
+        // paths in a namespace begin with its name and a slash; "0" is the character after "/"
         let paths = Text::from(format!("{namespace}/"))..Text::from(format!("{namespace}0"));
         root.range(paths).map(|(_, stored)| stored.body.to_value(stored.revision)).collect()
     }
@@ -115,7 +118,7 @@ impl Call<'_> {
     }
 }
 
-/// How far a plugin is implemented here.
+/// How a plugin is implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     /// By the functions of its row.
@@ -126,14 +129,34 @@ enum Work {
     None,
 }
 
-/// A resource whose writes a plugin sees: group, plural, subresource.
+/// A resource whose writes a plugin handles: group, plural, subresource.
 type Of = (&'static str, &'static str, &'static str);
 
-/// A permission that the user of a write needs: a verb for a signer, and the refusal without it.
+/// A permission that a write requires: a verb for a signer, and the error message without it.
 pub struct Needed {
     pub verb: &'static str,
     pub signer: String,
     pub refusal: String,
+}
+
+/// An object for which a write waits, since a controller may be about to create it.
+pub struct Awaited {
+    group: &'static str,
+    plural: &'static str,
+    path: String,
+}
+
+impl Awaited {
+    /// Returns when the object exists, or after [`limits::ACCOUNT_LOOKS`] checks of 100 to 200 ms each.
+    async fn wait(&self, call: &Call<'_>) {
+        let objects = call.world.objects.collection(&self.group.into(), &self.plural.into());
+        for _ in 0..limits::ACCOUNT_LOOKS {
+            if objects.get(&self.path).is_some() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100 + clock::random_below(100))).await;
+        }
+    }
 }
 
 /// An admission plugin.
@@ -144,11 +167,13 @@ struct Plugin {
     work: Work,
     of: &'static [Of],
     operations: &'static [Operation],
-    /// Changes the object of a write, or refuses it.
+    /// The object for which a write waits before `admit`, if it waits for one.
+    awaits: Option<fn(&Call<'_>, &Value) -> Option<Awaited>>,
+    /// Changes the object of a write, or rejects the write.
     admit: Option<fn(&Call<'_>, &mut Value) -> Decision>,
-    /// Refuses an object that is valid otherwise.
+    /// Rejects a valid object.
     validate: Option<fn(&Call<'_>) -> Decision>,
-    /// The permission that the user needs besides.
+    /// The permission that the write requires, if `validate` is `None`.
     needs: Option<fn(&Call<'_>) -> Option<Needed>>,
 }
 
@@ -158,6 +183,7 @@ const ROW: Plugin = Plugin {
     work: Work::Row,
     of: &[],
     operations: &[Operation::Create],
+    awaits: None,
     admit: None,
     validate: None,
     needs: None,
@@ -168,6 +194,7 @@ const fn none(name: &'static str) -> Plugin {
     Plugin { name, on: false, work: Work::None, ..ROW }
 }
 
+/// A plugin that another part of admission implements.
 const fn elsewhere(name: &'static str) -> Plugin {
     Plugin { name, work: Work::Elsewhere, ..ROW }
 }
@@ -195,6 +222,7 @@ static PLUGINS: [Plugin; 39] = [
         name: "ServiceAccount",
         of: &[PODS, ("", "pods", "ephemeralcontainers")],
         operations: WRITES,
+        awaits: Some(service_account::awaited),
         admit: Some(service_account::admit),
         validate: Some(service_account::validate),
         ..ROW
@@ -243,7 +271,7 @@ static PLUGINS: [Plugin; 39] = [
         admit: Some(volumes::protect),
         ..ROW
     },
-    // its kind is not served by default
+    // the kind that it protects is not served by default
     Plugin { work: Work::None, ..elsewhere("PodGroupProtection") },
     none("OwnerReferencesPermissionEnforcement"),
     Plugin {
@@ -324,7 +352,7 @@ static PLUGINS: [Plugin; 39] = [
 ];
 
 impl Plugin {
-    fn sees(&self, attributes: &Attributes<'_>) -> bool {
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
         let of = (attributes.group().as_str(), attributes.plural().as_str(), attributes.subresource);
         self.operations.contains(&attributes.operation) && self.of.contains(&of)
     }
@@ -338,13 +366,13 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// The enabled plugins that see a write. No plugin of a row sees custom resources.
+    /// The enabled plugins that handle a write. No plugin of the table handles custom resources.
     fn of<'a>(&'a self, attributes: &'a Attributes<'_>) -> impl Iterator<Item = &'static Plugin> + 'a {
         let all: &'static [Plugin] = if attributes.resource.is_custom() { &[] } else { &PLUGINS };
-        all.iter().filter(|plugin| plugin.sees(attributes) && self.selection.runs(plugin.name))
+        all.iter().filter(|plugin| plugin.handles(attributes) && self.selection.runs(plugin.name))
     }
 
-    /// The first phase: changes an object, or refuses it.
+    /// The first phase: changes the object, or rejects the write.
     pub async fn admit(
         &self,
         world: &World<'_>,
@@ -355,8 +383,8 @@ impl Plugins {
             let Some(admit) = plugin.admit else { continue };
             let step = Step::begin(plugin.name, "admit", attributes.operation);
             let call = Call { world, attributes, settings: &self.settings };
-            if plugin.name == "ServiceAccount" {
-                service_account::wait(&call, object).await;
+            if let Some(awaited) = plugin.awaits.and_then(|awaits| awaits(&call, object)) {
+                awaited.wait(&call).await;
             }
             let decided = admit(&call, object);
             step.end(decided.map_err(|why| refused(why, &Attributes { object: Some(&*object), ..*attributes })))?;
@@ -364,7 +392,7 @@ impl Plugins {
         Ok(())
     }
 
-    /// The second phase: refuses an object that is valid otherwise.
+    /// The second phase: rejects a valid object.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         for plugin in self.of(attributes) {
             let step = Step::begin(plugin.name, "validate", attributes.operation);
@@ -387,7 +415,7 @@ fn refused(why: PluginRefusal, attributes: &Attributes<'_>) -> Status {
     }
 }
 
-/// Whether the user may use a signer: by its name, or by all names of its domain.
+/// Whether the user has a permission for a signer, or for all signers of its domain.
 async fn is_allowed(call: &Call<'_>, needed: &Needed) -> bool {
     let domain = needed.signer.split_once('/').map_or(needed.signer.as_str(), |(domain, _)| domain);
     for name in [needed.signer.clone(), format!("{domain}/*")] {

@@ -7,7 +7,7 @@ use machinery::{Value, json};
 use super::pod_resources::{Amounts, Field, total};
 use super::{Call, Decision, items, push};
 
-/// A new Node is not ready.
+/// Adds the taint "not ready" to a new Node.
 pub fn taint(_call: &Call<'_>, node: &mut Value) -> Decision {
     const KEY: &str = "node.kubernetes.io/not-ready";
     let is_there = |taint: &Value| taint.str_at(&["key"]) == KEY && taint.str_at(&["effect"]) == "NoSchedule";
@@ -17,7 +17,7 @@ pub fn taint(_call: &Call<'_>, node: &mut Value) -> Decision {
     Ok(())
 }
 
-/// A Pod on a Node gets its zone and region as labels; a Binding, those of its target.
+/// Copies the zone and region labels of a Node to a Pod that is assigned to it, or to a Binding.
 pub fn copy_topology(call: &Call<'_>, object: &mut Value) -> Decision {
     const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
     let name = match call.attributes.subresource {
@@ -36,7 +36,7 @@ pub fn copy_topology(call: &Call<'_>, object: &mut Value) -> Decision {
     Ok(())
 }
 
-/// A Pod on a Node can be resized within what the Node can allocate, if that runs Linux.
+/// Rejects a resize of a Pod beyond the allocatable resources of its Node, or on a Node without Linux.
 pub fn resize(call: &Call<'_>) -> Decision {
     let (pod, old) = (call.object(), call.old());
     let name = pod.str_at(&["spec", "nodeName"]);

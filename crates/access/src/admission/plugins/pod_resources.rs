@@ -1,4 +1,4 @@
-//! The resources that a Pod asks for, and AlwaysPullImages.
+//! The resource requests and limits of Pods, and AlwaysPullImages.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ fn raise(most: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// The total requests of a Pod: the sum of its containers, or more while one of its init containers runs; sidecars keep
-/// running. Amounts of the Pod itself replace those of its containers.
+/// The total requests or limits of a Pod: the greater of the sum of its containers and sidecars and of what it needs while
+/// one of its init containers runs. Amounts of the Pod itself replace those of its containers.
 pub fn total(pod: &Value, field: Field) -> Amounts {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let of = |container: &Value| amounts(container.at(&["resources", field.name()]));
@@ -74,7 +74,7 @@ pub fn total(pod: &Value, field: Field) -> Amounts {
     sum
 }
 
-/// AlwaysPullImages: images are pulled with the credentials of each Pod.
+/// AlwaysPullImages: sets the pull policy Always, so that each Pod needs credentials for its images.
 pub fn always_pull(_call: &Call<'_>, pod: &mut Value) -> Decision {
     let Some(spec) = pod.get_mut("spec") else { return Ok(()) };
     for list in CONTAINERS {

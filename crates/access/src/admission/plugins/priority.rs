@@ -1,4 +1,4 @@
-//! Priority: the priority of a Pod is that of its class.
+//! Priority: sets the priority of a Pod to that of its PriorityClass.
 
 use machinery::Value;
 
@@ -19,7 +19,7 @@ pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
     }
 }
 
-/// An update keeps what the Pod was created with.
+/// Keeps the priority and the preemption policy of a Pod in updates that omit them.
 fn keep(old: &Value, pod: &mut Value) {
     for field in ["priority", "preemptionPolicy"] {
         if let Some(value) = old.at(&["spec", field]).filter(|_| pod.at(&["spec", field]).is_none()) {
@@ -66,7 +66,7 @@ fn default_class(call: &Call<'_>) -> Option<Value> {
     defaults.min_by_key(|class| class.get("value").and_then(Value::as_int).unwrap_or_default())
 }
 
-/// There is one default class.
+/// Rejects a second default class.
 pub fn validate(call: &Call<'_>) -> Decision {
     let class = call.object();
     if call.attributes.plural() != CLASSES.1 || class.get("globalDefault").and_then(Value::as_bool) != Some(true) {

@@ -1,4 +1,4 @@
-//! RuntimeClass: a Pod gets the overhead and the scheduling of its class.
+//! RuntimeClass: sets the overhead and the scheduling of a Pod's class.
 
 use machinery::Value;
 use machinery::quantity::Quantity;
@@ -68,7 +68,7 @@ pub fn validate(call: &Call<'_>) -> Decision {
     }
 }
 
-/// Whether two lists of resources have the same amounts, however they are written.
+/// Whether two lists of resources have equal amounts, in any notation.
 fn are_equal(a: Option<&Value>, b: Option<&Value>) -> bool {
     let amounts = |list: Option<&Value>| -> Vec<(String, Value)> {
         let list = list.and_then(Value::as_object);

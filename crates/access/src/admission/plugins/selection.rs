@@ -1,4 +1,4 @@
-//! Which plugins run: `--enable-admission-plugins`, `--disable-admission-plugins`, `--admission-control`.
+//! Selection of plugins: `--enable-admission-plugins`, `--disable-admission-plugins`, `--admission-control`.
 
 use super::{PLUGINS, Work};
 
@@ -68,13 +68,13 @@ impl PluginFlags {
     /// The plugins that are enabled by name and have no effect.
     pub fn without_effect(&self) -> Vec<&'static str> {
         let named = |name: &str| self.enable.iter().chain(&self.only).any(|given| given == name);
-        // with AlwaysAdmit, nothing happens in kube-apiserver either
+        // AlwaysAdmit has no effect in kube-apiserver either
         let plugins = PLUGINS.iter().filter(|plugin| plugin.work == Work::None && plugin.name != "AlwaysAdmit");
         plugins.map(|plugin| plugin.name).filter(|name| named(name)).collect()
     }
 }
 
-/// The plugin whose name differs from a wrong one least, if that is little.
+/// The plugin with the most similar name, if it differs by at most three edits.
 fn suggestion(wrong: &str) -> String {
     let lower = wrong.to_ascii_lowercase();
     let near = PLUGINS.iter().map(|plugin| (distance(&lower, &plugin.name.to_ascii_lowercase()), plugin.name));
@@ -84,7 +84,7 @@ fn suggestion(wrong: &str) -> String {
     }
 }
 
-/// How many letters have to be added, removed or replaced to turn one text into another.
+/// The Levenshtein distance of two texts, in bytes.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

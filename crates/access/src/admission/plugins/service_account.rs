@@ -1,13 +1,10 @@
-//! ServiceAccount: Pods run as a ServiceAccount of their namespace, with a token of it.
-
-use std::time::Duration;
+//! ServiceAccount: assigns Pods a ServiceAccount of their namespace and mounts a token of it.
 
 use base::clock;
 use machinery::{Value, json};
 
 use super::pod_resources::CONTAINERS;
-use super::{Call, Decision, annotation, items, push};
-use crate::limits;
+use super::{Awaited, Call, Decision, annotation, items, push};
 
 const DEFAULT: &str = "default";
 const ACCOUNTS: (&str, &str) = ("", "serviceaccounts");
@@ -16,27 +13,21 @@ const PULL_SECRETS: [&str; 2] = ["spec", "imagePullSecrets"];
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOKEN_VOLUME: &str = "kube-api-access-";
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// An hour, and the time by which clients that keep an old token are late.
+/// Lifetime of a projected token, as in kube-apiserver: an hour and 7 seconds, by which it recognizes such tokens.
 const TOKEN_SECONDS: i64 = 3607;
 
 fn path_of(call: &Call<'_>, name: &str) -> String {
     format!("{}/{name}", call.attributes.namespace)
 }
 
-/// Waits for the default ServiceAccount of a namespace that has just been created: its controller makes it.
-pub async fn wait(call: &Call<'_>, pod: &Value) {
+/// The default ServiceAccount, for which a new Pod without another account waits: in a new namespace, a controller is still
+/// creating it.
+pub fn awaited(call: &Call<'_>, pod: &Value) -> Option<Awaited> {
     let name = pod.str_at(&NAME);
     if !["", DEFAULT].contains(&name) || annotation(pod, MIRROR).is_some() || !call.is_create() {
-        return;
+        return None;
     }
-    let accounts = call.world.objects.collection(&ACCOUNTS.0.into(), &ACCOUNTS.1.into());
-    let path = path_of(call, DEFAULT);
-    for _ in 0..limits::ACCOUNT_LOOKS {
-        if accounts.get(&path).is_some() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100 + clock::random_below(100))).await;
-    }
+    Some(Awaited { group: ACCOUNTS.0, plural: ACCOUNTS.1, path: path_of(call, DEFAULT) })
 }
 
 fn account(call: &Call<'_>, name: &str) -> Result<Value, String> {
@@ -90,7 +81,7 @@ pub fn validate(call: &Call<'_>) -> Decision {
     if of_ephemeral { check_ephemeral(pod, &account) } else { check_secrets(pod, &account) }
 }
 
-/// Mounts a token into every container that mounts nothing in its place.
+/// Mounts a token into every container that has no other mount at its path.
 fn mount_token(pod: &mut Value) {
     let names = items(pod, &["spec", "volumes"]).iter().map(|volume| volume.str_at(&["name"]));
     let existing = names.filter(|name| name.starts_with(TOKEN_VOLUME)).map(str::to_owned).next();
@@ -125,7 +116,7 @@ fn token_volume(name: &str) -> Value {
     }})
 }
 
-/// Pods of a kubelet's own files use no account and no secrets.
+/// Checks a mirror Pod, which a kubelet creates for a static Pod: it uses no ServiceAccount and no Secrets.
 fn check_mirror(pod: &Value) -> Decision {
     if !pod.str_at(&NAME).is_empty() {
         return Err("a mirror pod may not reference service accounts".to_owned().into());
@@ -163,7 +154,7 @@ fn names_secret(volume: &Value) -> bool {
     }
 }
 
-/// The names of the Secrets of a container's environment, with the variable if it is one.
+/// The names of the Secrets in a container's environment, each with its variable; `None` for `envFrom`.
 fn secrets_of(container: &Value) -> Vec<(Option<&str>, &str)> {
     let variables = items(container, &["env"]).iter().filter_map(|variable| {
         let reference = variable.at(&["valueFrom", "secretKeyRef"])?;
@@ -174,7 +165,7 @@ fn secrets_of(container: &Value) -> Vec<(Option<&str>, &str)> {
     variables.chain(sources).collect()
 }
 
-/// Whether an account names the only Secrets that its Pods may use.
+/// Whether Pods may use only the Secrets that their ServiceAccount lists.
 fn enforces(account: &Value) -> bool {
     let value = annotation(account, "kubernetes.io/enforce-mountable-secrets").unwrap_or_default();
     matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")

@@ -4,7 +4,7 @@ use machinery::{Value, json};
 
 use super::{Call, Decision, items, push};
 
-/// How long a Pod tolerates a node that is not ready or unreachable.
+/// Seconds for which a Pod tolerates a node that is not ready or unreachable, by default.
 pub const DEFAULT_SECONDS: i64 = 300;
 const FIELD: [&str; 2] = ["spec", "tolerations"];
 
@@ -44,7 +44,7 @@ pub fn merged(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Whether a toleration tolerates whatever another one does.
+/// Whether a toleration tolerates every taint that another one tolerates.
 fn includes(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;

@@ -6,7 +6,7 @@ use machinery::quantity::Quantity;
 use super::classes::storage_class;
 use super::{Call, Decision, items, push};
 
-/// Adds the finalizer with which controllers hold what is in use.
+/// Adds the finalizer by which controllers keep objects that are in use.
 pub fn protect(call: &Call<'_>, object: &mut Value) -> Decision {
     const FINALIZERS: [&str; 2] = ["metadata", "finalizers"];
     let finalizer = match call.attributes.plural().as_str() {
@@ -20,7 +20,7 @@ pub fn protect(call: &Call<'_>, object: &mut Value) -> Decision {
     Ok(())
 }
 
-/// Only a bound claim grows, if its class allows it.
+/// Rejects the expansion of a claim that is not bound, or whose class does not allow expansion.
 pub fn resize(call: &Call<'_>) -> Decision {
     let (old, new) = (call.old(), call.object());
     let size = |claim: &Value| {

@@ -1,4 +1,4 @@
-//! Runs the expressions of a policy on one write.
+//! Evaluation of a validating policy on one write.
 
 use cel::{Activation, Val};
 use machinery::{Text, Value};
@@ -23,8 +23,8 @@ pub fn activation<'p>(
     activation
 }
 
-/// The refusals of a policy, and its audit annotations. What goes wrong is held against it too if the
-/// policy `fails`.
+/// Evaluates a policy. Returns its denials and its audit annotations; if the policy `fails` (`failurePolicy: Fail`), errors
+/// are denials too.
 pub fn run(
     subject: &WriteVariables<'_>,
     programs: &Programs,
@@ -39,12 +39,12 @@ pub fn run(
     let denials = match held {
         Ok(true) => denials(subject, programs, params, fails, &mut recorded),
         Ok(false) => vec![],
-        Err(why) => gone_wrong(fails, why),
+        Err(why) => failure(fails, why),
     };
     (denials, recorded)
 }
 
-fn gone_wrong(fails: bool, why: String) -> Vec<Denial> {
+fn failure(fails: bool, why: String) -> Vec<Denial> {
     if fails { vec![Denial::new(why)] } else { vec![] }
 }
 
@@ -55,7 +55,7 @@ fn denials(
     fails: bool,
     recorded: &mut Vec<(Text, String)>,
 ) -> Vec<Denial> {
-    let gone_wrong = |why| gone_wrong(fails, why);
+    let failure = |why| failure(fails, why);
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
     let mut variables = activation(subject, programs, params, true);
     let mut failures = vec![];
@@ -64,7 +64,7 @@ fn denials(
             Ok(Val::Bool(true)) => {}
             Ok(_) => failures.push((index, validation, None)),
             Err(Failed::One(why)) => failures.push((index, validation, Some(why))),
-            Err(Failed::All(why)) => return gone_wrong(why),
+            Err(Failed::All(why)) => return failure(why),
         }
     }
     let mut unrecorded = vec![];
@@ -73,7 +73,7 @@ fn denials(
             Ok(Val::String(text)) if !text.trim().is_empty() => recorded.push((key.clone(), text.trim().to_owned())),
             Ok(_) => {}
             Err(Failed::One(why) | Failed::All(why)) => {
-                unrecorded.extend(gone_wrong(why.replacen("expression", "valueExpression", 1)))
+                unrecorded.extend(failure(why.replacen("expression", "valueExpression", 1)))
             }
         }
     }
@@ -85,7 +85,7 @@ fn denials(
     for (index, validation, error) in failures {
         let found = match error {
             None => vec![denial(validation, &mut variables, &mut budget)],
-            Some(why) => gone_wrong(why),
+            Some(why) => failure(why),
         };
         denials.extend(found.into_iter().map(|denial| Denial { index, ..denial }));
     }
@@ -93,8 +93,8 @@ fn denials(
     denials
 }
 
-/// The denial of a validation that doesn't hold: its message is what its expression says, else what it is given, else
-/// the expression itself.
+/// The denial of a validation that does not hold. The message is the result of its message expression, else its message,
+/// else the expression itself.
 fn denial<'p>(validation: &'p Validation, variables: &mut Activation<'p>, budget: &mut Budget) -> Denial {
     let said = validation.message_expression.as_ref().map(|expression| expression.evaluate(variables, budget));
     let said = match said {

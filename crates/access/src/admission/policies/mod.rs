@@ -1,7 +1,7 @@
-//! Admission policies: expressions that refuse writes (ValidatingAdmissionPolicy), and expressions
-//! that change them (MutatingAdmissionPolicy, 26.2).
+//! Admission policies: expressions that reject writes (ValidatingAdmissionPolicy), and expressions that change them
+//! (MutatingAdmissionPolicy, KEP-3962).
 //!
-//! Policies and bindings are kept parsed, and compiled when they are first used; a write runs what matches it.
+//! Policies and bindings are kept in parsed form; expressions are compiled at their first use.
 
 mod evaluate;
 mod mutate;
@@ -26,7 +26,7 @@ pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};
 use program::Programs;
 
-/// A policy of either kind, ready to run.
+/// A parsed policy of either kind.
 pub struct Policy {
     name: Text,
     matching: Matching,
@@ -272,7 +272,7 @@ async fn apply(
     let shown = Shown::new(attributes, version).await?;
     let subject = WriteVariables::new(world, attributes, version, &shown);
     for binding in bindings {
-        if !binding.matching.is_meant(world, attributes) {
+        if !binding.matching.matches(world, attributes) {
             continue;
         }
         let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
@@ -284,7 +284,7 @@ async fn apply(
         };
         for params in params {
             let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails);
-            let (denials, recorded) = subject.settle(run).await;
+            let (denials, recorded) = subject.evaluate(run).await;
             for (key, value) in recorded {
                 findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);
             }

@@ -16,7 +16,7 @@ use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::{Attributes, World};
 
-/// The unit that runs once: a policy under a binding, with the namespace and name of the parameters.
+/// The key of an invocation: policy, binding, and namespace and name of the parameters.
 pub type PolicyKey = (Text, Text, Option<(Text, Text)>);
 
 /// A policy under one of its bindings, with one object of parameters.
@@ -27,7 +27,7 @@ struct Invocation<'a> {
     params: Option<Value>,
 }
 
-/// The failures so far of policies that refuse on failure: messages, the first with its reason.
+/// The failures of policies with `failurePolicy: Fail`: the messages, and the reason of the first.
 #[derive(Default)]
 struct Faults {
     messages: Vec<String>,
@@ -50,7 +50,7 @@ impl Faults {
         });
     }
 
-    /// A 403 in the words of the first, with all of them as its causes.
+    /// A 403 with the message of the first failure, and all failures as its causes; `Ok` without failures.
     fn judge(self, attributes: &Attributes<'_>) -> Result<(), Status> {
         let Some(first) = self.messages.first() else { return Ok(()) };
         let mut status = attributes.forbidden("");
@@ -64,8 +64,8 @@ impl Faults {
     }
 }
 
-/// The object as all policies change it, one after the other. Which of them are meant is decided before the first one
-/// runs; all of them run before what went wrong refuses the write.
+/// Applies all policies to an object, one after the other. Matching is decided before the first policy is applied; failures
+/// reject the write after the last one.
 pub async fn apply(
     bound: &[BoundPolicy],
     world: &World<'_>,
@@ -81,7 +81,7 @@ pub async fn apply(
     for invocation in &invocations {
         let attributes = Attributes { object: changed.as_ref().or(given.as_ref()), ..*attributes };
         let shown = Shown::new(&attributes, invocation.version).await?;
-        if !invocation.is_held(world, &attributes, &shown, &mut faults).await {
+        if !invocation.conditions_hold(world, &attributes, &shown, &mut faults).await {
             continue;
         }
         let key = invocation.key();
@@ -98,10 +98,10 @@ pub async fn apply(
             });
         }
         if invocation.policy.again {
-            state.was_asked(key);
+            state.mark_invoked(key);
         }
     }
-    // what has been written counts as changed, be it the same
+    // as upstream, an object counts as changed even if a mutation has not changed it
     if let Some(object) = &changed {
         state.changed(round);
         if let Some(why) = patched::unconverted(attributes, object) {
@@ -112,7 +112,7 @@ pub async fn apply(
     Ok(changed.or(given))
 }
 
-/// The written resource.
+/// The invocations of all policies that match a write.
 async fn invocations<'a>(
     bound: &'a [BoundPolicy],
     world: &World<'a>,
@@ -129,7 +129,7 @@ async fn invocations<'a>(
                 continue;
             }
         };
-        for binding in bindings.iter().filter(|binding| binding.matching.is_meant(world, attributes)) {
+        for binding in bindings.iter().filter(|binding| binding.matching.matches(world, attributes)) {
             match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
                 Ok(all) => found.extend(all.into_iter().map(|params| Invocation { policy, binding, version, params })),
                 Err(why) => {
@@ -149,7 +149,7 @@ impl Invocation<'_> {
     }
 
     /// Whether the policy's match conditions hold.
-    async fn is_held(
+    async fn conditions_hold(
         &self,
         world: &World<'_>,
         attributes: &Attributes<'_>,
@@ -162,7 +162,7 @@ impl Invocation<'_> {
         }
         let subject = WriteVariables::new(world, attributes, self.version, shown);
         let values = || activation(&subject, programs, self.params.as_ref(), true);
-        let held = subject.settle(|| all_hold(&programs.conditions, &mut values())).await;
+        let held = subject.evaluate(|| all_hold(&programs.conditions, &mut values())).await;
         held.unwrap_or_else(|why| {
             self.fault(&why, faults);
             false
@@ -173,8 +173,8 @@ impl Invocation<'_> {
         faults.add(self.policy, Some(self.binding), Some(Reason::Invalid), why);
     }
 
-    /// The object after all mutations of the policy, each of which sees what the one before made; one that goes wrong
-    /// changes nothing. `None` if there is no object, or all went wrong.
+    /// The object after all mutations of the policy, each applied to the result of the one before. A failed mutation changes
+    /// nothing. `None` if there is no object, or all mutations failed.
     async fn mutated(
         &self,
         world: &World<'_>,
@@ -192,7 +192,7 @@ impl Invocation<'_> {
                 let subject = WriteVariables::new(world, attributes, self.version, &current);
                 let values = || activation(&subject, programs, self.params.as_ref(), true);
                 let run = || mutated(mutation, &mut values(), attributes, self.version, &current.object);
-                subject.settle(run).await
+                subject.evaluate(run).await
             };
             match after {
                 Ok(mut after) => {
@@ -212,13 +212,13 @@ impl Invocation<'_> {
 
 /// The ways in which a mutation can fail.
 enum Fault {
-    /// The policy is wrong, which refuses the write or is ignored.
+    /// An error of the policy, which rejects the write or is ignored (`failurePolicy`).
     Policy(String),
-    /// The write ends with this.
+    /// An error that rejects the write in any case.
     Write(Status),
 }
 
-/// The object as one mutation changes it.
+/// Applies one mutation to an object.
 fn mutated<'p>(
     mutation: &'p Mutation,
     variables: &mut Activation<'p>,
@@ -236,7 +236,7 @@ fn mutated<'p>(
     }
 }
 
-/// The object with what an expression says merged in.
+/// Applies the ApplyConfiguration that an expression returned.
 fn configured(found: &Val<'_>, version: &Version, object: &Value) -> Result<Value, String> {
     if let Some(why) = misnamed(found) {
         return Err(format!("type mismatch: {why}"));
@@ -249,7 +249,7 @@ fn configured(found: &Val<'_>, version: &Version, object: &Value) -> Result<Valu
         .map_err(|why| format!("error applying patch: {why}"))
 }
 
-/// The object after the operations that an expression lists; a test that fails leaves it as it is.
+/// Applies the JSON patch that an expression returned. A `test` that fails leaves the object unchanged.
 fn json_patched(
     found: &Val<'_>,
     attributes: &Attributes<'_>,
@@ -264,7 +264,7 @@ fn json_patched(
     decoded.map_err(|why| Fault::Write(Status::internal(why)))
 }
 
-/// The operations that an expression lists.
+/// The JSON patch of an expression's result.
 fn patch_of(found: &Val<'_>) -> Result<JsonPatch, String> {
     let Val::List(list) = found else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());

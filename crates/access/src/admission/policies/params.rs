@@ -1,4 +1,4 @@
-//! The parameters of policies: objects of any resource, by name or selector.
+//! The parameters of policies: objects of any resource, selected by name or labels.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub async fn collect(
 }
 
 impl Source {
-    /// The namespace in which parameters are looked for.
+    /// The namespace of the parameters.
     fn place(&self, reference: &ParamRef, namespace: &Text) -> Result<Text, String> {
         let (given, namespaced) = (!reference.namespace.is_empty(), self.resource.namespaced);
         match (namespaced, given) {

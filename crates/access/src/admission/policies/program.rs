@@ -1,4 +1,4 @@
-//! The expressions of a policy, compiled.
+//! Compilation of the expressions of a policy.
 
 use cel::{Environment, Type, VariableNames};
 use machinery::status::Reason;
@@ -26,8 +26,8 @@ pub struct Mutation {
     pub expression: Expression,
 }
 
-/// All expressions of a policy. Each sees the variables `object`, `oldObject`, `namespaceObject`, `request`, `params` (if
-/// there are such), `authorizer`, `authorizer.requestResource`, `variables` and each of the policy's own.
+/// All expressions of a policy. Their variables are `object`, `oldObject`, `namespaceObject`, `request`, `params` (if the
+/// policy has parameters), `authorizer`, `authorizer.requestResource`, `variables` and the variables of the policy.
 pub struct Programs {
     /// The names of the variables of all expressions.
     pub names: VariableNames,

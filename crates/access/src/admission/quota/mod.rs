@@ -1,4 +1,4 @@
-//! ResourceQuota: limits of the objects of a namespace and of what they use.
+//! ResourceQuota: limits of the number of objects in a namespace and of the resources that they use.
 
 mod scopes;
 mod usage;
@@ -13,7 +13,7 @@ use super::{Admission, Attributes, Operation, World};
 pub use scopes::scopes;
 pub use usage::{Counting, counted_kind, counting};
 
-/// The usage of a quota with one more object, which is written before the object.
+/// The new usage of a quota, which is written before the object.
 #[derive(Debug, PartialEq)]
 pub struct Charge {
     pub quota: Text,
@@ -23,7 +23,7 @@ pub struct Charge {
     pub used: Value,
 }
 
-/// Whether a quota is about an object: by one of its names, and by all of its scopes.
+/// Whether a quota limits an object: it names a resource of the object's kind, and all of its scopes contain the object.
 fn is_about(quota: &Value, counting: &Counting, object: &Value) -> bool {
     let names = amounts(quota.at(&["status", "hard"]));
     names.keys().any(|name| counting.has(name)) && in_scopes(quota, counting, object)
@@ -71,7 +71,7 @@ impl Admission {
     }
 }
 
-/// Refuses an object that does not state what a quota limits, and a quota whose usage is not known yet.
+/// Rejects an object without an amount that a quota limits, and a quota whose usage has not been computed yet.
 fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), String> {
     let name = quota.str_at(&["metadata", "name"]);
     let (hard, used) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));
@@ -89,7 +89,8 @@ fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), Strin
     }
 }
 
-/// The additional usage of an object over the one that it replaces. Reduced usage stays counted until it is determined anew.
+/// The additional usage of an object over the one that it replaces. Reduced usage stays counted until the controller
+/// recomputes it.
 fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amounts {
     let now = clock::now_seconds();
     let mut more = counting.of(object, now);

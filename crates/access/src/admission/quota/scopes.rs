@@ -1,4 +1,4 @@
-//! The scopes of quotas: which objects they limit.
+//! The scopes of quotas, which select the objects that they limit.
 
 use machinery::Value;
 
@@ -43,7 +43,7 @@ pub fn of_pod(scope: &Value, pod: &Value) -> bool {
     }
 }
 
-/// Whether no container asks for processors or memory.
+/// Whether no container has requests or limits of CPU or memory.
 fn is_best_effort(pod: &Value) -> bool {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let asks = |owner: &Value| {

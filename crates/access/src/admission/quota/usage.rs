@@ -1,4 +1,4 @@
-//! What an object uses of quotas, and which names of quotas its kind knows.
+//! The usage of objects, by the resource names of quotas.
 
 use machinery::Value;
 use machinery::quantity::Quantity;
@@ -7,7 +7,7 @@ use super::scopes::{NONE, of_claim, of_pod};
 use crate::admission::plugins::classes::storage_class;
 use crate::admission::plugins::pod_resources::{Amounts, Field, amounts, total};
 
-/// Kinds that are counted under their own name too.
+/// Kinds that are also counted under their plain name.
 const NAMED: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
 const OF_PODS: [&str; 10] = [
     "cpu",
@@ -23,25 +23,25 @@ const OF_PODS: [&str; 10] = [
 ];
 const OF_SERVICES: [&str; 3] = ["services", "services.nodeports", "services.loadbalancers"];
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
-/// Between a class and what is used of it.
+/// The infix between a storage class and a resource name.
 const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 const HUGE_PAGES: &str = "hugepages-";
 
 /// How the objects of a kind are counted.
 pub struct Counting {
-    /// The name under which objects are counted.
+    /// The name of a quota under which objects are counted, such as `count/pods`.
     pub count: String,
-    /// The other names of a quota that the kind knows.
+    /// Whether a name of a quota belongs to the kind, apart from `count`.
     pub knows: fn(&str) -> bool,
-    /// The further usage of an object.
+    /// The usage of an object, apart from `count`.
     pub usage: fn(&Value, i64) -> Amounts,
-    /// Whether an object is in a scope, which has a name, an operator and values.
+    /// Whether a scope, which has a name, an operator and values, contains an object.
     pub is_in_scope: fn(&Value, &Value) -> bool,
-    /// Whether updates change what is used.
+    /// Whether updates change the usage.
     pub updates: bool,
 }
 
-/// How the objects of a resource are counted; Events are not.
+/// How the objects of a resource are counted; `None` for Events, which are not.
 pub fn counting(group: &str, plural: &str) -> Option<Counting> {
     let count = match group {
         "" | "events.k8s.io" if plural == "events" => return None,
@@ -75,7 +75,7 @@ fn one(name: &str) -> Amounts {
     Amounts::from([(name.to_owned(), Quantity::from_int(1))])
 }
 
-/// The group and plural of the kind that a name of a quota is about.
+/// The group and plural of the kind to which a name of a quota belongs.
 pub fn counted_kind(name: &str) -> (&str, &str) {
     match name.strip_prefix("count/") {
         Some(counted) => counted.split_once('.').map_or(("", counted), |(plural, group)| (group, plural)),
@@ -94,7 +94,7 @@ impl Counting {
         used
     }
 
-    /// Whether a name of a quota is about the kind.
+    /// Whether a name of a quota belongs to the kind.
     pub fn has(&self, name: &str) -> bool {
         name == self.count || (self.knows)(name)
     }
@@ -114,7 +114,7 @@ fn is_of_claims(name: &str) -> bool {
     OF_CLAIMS.contains(&of_class.unwrap_or(name))
 }
 
-/// A Pod that has ended, or should have, uses nothing but its place.
+/// The usage of a Pod. A Pod that has ended, or is overdue, uses only its count.
 fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
     if ["Failed", "Succeeded"].contains(&pod.str_at(&["status", "phase"])) || is_overdue(pod, now) {
         return Amounts::new();
@@ -124,7 +124,7 @@ fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
         let mut sum = total(pod, field);
         for (name, more) in &overhead {
             let held = sum.get(name).cloned();
-            // no limit stays none
+            // the overhead adds to existing limits only
             match (held, field) {
                 (Some(held), _) => drop(sum.insert(name.clone(), held.plus(more))),
                 (None, Field::Requests) => drop(sum.insert(name.clone(), more.clone())),
@@ -156,7 +156,7 @@ fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
     used
 }
 
-/// The names of a quota for which each container of a Pod has to state an amount, and does not, with the containers.
+/// The names of a quota for which containers of a Pod lack the required amount, each with those containers.
 pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
     const REQUIRED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
     if pod.at(&["spec", "resources"]).is_some_and(|all| ["requests", "limits"].iter().any(|it| all.get(it).is_some())) {
@@ -184,7 +184,7 @@ pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
     missing
 }
 
-/// Whether a Pod is still there after the time in which it should have ended.
+/// Whether a Pod that is being deleted has exceeded its grace period.
 fn is_overdue(pod: &Value, now: i64) -> bool {
     let deleted = machinery::time::parse_rfc3339(pod.str_at(&["metadata", "deletionTimestamp"]));
     let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);

@@ -1,6 +1,7 @@
 //! Mutating and validating webhooks.
 //!
-//! Mutating ones are called one after the other, by the names of their configurations; validating ones all at once.
+//! Mutating webhooks are called one after the other, in the order of their configurations' names; validating ones in
+//! parallel.
 
 mod measure;
 mod review;
@@ -116,7 +117,7 @@ impl Hook {
         let held = {
             let subject = WriteVariables::new(world, attributes, version, &shown);
             let Conditions { variables, expressions } = self.conditions();
-            subject.settle(|| all_hold(expressions, &mut subject.activation(variables, true))).await
+            subject.evaluate(|| all_hold(expressions, &mut subject.activation(variables, true))).await
         };
         match held {
             Ok(true) => Ok(Some((version, shown))),
@@ -300,7 +301,7 @@ impl Webhooks {
         }
     }
 
-    /// Calls the validating webhooks at once; the error is the rejection of the first in order.
+    /// Calls the validating webhooks in parallel; the error is the rejection of the first in order.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let configurations = self.validating.load_full();
         if configurations.is_empty() {

@@ -10,7 +10,7 @@ use schema::shape::{Shape, Struct, TEXT, always, given, non_empty, texts};
 use super::{Failure, Shown};
 use crate::admission::Attributes;
 
-/// The version of AdmissionReview that a webhook understands.
+/// The version of AdmissionReview that a webhook accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     V1,
@@ -89,7 +89,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
-/// Rejects a response that is no AdmissionReview of a known version, with the errors of kube-apiserver's client.
+/// Checks that a response is an AdmissionReview of a known version; the errors are those of kube-apiserver's client.
 pub fn check_type(review: &Value) -> Result<(), String> {
     let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
     let known = api_version.is_empty() || matches!(api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1");
@@ -169,7 +169,7 @@ impl Response<'_> {
         machinery::value::decode(&self.patch).unwrap_or_default()
     }
 
-    /// The object with the patch applied; none if there is nothing to do.
+    /// The object with the patch applied; `None` without a patch.
     pub fn patched(&self, webhook: &str, object: &Value) -> Result<Option<Value>, Failure> {
         if self.patch.is_empty() {
             return Ok(None);

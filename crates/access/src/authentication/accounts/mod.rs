@@ -1,8 +1,8 @@
-//! Tokens of ServiceAccounts: issuing, authentication, and the documents for their verification by others (KEP-1205,
-//! KEP-1393).
+//! Tokens of ServiceAccounts: issuing, authentication, and the discovery documents for their verification by others
+//! (KEP-1205, KEP-1393).
 //!
-//! Invariant: a token is good while its signature, its times and its audiences are, and while the account and the
-//! object that it is bound to are there with the uids that the token names.
+//! Invariant: a token is valid while its signature, times and audiences are, and while its account and the object that it is
+//! bound to exist with the uids in the token.
 
 mod secrets;
 #[cfg(test)]
@@ -23,19 +23,19 @@ use base::request::User;
 use objects::{Objects, Stored};
 pub use secrets::{LAST_USED, Uses};
 
-/// The issuer unless another one is given: the name that clusters have by convention.
+/// The default issuer, by the convention of clusters.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// The issuer of tokens that lie in Secrets.
+/// The issuer of tokens in Secrets.
 const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
-/// The key of the claims that are Kubernetes' own.
+/// Prefix of the claims of tokens in Secrets.
 const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
-/// The signing key of ServiceAccount tokens.
+/// The accepted algorithms of signatures.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
 
 /// How tokens of ServiceAccounts are issued and accepted.
 #[derive(Default)]
 pub struct AccountOptions {
-    /// The first issues, all are accepted; empty for [`DEFAULT_ISSUER`].
+    /// The first issuer signs, tokens of all are accepted; empty for [`DEFAULT_ISSUER`].
     pub issuers: Vec<String>,
     /// The audiences of this server; empty for the issuers.
     pub audiences: Vec<String>,
@@ -47,7 +47,7 @@ pub struct AccountOptions {
     pub keys: Vec<(String, Vec<u8>)>,
 }
 
-/// The keys, as far as they are known: the signing key may still be on its way.
+/// The keys. The signing key may still be being generated.
 #[derive(Clone, Default)]
 struct Keys {
     signing: Option<Result<Arc<SigningKey>, String>>,
@@ -67,8 +67,8 @@ struct Inner {
     max_expiration: i64,
     jwks_uri: OnceLock<String>,
     keys: watch::Sender<Keys>,
-    /// The claims of tokens whose signature was verified, by the digest of the token: keys are added and never taken
-    /// away, so that this part of the result is cached. Everything else is checked every time.
+    /// The claims of tokens whose signature has been verified, by the digest of the token. Keys are never removed, so the
+    /// result of the verification can be cached; everything else is checked every time.
     verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
     uses: Uses,
 }
@@ -80,7 +80,7 @@ impl Default for Accounts {
     }
 }
 
-/// The object that a token is bound to: the token ends with it.
+/// The object that a token is bound to: the token is invalid without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     pub name: Text,
@@ -88,7 +88,7 @@ pub struct Bound {
 }
 
 impl Accounts {
-    /// Without a signing key, which [`Accounts::set_signing_key`] brings. The error is one line.
+    /// Creates the authenticator without a signing key, see [`Accounts::set_signing_key`]. The error is one line.
     pub fn new(options: AccountOptions) -> Result<Accounts, String> {
         let texts = |list: Vec<String>| -> Vec<Text> { list.into_iter().map(Text::from).collect() };
         let mut issuers = texts(options.issuers);
@@ -108,8 +108,8 @@ impl Accounts {
         Ok(Accounts { inner: Arc::new(inner) })
     }
 
-    /// Tokens are signed with this private key, PEM, from now on, and its public half verifies. An error is kept, so
-    /// that requests do not wait for a key that will never be set.
+    /// Sets the signing key, a private key in PEM, whose public key verifies from now on. An error is stored as well, so that
+    /// requests do not wait for a key that will never be set.
     pub fn set_signing_key(&self, pem: Result<&[u8], String>) -> Result<(), String> {
         let key = pem.and_then(SigningKey::from_pem);
         let failed = key.as_ref().err().cloned();
@@ -126,7 +126,7 @@ impl Accounts {
 
     /// Sets the address of the server, for the discovery documents.
     pub fn set_address(&self, address: std::net::SocketAddr) {
-        // a given address is kept
+        // a configured address takes precedence
         let _ = self.inner.jwks_uri.set(format!("https://{address}/openid/v1/jwks"));
     }
 
@@ -151,7 +151,7 @@ impl Accounts {
         keys.wait_for(|keys| keys.signing.is_some()).await.map(|keys| keys.clone()).unwrap_or_default()
     }
 
-    /// A token of an account for `audiences`, good for `seconds` from `now` on, and what it is known by in records.
+    /// A token of an account for `audiences`, valid for `seconds` from `now` on, and its credential id for audit events.
     pub async fn issue(
         &self,
         account: &Stored,
@@ -166,7 +166,7 @@ impl Accounts {
         Ok((token, credential(claims.str_at(&["jti"]))))
     }
 
-    /// A token of an account that lies in a Secret, and is good for as long as it does.
+    /// A token of an account for a Secret, valid as long as the Secret has it.
     pub async fn issue_for_secret(&self, account: &Stored, secret: &Value) -> Result<String, String> {
         let key = self.ready().await.signing.ok_or("there is no signing key")??;
         let (namespace, name) = (&account.meta.namespace, &account.meta.name);
@@ -200,7 +200,7 @@ impl Accounts {
         })
     }
 
-    /// Whose token it is, for one of `audiences`; `None` if another one issued it, an error if it is not good.
+    /// Authenticates a token for one of `audiences`. `None` if it has another issuer; the error says why it is invalid.
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
         let identity = |claims: Arc<Value>| {
             let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
@@ -220,7 +220,7 @@ impl Accounts {
         Some(self.verified_claims(token)?.and_then(identity))
     }
 
-    /// The claims of a token that one of the keys has signed; `None` if another one issued it.
+    /// The claims of a token that one of the keys has signed; `None` if it has another issuer.
     fn verified_claims(&self, token: &str) -> Option<Result<Arc<Value>, String>> {
         let digest = base::digest::sha256(token.as_bytes());
         let verified = || self.inner.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +250,7 @@ impl Accounts {
         json!({"keys": keys})
     }
 
-    /// The document at `/.well-known/openid-configuration`; `None` unless the issuer is one of OpenID Connect.
+    /// The document at `/.well-known/openid-configuration`; `None` if the issuer is not a valid one of OpenID Connect.
     pub async fn configuration(&self) -> Option<Value> {
         let issuer = self.inner.issuers.first().filter(|issuer| issuer.starts_with("https://"))?.clone();
         let keys = self.ready().await.verifying;
@@ -302,7 +302,7 @@ fn check_times(claims: &Value, now: i64) -> Result<(), String> {
     Ok(())
 }
 
-/// The account of a token, if it and the secret that the token is bound to are still there.
+/// The user of a token, if its account and the object that it is bound to still exist.
 fn living_account(objects: &Objects, claims: &Value, now: i64) -> Result<User, String> {
     let own = |path: &[&str]| claims.get("kubernetes.io").map_or("", |own| own.str_at(path));
     let invalidated = || "service account token has been invalidated".to_owned();
@@ -321,7 +321,7 @@ fn living_account(objects: &Objects, claims: &Value, now: i64) -> Result<User, S
     }
     let bound = claims.get("kubernetes.io").and_then(Value::as_object).into_iter().flat_map(machinery::Map::keys);
     if bound.into_iter().any(|key| matches!(key.as_str(), "pod" | "node")) {
-        // neither is served here, so neither is there
+        // Pods and Nodes do not exist here
         return Err(invalidated());
     }
     if claims.at(&["kubernetes.io", "secret"]).is_some() {

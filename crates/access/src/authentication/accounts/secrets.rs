@@ -1,5 +1,4 @@
-//! Tokens that lie in Secrets, and when they were last used (KEP-2799): a token of this kind does not end by itself, so that
-//! it should be known which are still needed.
+//! Legacy tokens in Secrets, which do not expire, and the tracking of their last use (KEP-2799).
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -14,18 +13,18 @@ use tokio::sync::Notify;
 
 use super::{CredentialWarnings, SECRET_CLAIM, user};
 
-/// The label of a Secret that says on what day its token was used last.
+/// The label of a Secret with the day on which its token was last used.
 pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
-/// The label of a Secret whose token is not to be used any more.
+/// The label of a Secret whose token has been marked invalid.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 const AUTOMATIC: &str = "Use tokens from the TokenRequest API or manually created secret-based tokens instead of \
                          auto-generated secret-based tokens.";
 
-/// Secrets whose tokens were used on a day that their label does not have yet, by `namespace/name`. Requests do not wait until
-/// it does.
+/// The Secrets whose token was used and whose label has not been updated yet, by `namespace/name`. A controller updates the
+/// labels; requests do not wait for that.
 #[derive(Default)]
 pub struct Uses {
-    untold: Mutex<BTreeSet<Text>>,
+    unlabeled: Mutex<BTreeSet<Text>>,
     changed: Notify,
 }
 
@@ -35,14 +34,14 @@ impl Uses {
         let known = secret.meta.label(LAST_USED);
         if known != Some(&time::date(now)) && known != Some(&time::date(now + 86_400)) {
             let path = Text::from(format!("{}/{}", secret.meta.namespace, secret.meta.name));
-            self.untold.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+            self.unlabeled.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
             self.changed.notify_one();
         }
     }
 
     /// The tokens that were used since the last call.
     pub fn take(&self) -> BTreeSet<Text> {
-        std::mem::take(&mut self.untold.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.unlabeled.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until there are some.
@@ -51,7 +50,7 @@ impl Uses {
     }
 }
 
-/// The account of a token, if it and the Secret are still there and the Secret still holds the token.
+/// The user of a token, if its account and its Secret exist and the Secret still contains the token.
 pub fn account(
     objects: &Objects,
     claims: &Value,
@@ -96,7 +95,7 @@ pub fn account(
     Ok(user(&account, ""))
 }
 
-/// Whether a valid token's Secret was created manually; Secrets that the account lists were created by older releases.
+/// Adds the warning about a legacy token. A Secret that its account lists was created automatically by an older release.
 fn remark(account: &Stored, secret: &str, remarks: &mut CredentialWarnings) {
     let value = account.body.to_value(0);
     let mut listed = value.get("secrets").and_then(Value::as_array).unwrap_or_default().iter();

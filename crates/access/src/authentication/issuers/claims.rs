@@ -1,4 +1,4 @@
-//! What the claims of a token say about its bearer: names of claims with prefixes, or CEL (KEP-3331).
+//! Mapping of the claims of a token to a user, by names of claims with prefixes or by CEL expressions (KEP-3331).
 
 use base::request::User;
 use cel::{Decl, Environment, Program, Type, Val, from_json, to_json};
@@ -10,7 +10,7 @@ use super::texts;
 /// The source of a value.
 #[derive(Debug)]
 pub enum Mapping {
-    /// A claim, and what goes before each of its values.
+    /// A claim, and the prefix of its values.
     Claim {
         name: Text,
         prefix: Text,
@@ -21,7 +21,7 @@ pub enum Mapping {
 /// A compiled expression over `claims`, or over `user`.
 pub struct ClaimExpression {
     pub text: Text,
-    /// The name of the variable that the expression is about.
+    /// The name of the only variable: `claims` or `user`.
     variable: &'static str,
     program: Program,
 }
@@ -65,7 +65,7 @@ pub enum ClaimScope {
 }
 
 impl ClaimExpression {
-    /// Compiles an expression. That of a rule is true or false; what a mapping gives is known when there are claims.
+    /// Compiles an expression. That of a rule must be a bool; the type of a mapping is checked when it is evaluated.
     pub fn compile(text: &str, subject: ClaimScope, of_rule: bool) -> Result<ClaimExpression, String> {
         let env = Environment::kubernetes(MINOR);
         let (variable, of) = match subject {
@@ -93,7 +93,7 @@ impl ClaimExpression {
         }
     }
 
-    /// A text.
+    /// The result, which must be a string.
     fn text(&self, subject: &Value) -> Result<Text, String> {
         match self.evaluate(subject)? {
             Value::String(text) => Ok(text),
@@ -101,7 +101,7 @@ impl ClaimExpression {
         }
     }
 
-    /// A text or a list of texts; null and the empty text are none.
+    /// The result, which must be a string or a list of strings; null and the empty string yield no strings.
     fn texts(&self, subject: &Value) -> Result<Vec<Text>, String> {
         let found = self.evaluate(subject)?;
         let all = match &found {
@@ -173,7 +173,7 @@ fn claims_text<'a>(claims: &'a Value, name: &str) -> Result<&'a Text, String> {
 }
 
 impl Claims {
-    /// The bearer, by verified claims.
+    /// The user of verified claims.
     pub fn user(&self, claims: &Value) -> Result<User, String> {
         if let Mapping::Claim { name, .. } = &self.username
             && name == "email"
@@ -207,7 +207,7 @@ impl Claims {
     }
 }
 
-/// A user as rules see it.
+/// The value of the variable `user` in rules.
 fn shown(user: &User) -> Value {
     let list = |texts: &[Text]| -> Value { texts.iter().map(Value::from).collect() };
     let mut extra = Value::object();

@@ -1,4 +1,4 @@
-//! AuthenticationConfiguration (`apiserver.config.k8s.io`): read, defaulted and validated; errors name fields.
+//! Decoding, defaults and validation of AuthenticationConfiguration (`apiserver.config.k8s.io`). Errors name the field.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value, names};
@@ -10,11 +10,11 @@ use crate::authentication::jose::Algorithm;
 
 const GROUP: &str = "apiserver.config.k8s.io";
 
-/// Whether requests without credentials are let in.
+/// Whether anonymous requests are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anonymous {
     pub enabled: bool,
-    /// The paths for which they are; empty for all.
+    /// The paths for which they are allowed; empty for all.
     pub paths: Vec<Text>,
 }
 
@@ -25,7 +25,7 @@ impl Default for Anonymous {
 }
 
 impl Anonymous {
-    pub fn lets_in(&self, path: &str) -> bool {
+    pub fn allows(&self, path: &str) -> bool {
         self.enabled && (self.paths.is_empty() || self.paths.iter().any(|known| known == path))
     }
 }
@@ -34,7 +34,7 @@ impl Anonymous {
 #[derive(Debug)]
 pub struct AuthenticationConfiguration {
     pub issuers: Vec<Issuer>,
-    /// `None` if it says nothing about it.
+    /// `None` if the configuration does not have the field.
     pub anonymous: Option<Anonymous>,
 }
 
@@ -48,8 +48,8 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 }
 
 impl AuthenticationConfiguration {
-    /// Reads a decoded AuthenticationConfiguration. Beside upstream's fields an issuer may have `jwks`, a JSON Web Key
-    /// Set that is used in place of discovery. The error is one line.
+    /// Reads a decoded AuthenticationConfiguration. In addition to upstream's fields, an issuer may have `jwks`, a JSON Web
+    /// Key Set that is used instead of discovery. The error is one line.
     pub fn parse(value: &Value, algorithms: &[Algorithm]) -> Result<AuthenticationConfiguration, String> {
         let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
         let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
@@ -88,7 +88,7 @@ impl IssuerErrors {
         self.errors.push(FieldError::invalid(path, value, why.into()));
     }
 
-    /// Names what the file has no place for.
+    /// Reports unknown fields.
     fn unknown(&mut self, value: &Value, path: &FieldPath, known: &[&str]) {
         let Some(object) = value.as_object() else {
             if !value.is_null() {
@@ -187,7 +187,7 @@ impl IssuerErrors {
         if let Some(set) = issuer.get("jwks") {
             let keys = of_set(set);
             if keys.is_empty() {
-                self.required(&path.child("jwks"), "there is no key in it that we know how to use");
+                self.required(&path.child("jwks"), "there is no usable signing key in it");
             }
             return Some(KeySource::Given(keys));
         }
@@ -354,7 +354,7 @@ impl IssuerErrors {
         out
     }
 
-    /// An unverified e-mail address is not accepted as a user name.
+    /// Requires that an expression for the user name from `claims.email` also uses `claims.email_verified`.
     fn verified_email(&mut self, claims: &Claims, path: &FieldPath) {
         let Mapping::ClaimExpression(username) = &claims.username else { return };
         let extra = claims.extra.iter().map(|(_, expression)| &expression.text);
@@ -372,7 +372,7 @@ impl IssuerErrors {
     }
 }
 
-/// Whether an expression looks at a claim.
+/// Whether an expression selects a claim.
 fn selects(expression: &str, claim: &str) -> bool {
     let mut rest = expression;
     while let Some(at) = rest.find("claims.") {

@@ -1,4 +1,4 @@
-//! The keys of an issuer: given with the configuration, or read from where the issuer says they are.
+//! The keys of an issuer: configured, or read by OpenID Connect discovery.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use tokio::time::Instant;
 use crate::authentication::jose::PublicKey;
 use crate::limits;
 
-/// Where keys come from.
+/// The source of keys.
 #[derive(Debug)]
 pub enum KeySource {
     Given(Arc<[PublicKey]>),
     Discovered(Box<Discovered>),
 }
 
-/// Keys that the discovery document of an issuer leads to. They are read when a token needs them, again when it names one
-/// that is not known, and not more often than every [`limits::ISSUER_KEYS_PAUSE`].
+/// Keys by the discovery document of an issuer. They are read when a token first needs them, and again when a token names an
+/// unknown key, but not more often than every [`limits::ISSUER_KEYS_PAUSE`].
 #[derive(Debug)]
 pub struct Discovered {
     issuer: String,
@@ -42,7 +42,7 @@ pub fn of_set(set: &Value) -> Arc<[PublicKey]> {
 }
 
 impl KeySource {
-    /// The keys to verify a token with that names one of them; an empty name stands for any.
+    /// The keys for the verification of a token that names the key `id`; an empty `id` stands for any.
     pub async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
         match self {
             KeySource::Given(keys) => Ok(keys.clone()),
@@ -52,7 +52,7 @@ impl KeySource {
 }
 
 impl Discovered {
-    /// `document` is the URL of the discovery document; `roots` are those who may have signed for it and for the keys.
+    /// `document` is the URL of the discovery document; `roots` is the CA bundle for its server and that of the keys.
     pub fn new(issuer: &str, document: &str, roots: &[u8]) -> Result<Discovered, String> {
         let remote = Remote::new(&RemoteEndpoint {
             url: document.to_owned(),
@@ -64,7 +64,7 @@ impl Discovered {
     }
 
     async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
-        // who comes second waits for what the first one finds
+        // concurrent callers wait for the result of the first one
         let mut known = self.known.lock().await;
         let has = |keys: &[PublicKey]| !keys.is_empty() && (id.is_empty() || keys.iter().any(|key| key.id == id));
         let recent = known.looked.is_some_and(|looked| looked.elapsed() < limits::ISSUER_KEYS_PAUSE);

@@ -1,7 +1,6 @@
-//! Tokens that others issue, as OpenID Connect has it (KEP-3331): whose they are and what their claims
-//! say, by a structured AuthenticationConfiguration.
+//! Tokens of OpenID Connect issuers, by a structured AuthenticationConfiguration (KEP-3331).
 //!
-//! Invariant: claims are looked at only after one of the issuer's keys has signed them, for an audience of ours, now.
+//! Invariant: claims are used only after the signature, the audiences and the times of the token have been verified.
 
 mod claims;
 mod configuration;
@@ -17,7 +16,7 @@ use claims::Claims;
 pub use configuration::{Anonymous, AuthenticationConfiguration};
 use keys::KeySource;
 
-/// One who issues tokens, and what those say about their bearer.
+/// An issuer of tokens, and the mapping of its claims to users.
 #[derive(Debug)]
 pub struct Issuer {
     url: Text,
@@ -28,7 +27,7 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// The bearer of a token; `None` if another one issued it. The error says why it is not good.
+    /// Authenticates a token. `None` if it has another issuer; the error says why it is invalid.
     pub async fn authenticate(&self, token: &str) -> Option<Result<User, String>> {
         let token = Unverified::parse(token)?;
         if token.claims.str_at(&["iss"]) != self.url {
@@ -55,7 +54,7 @@ impl Issuer {
     }
 }
 
-/// A text, or a list of them.
+/// The strings of a string or a list of strings.
 fn texts(value: Option<&Value>) -> Vec<Text> {
     match value {
         Some(Value::String(one)) => vec![one.clone()],

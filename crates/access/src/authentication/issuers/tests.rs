@@ -34,7 +34,7 @@ fn errors_name_the_invalid_value() {
         ),
         (&["issuer", "audiences"], json!(["a", "a"]), "[jwt[0].issuer.audiences[1]: Duplicate value: \"a\""),
         (&["issuer", "boat"], json!(1), "jwt[0].issuer.boat: Forbidden: unknown field"),
-        (&["issuer", "jwks"], json!({"keys": []}), "jwt[0].issuer.jwks: Required value: there is no key"),
+        (&["issuer", "jwks"], json!({"keys": []}), "jwt[0].issuer.jwks: Required value: there is no usable"),
         (
             &["claimMappings", "username"],
             json!({"claim": "sub"}),

@@ -1,4 +1,4 @@
-//! Algorithms of signatures (RFC 7518). None is symmetric, so that a public key is never taken for a secret.
+//! Algorithms of signatures (RFC 7518). All are asymmetric, so that a public key cannot be used as an HMAC secret.
 
 use aws_lc_rs::signature::{self, VerificationAlgorithm};
 
@@ -12,7 +12,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The algorithm that keys of this family sign with here.
+    /// The algorithm with which keys of this family sign.
     pub fn algorithm(self) -> Algorithm {
         match self {
             Family::Rsa => Algorithm::Rs256,
@@ -42,7 +42,7 @@ impl Family {
     }
 }
 
-/// How a token is signed.
+/// An algorithm of signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Rs256,
@@ -87,7 +87,7 @@ impl Algorithm {
         Algorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == text)
     }
 
-    /// The keys that it is for.
+    /// The keys that it requires.
     pub(super) fn family(self) -> Family {
         match self {
             Algorithm::Es256 => Family::P256,

@@ -1,4 +1,4 @@
-//! Keys of tokens: read from PEM or a JWK, sign, verify, shown as a JWK (RFC 7517, 7518).
+//! Keys of tokens: parsing from PEM and JWK, signing, verification, encoding as JWK (RFC 7517, 7518).
 
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -18,7 +18,7 @@ use super::algorithm::Family;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     pub family: Family,
-    /// Unpadded base64url of the SHA-256 of the SubjectPublicKeyInfo, or what the issuer calls the key.
+    /// The `kid`: unpadded base64url of the SHA-256 of the SubjectPublicKeyInfo, or the issuer's name of the key.
     pub id: String,
     /// SubjectPublicKeyInfo, DER; or the point of a curve, uncompressed.
     der: Vec<u8>,
@@ -40,7 +40,7 @@ impl PublicKey {
         Ok(PublicKey { family, id, der: info.raw.to_vec() })
     }
 
-    /// From a field of a JSON Web Key Set; `None` for what is no key for signatures that we know.
+    /// Parses a JWK; `None` for keys of other types, and for keys that are not for signatures.
     pub fn of_jwk(jwk: &Value) -> Option<PublicKey> {
         if !matches!(jwk.str_at(&["use"]), "" | "sig") {
             return None;
@@ -61,7 +61,7 @@ impl PublicKey {
         Some(PublicKey { family, id: jwk.str_at(&["kid"]).to_owned(), der })
     }
 
-    /// Whether `signature` is that of `message` by this key; never if the algorithm is for other keys.
+    /// Whether `signature` is a valid signature of `message` by this key; false if the algorithm is for other keys.
     pub fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         algorithm.family() == self.family && algorithm.verification().verify_sig(&self.der, message, signature).is_ok()
     }
@@ -71,7 +71,7 @@ impl PublicKey {
         &self.der
     }
 
-    /// The key as a field of a JSON Web Key Set.
+    /// The key as a JWK.
     pub fn to_jwk(&self) -> Value {
         let (algorithm, id) = (self.family.algorithm().as_str(), self.id.as_str());
         let parsed = SubjectPublicKeyInfo::from_der(&self.der).ok().and_then(|(_, info)| match info.parsed().ok()? {

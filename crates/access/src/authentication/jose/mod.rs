@@ -1,4 +1,4 @@
-//! JSON Web Tokens in the compact form (RFC 7515, 7519): split, signed, verified; their claims are looked at elsewhere.
+//! Parsing, signing and verification of JSON Web Tokens in the compact form (RFC 7515, 7519). Callers check the claims.
 
 mod algorithm;
 mod keys;
@@ -10,7 +10,7 @@ use machinery::{Value, json};
 pub use algorithm::Algorithm;
 pub use keys::{PublicKey, SigningKey, public_keys};
 
-/// A token taken apart; nothing in it has been verified.
+/// A parsed token that has not been verified.
 pub struct Unverified<'a> {
     header: Value,
     pub claims: Value,
@@ -19,7 +19,7 @@ pub struct Unverified<'a> {
 }
 
 impl<'a> Unverified<'a> {
-    /// `None` for what is no signed token with an object of claims.
+    /// Parses a token; `None` if the text is not a signed token whose claims are an object.
     pub fn parse(token: &'a str) -> Option<Unverified<'a>> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -31,18 +31,18 @@ impl<'a> Unverified<'a> {
         Some(Unverified { header: object(header)?, claims: object(claims)?, signed, signature })
     }
 
-    /// The key that is said to have signed it; empty if none is named.
+    /// The id of the key in the header; empty if there is none.
     pub fn key_id(&self) -> &str {
         self.header.str_at(&["kid"])
     }
 
-    /// How it says that it is signed.
+    /// The algorithm in the header.
     pub fn algorithm(&self) -> Option<Algorithm> {
         Algorithm::parse(self.header.str_at(&["alg"]))
     }
 
-    /// The claims, if one of the keys has signed them: that of the `kid`, or any if the token names none. A token whose
-    /// algorithm is not for the key, or not among those allowed, is not looked at further.
+    /// The claims, if one of the keys has signed them: the key with the `kid` of the token, or any if it names none. The
+    /// algorithm must be allowed and fit the key.
     pub fn verify(&self, keys: &[PublicKey], allowed: &[Algorithm]) -> Result<&Value, &'static str> {
         let id = self.key_id();
         let mut candidates = keys.iter().filter(|key| id.is_empty() || key.id == id).peekable();

@@ -15,7 +15,8 @@ const ACCOUNT: &str = "system:serviceaccount:";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Lets some act as others: who may `impersonate` them, or, where the gate is open, who may in a mode (KEP-5284).
+/// Impersonation: authorized by the verb `impersonate` or, with the feature gate ConstrainedImpersonation, by modes
+/// (KEP-5284).
 pub struct Impersonation {
     modes: Option<Modes>,
 }
@@ -24,18 +25,18 @@ pub struct Impersonation {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Impersonated {
     pub user: User,
-    /// The verb of the mode that allowed it; none for `impersonate`.
+    /// The verb of the mode that allowed it; empty for `impersonate`.
     pub constraint: &'static str,
 }
 
 impl Impersonation {
-    /// `constrained` opens the gate.
+    /// `constrained` is the feature gate ConstrainedImpersonation.
     pub fn new(constrained: bool) -> Impersonation {
         Impersonation { modes: constrained.then(Modes::default) }
     }
 
     /// The impersonated user of a request.
-    pub async fn act(
+    pub async fn impersonate(
         &self,
         authorizer: &Authorizer,
         user: &User,
@@ -54,7 +55,7 @@ impl Impersonation {
             return Err(Status::bad_request(message));
         }
         match &self.modes {
-            Some(modes) => Box::pin(modes.act(authorizer, user, info, &wanted)).await.map(Some),
+            Some(modes) => Box::pin(modes.impersonate(authorizer, user, info, &wanted)).await.map(Some),
             None => {
                 Box::pin(wanted.check(authorizer, user)).await?;
                 Ok(Some(Impersonated { user: wanted.into_user(), constraint: "" }))
@@ -104,12 +105,12 @@ fn account(user: &str) -> Option<(&str, &str)> {
 }
 
 impl ImpersonationTarget {
-    /// Whether nothing but the user is asked for.
+    /// Whether only a user name is requested.
     fn is_name_alone(&self) -> bool {
         self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
     }
 
-    /// Everything but the user as object references, as Go prints them.
+    /// All parts but the user name as object references, as Go prints them.
     fn shown(&self) -> Vec<String> {
         let groups = self.groups.iter().map(|group| format!("{{Group  {group}    }}"));
         let extra = self.extra.iter().flat_map(|(key, values)| {
@@ -120,7 +121,7 @@ impl ImpersonationTarget {
         groups.chain(extra).chain(uid).collect()
     }
 
-    /// All of it as Go's `%#v` prints a user.
+    /// The target as Go's `%#v` prints a user.
     fn in_go(&self) -> String {
         let list = |texts: &[Text]| {
             let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
@@ -136,7 +137,7 @@ impl ImpersonationTarget {
         format!("&user.DefaultInfo{{Name:{name}, UID:{uid}, Groups:{groups}, Extra:map[string][]string{extra}}}")
     }
 
-    /// The user as a resource; a ServiceAccount is one of its own kind.
+    /// The user as a resource: `users`, or `serviceaccounts` for a ServiceAccount.
     fn user_part<'a>(&'a self, base: AccessAttributes<'a>) -> AccessAttributes<'a> {
         match account(&self.user) {
             Some((namespace, name)) => AccessAttributes { resource: "serviceaccounts", namespace, name, ..base },
@@ -159,7 +160,7 @@ impl ImpersonationTarget {
         (!self.uid.is_empty()).then_some(uid)
     }
 
-    /// Each part needs a permission of its own.
+    /// Checks the permission for each part.
     async fn check(&self, authorizer: &Authorizer, user: &User) -> Result<(), Status> {
         let base = AccessAttributes { verb: "impersonate", is_resource: true, ..AccessAttributes::default() };
         let parts = std::iter::once(self.user_part(base)).chain(self.group_parts(base));
@@ -196,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    fn act(headers: &[(&'static str, &'static str)]) -> Result<Option<User>, String> {
+    fn impersonate(headers: &[(&'static str, &'static str)]) -> Result<Option<User>, String> {
         act_with(false, headers)
     }
 
@@ -208,7 +209,7 @@ mod tests {
         let authorizer = Authorizer::new(Default::default(), vec![], machinery::Release::NEWEST);
         let (impersonation, user) = (Impersonation::new(constrained), User::system("admin"));
         let info = RequestInfo::parse(&http::Method::GET, "/version", "");
-        let found = impersonation.act(&authorizer, &user, &info, &map).now_or_never().unwrap();
+        let found = impersonation.impersonate(&authorizer, &user, &info, &map).now_or_never().unwrap();
         found.map(|acting| acting.map(|acting| acting.user)).map_err(|status| status.message.clone())
     }
 
@@ -230,15 +231,15 @@ mod tests {
             (&[("impersonate-user", "system:serviceaccount:n:A_")], &["system:authenticated"]),
         ];
         for (headers, groups) in cases {
-            assert_eq!(act(headers).unwrap().unwrap().groups, groups, "{headers:?}");
+            assert_eq!(impersonate(headers).unwrap().unwrap().groups, groups, "{headers:?}");
         }
-        assert_eq!(act(&[]), Ok(None));
-        assert_eq!(act(&[("impersonate-user", "")]), Ok(None));
+        assert_eq!(impersonate(&[]), Ok(None));
+        assert_eq!(impersonate(&[("impersonate-user", "")]), Ok(None));
     }
 
     #[test]
     fn impersonation_requires_user() {
-        let message = act(&[("impersonate-uid", "1"), ("impersonate-extra-k", "v")]).unwrap_err();
+        let message = impersonate(&[("impersonate-uid", "1"), ("impersonate-extra-k", "v")]).unwrap_err();
         let parts = "{UserExtra  v  authentication.k8s.io/v1  k} {UID  1  authentication.k8s.io/v1  }";
         assert_eq!(message, format!("requested [{parts}] without impersonating a user"));
     }

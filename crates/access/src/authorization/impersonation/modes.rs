@@ -1,8 +1,8 @@
 //! Modes of impersonation (KEP-5284): which users may be impersonated, and for which requests, by mode.
 //!
-//! A mode asks for `impersonate-on:<mode>:<verb>` on what the request is about and for `impersonate:<mode>` on every part
-//! of the user. What no mode allows is authorized by the verb `impersonate`. Only the mode is cached that a user
-//! used last, which is tried first: kube-apiserver goes on allowing for 10 s what was allowed once.
+//! A mode requires `impersonate-on:<mode>:<verb>` on the resource of the request and `impersonate:<mode>` on every part of
+//! the user. If no mode allows the request, the verb `impersonate` is checked. The only cache is the last mode of each user,
+//! which is tried first; kube-apiserver also caches decisions for 10 s.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,16 +28,16 @@ const ACCOUNT_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ImpersonationMode {
-    /// A ServiceAccount acts as the node that its pod runs on.
+    /// A ServiceAccount impersonates the node of its Pod.
     AssociatedNode,
     ArbitraryNode,
     ServiceAccount,
-    /// Everybody who is neither a node nor a ServiceAccount.
+    /// Users that are neither nodes nor ServiceAccounts.
     UserInfo,
     Legacy,
 }
 
-/// All of them as they are tried.
+/// All modes, in the order in which they are tried.
 const MODES: [ImpersonationMode; 5] = [
     ImpersonationMode::AssociatedNode,
     ImpersonationMode::ArbitraryNode,
@@ -72,7 +72,8 @@ impl ImpersonationMode {
         self != ImpersonationMode::Legacy
     }
 
-    /// Whether it is meant for such a user. What nodes and ServiceAccounts are is known, so that they are named alone.
+    /// Whether the mode applies to a target. A node or ServiceAccount must be requested by name alone, since its groups are
+    /// known.
     fn suits(self, wanted: &ImpersonationTarget, user: &User) -> bool {
         let (node, is_account) = (node(&wanted.user), account(&wanted.user).is_some());
         match self {
@@ -84,9 +85,9 @@ impl ImpersonationMode {
         }
     }
 
-    /// The impersonating user. An agent that runs on every node is the same user on each: only the names of its node claims are
-    /// kept.
-    fn asker(self, user: &User) -> Cow<'_, User> {
+    /// The impersonating user for the authorization check. For associated nodes, the values of the node claims are removed, so
+    /// that an agent that runs on every node is the same user on each.
+    fn checked_user(self, user: &User) -> Cow<'_, User> {
         if self != ImpersonationMode::AssociatedNode {
             return Cow::Borrowed(user);
         }
@@ -118,7 +119,7 @@ fn node(user: &str) -> Option<&str> {
     user.strip_prefix(NODE).filter(|name| names::dns1123_subdomain(name).is_empty())
 }
 
-/// The node that a ServiceAccount is known to run on.
+/// The node of a ServiceAccount's Pod, by the claims of its token.
 fn node_of(user: &User) -> Option<&str> {
     account(&user.name)?;
     match user.extra.iter().find(|(key, _)| key == ACCOUNT_NODE)?.1.as_slice() {
@@ -134,8 +135,8 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// The impersonated user; the error is that of the mode that was tried first.
-    pub async fn act(
+    /// Returns the impersonated user; the error is that of the mode that was tried first.
+    pub async fn impersonate(
         &self,
         authorizer: &Authorizer,
         user: &User,
@@ -166,7 +167,7 @@ impl Modes {
         let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
         let mut refused = None;
         for mode in last.into_iter().chain(others).filter(|mode| mode.suits(wanted, user)) {
-            let attempt = Attempt { authorizer, user: mode.asker(user), mode };
+            let attempt = Attempt { authorizer, user: mode.checked_user(user), mode };
             match attempt.check(wanted, &target).await {
                 Ok(()) if Some(mode) == last => return Ok(mode),
                 Ok(()) => {
@@ -190,7 +191,7 @@ impl Modes {
     }
 }
 
-/// Tries a mode.
+/// The check of a mode.
 struct Attempt<'a> {
     authorizer: &'a Authorizer,
     user: Cow<'a, User>,

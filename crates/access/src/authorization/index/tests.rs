@@ -95,14 +95,14 @@ fn service_accounts_are_users() {
 #[test]
 fn aggregated_roles_handle_cycles() {
     let rbac = Rbac::default();
-    let gathering = |name: &str, label: &str, of: &str| {
+    let aggregating = |name: &str, label: &str, of: &str| {
         let mut role = role(name, "never", label);
         role.set_at(&["aggregationRule"], json!({"clusterRoleSelectors": [{"matchLabels": {"into": of}}]}));
         role
     };
     let add = |role: &Value| observe(&rbac, "clusterroles", "", EventKind::Added, role, None);
-    add(&gathering("a", "b", "a"));
-    add(&gathering("b", "a", "b"));
+    add(&aggregating("a", "b", "a"));
+    add(&aggregating("b", "a", "b"));
     let subject = json!({"kind": "User", "name": "ann"});
     observe(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
     let may = |verb| rbac.decide(&user("ann", ""), &ask(verb)).allowed();
@@ -115,9 +115,9 @@ fn aggregated_roles_handle_cycles() {
 #[test]
 fn roles_are_as_stored_without_aggregation() {
     let rbac = Rbac::new(false);
-    let mut gathering = role("a", "put", "");
-    gathering.set_at(&["aggregationRule"], json!({"clusterRoleSelectors": [{"matchLabels": {"into": "a"}}]}));
-    for role in [gathering, role("other", "get", "a")] {
+    let mut aggregating = role("a", "put", "");
+    aggregating.set_at(&["aggregationRule"], json!({"clusterRoleSelectors": [{"matchLabels": {"into": "a"}}]}));
+    for role in [aggregating, role("other", "get", "a")] {
         observe(&rbac, "clusterroles", "", EventKind::Added, &role, None);
     }
     let subject = json!({"kind": "User", "name": "ann"});

@@ -115,8 +115,9 @@ fn match_lists(spec: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Whether both have addresses in the families that there are, as they like it: those are not changed with the ranges.
-pub fn is_settled(spec: &Value, old: &Value) -> bool {
+/// Whether an update leaves the addresses and families of a Service with `PreferDualStack` as they are. They are then kept
+/// even if the server's ranges have changed.
+pub fn keeps_addresses(spec: &Value, old: &Value) -> bool {
     let preferred = |spec: &Value| matches!(text(spec, "ipFamilyPolicy"), "PreferDualStack");
     same(spec, old, "type")
         && preferred(spec)
@@ -131,7 +132,7 @@ fn complete_families(
     families: Families,
     release: Release,
 ) -> Result<(), Vec<FieldError>> {
-    if old.is_some_and(|old| is_settled(spec, old)) {
+    if old.is_some_and(|old| keeps_addresses(spec, old)) {
         return Ok(());
     }
     let without_selector = text(spec, "clusterIP") == HEADLESS

@@ -1,4 +1,4 @@
-//! The dependents of each owner, by uid, and the tasks that follow from events, so that nothing is polled.
+//! The dependents of each owner, by uid, and the queue of objects to be examined, both derived from events.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,39 +12,39 @@ use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The objects that wait to be examined.
+/// The metrics of the queue of objects to be examined.
 pub const QUEUE: Queue = Queue("garbage_collector_attempt_to_delete");
 
-/// An object that the garbage collector is to examine.
+/// The reason to examine an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorkItem {
-    /// An object with owners: are they there?
+    /// Its owners may be absent.
     Dependent,
-    /// An object whose deletion waits for what becomes of its dependents.
+    /// Its deletion waits for its dependents to be orphaned or deleted.
     Owner,
 }
 
-/// Something to do with one object.
+/// The examination of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     pub what: WorkItem,
     pub key: Key,
     pub uid: Text,
-    /// The time of grace is over, or there is none.
+    /// Whether the grace period has ended, or does not apply.
     pub due: bool,
-    /// Attempts that failed.
+    /// The number of failed attempts.
     pub failures: u32,
 }
 
 #[derive(Default)]
 struct GraphState {
-    /// The dependents of an owner, and whether its deletion in the foreground waits for them.
+    /// Owner uid to dependents: key, uid, and whether foreground deletion of the owner waits for the dependent.
     dependents: HashMap<Text, HashMap<Key, (Text, bool)>>,
-    /// Owners that were seen to go and still have dependents.
+    /// Owners whose deletion was observed and that still have dependents.
     gone: HashSet<Text>,
     /// Owners whose deletion waits for their dependents.
     waiting: HashMap<Text, Key>,
-    /// With the times since when they wait.
+    /// Tasks that are due, with the time at which they were added.
     ready: VecDeque<(Task, Instant)>,
     /// The content of `ready`.
     queued: HashSet<Task>,
@@ -63,18 +63,18 @@ impl GraphState {
         }
     }
 
-    fn look_at(&mut self, what: WorkItem, key: &Key, uid: &Text, due: bool) {
+    fn enqueue_object(&mut self, what: WorkItem, key: &Key, uid: &Text, due: bool) {
         self.enqueue(Task { what, key: key.clone(), uid: uid.clone(), due, failures: 0 });
     }
 
-    /// An owner of this object may have waited for its change, and for nothing else.
+    /// Enqueues those owners of this object that are being deleted and that no other dependent blocks.
     fn wake_owners(&mut self, object: &Stored) {
         for owner in &object.meta.owners {
             let dependents = self.dependents.get(&owner.uid);
             let held = dependents
                 .is_some_and(|dependents| dependents.values().any(|(uid, blocks)| *blocks && *uid != owner.uid));
             if !held && let Some(key) = self.waiting.get(&owner.uid).cloned() {
-                self.look_at(WorkItem::Owner, &key, &owner.uid, true);
+                self.enqueue_object(WorkItem::Owner, &key, &owner.uid, true);
             }
         }
     }
@@ -126,7 +126,7 @@ impl Graph {
             }
             if let Some(dependents) = state.dependents.get(uid).cloned() {
                 state.gone.insert(uid.clone());
-                dependents.iter().for_each(|(key, (uid, _))| state.look_at(WorkItem::Dependent, key, uid, true));
+                dependents.iter().for_each(|(key, (uid, _))| state.enqueue_object(WorkItem::Dependent, key, uid, true));
             }
         } else {
             if !plain && !same_owners {
@@ -140,13 +140,13 @@ impl Graph {
                 if let Some(previous) = previous {
                     state.wake_owners(previous);
                 }
-                state.look_at(WorkItem::Dependent, key, uid, false);
+                state.enqueue_object(WorkItem::Dependent, key, uid, false);
             }
             if object.meta.deleting && object.meta.finalizers {
                 state.waiting.insert(uid.clone(), key.clone());
-                // nothing waits for an object without dependents
+                // an object without dependents gets a grace period, in which dependents may still be observed
                 let due = state.dependents.contains_key(uid);
-                state.look_at(WorkItem::Owner, key, uid, due);
+                state.enqueue_object(WorkItem::Owner, key, uid, due);
             }
         }
         if state.ready.len() > before {
@@ -161,7 +161,7 @@ impl Graph {
         dependents.into_iter().flatten().map(|(key, (uid, blocks))| (key.clone(), uid.clone(), *blocks)).collect()
     }
 
-    /// Whether an owner was seen to go.
+    /// Whether the deletion of an owner was observed.
     pub fn has_gone(&self, uid: &str) -> bool {
         self.lock().gone.contains(uid)
     }
@@ -183,18 +183,18 @@ impl Graph {
         false
     }
 
-    pub fn look_at(&self, what: WorkItem, key: &Key, uid: &Text) {
-        self.lock().look_at(what, key, uid, true);
+    pub fn enqueue_object(&self, what: WorkItem, key: &Key, uid: &Text) {
+        self.lock().enqueue_object(what, key, uid, true);
         self.changed.notify_one();
     }
 
-    /// Puts a task off until a definition changes.
+    /// Postpones a task until a CRD changes.
     pub fn park(&self, task: Task) {
         self.lock().parked.insert(task);
     }
 
-    /// Puts a task off.
-    pub fn again(&self, task: Task, after: Duration) {
+    /// Postpones a task.
+    pub fn postpone(&self, task: Task, after: Duration) {
         let mut state = self.lock();
         QUEUE.retried();
         state.sequence += 1;

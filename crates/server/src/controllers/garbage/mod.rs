@@ -1,7 +1,7 @@
-//! The garbage collector: objects go when their owners have gone.
+//! The garbage collector: deletes objects whose owners have been deleted.
 //!
-//! The graph says what may have become garbage; every decision is made anew from the live object and its live owners,
-//! and every write names the uid and the version that it was decided on.
+//! The graph only finds candidates. Every decision is made from the live object and its live owners, and every write has
+//! the uid and the resource version of that object as preconditions.
 
 mod graph;
 #[cfg(test)]
@@ -34,8 +34,8 @@ pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::
     loop {
         tokio::select! {
             tasks = graph.take(limits::GARBAGE_PARALLEL) => {
-                join_all(tasks.into_iter().map(|task| attend(&context, &graph, task))).await;
-                // most objects are no garbage and cost no wait: others have their turn too
+                join_all(tasks.into_iter().map(|task| examine(&context, &graph, task))).await;
+                // most objects are examined without awaiting anything, so other tasks would starve without this
                 tokio::task::yield_now().await;
             }
             () = super::stopped(&mut stop) => return,
@@ -46,38 +46,38 @@ pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::
 /// The outcome of the examination of an object.
 enum Verdict {
     Done,
-    /// Look again when a definition has changed.
+    /// To be repeated when a CRD has changed.
     Unknown,
-    /// Look again, and then there has been grace enough.
+    /// To be repeated after a grace period, which is the last one.
     Grace(Duration),
 }
 
-async fn attend(context: &Context, graph: &Graph, task: Task) {
+async fn examine(context: &Context, graph: &Graph, task: Task) {
     let began = clock::instant();
     let verdict = match task.what {
-        WorkItem::Dependent => look_at_dependent(context, graph, &task).await,
-        WorkItem::Owner => look_at_owner(context, graph, &task).await,
+        WorkItem::Dependent => examine_dependent(context, graph, &task).await,
+        WorkItem::Owner => examine_owner(context, graph, &task).await,
     };
     QUEUE.worked(began.elapsed());
     match verdict {
         Ok(Verdict::Done) => {}
         Ok(Verdict::Unknown) => graph.park(Task { failures: 0, ..task }),
-        Ok(Verdict::Grace(after)) => graph.again(Task { due: true, failures: 0, ..task }, after),
+        Ok(Verdict::Grace(after)) => graph.postpone(Task { due: true, failures: 0, ..task }, after),
         Err(status) if status.reason == Reason::NotFound => {}
-        // changed meanwhile: decide anew
+        // the object has changed since it was read
         Err(status) if status.reason == Reason::Conflict && task.failures < limits::GARBAGE_CONFLICTS_MAX => {
-            graph.again(Task { failures: task.failures + 1, ..task }, Duration::ZERO);
+            graph.postpone(Task { failures: task.failures + 1, ..task }, Duration::ZERO);
         }
         Err(status) => {
-            tracing::warn!(object = %task.key.path, error = %status, "an object cannot be collected yet");
+            tracing::warn!(object = %task.key.path, error = %status, "an object cannot be examined by the garbage collector; will retry");
             let seconds = 1u64.checked_shl(task.failures).unwrap_or(u64::MAX);
             let after = Duration::from_secs(seconds.min(limits::CONTROLLER_RETRY_SECONDS_MAX));
-            graph.again(Task { failures: task.failures + 1, ..task }, after);
+            graph.postpone(Task { failures: task.failures + 1, ..task }, after);
         }
     }
 }
 
-/// Reports in an event that a reference names an owner that this object cannot have, since it lies in another namespace.
+/// Creates an Event about the owner reference with index `reference`, whose owner is in another namespace.
 async fn report(context: &Context, resource: &Resource, stored: &Stored, reference: usize) -> Result<Verdict, Status> {
     let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
     let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
@@ -104,7 +104,7 @@ async fn report(context: &Context, resource: &Resource, stored: &Stored, referen
     let request = verbs::controller_request(USER, &events, &http::Method::POST, &path);
     let document = Document::json(&event);
     if let Err(status) = verbs::create(context, &request, &document).await {
-        tracing::warn!(object = %name, error = %status, "an event could not be told");
+        tracing::warn!(object = %name, error = %status, "an Event about an invalid owner reference cannot be created");
     }
     Ok(Verdict::Done)
 }
@@ -129,13 +129,13 @@ fn finalizers(stored: &Stored) -> Vec<Value> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OwnerState {
     Solid,
-    /// It is not there, or there is another one of that name.
-    Gone,
-    /// It waits for its dependents.
+    /// It does not exist, or its name belongs to an object with another uid.
+    Absent,
+    /// It is being deleted in the foreground and waits for its dependents.
     Waiting,
-    /// It is not known: its kind is not served.
+    /// Its kind is not served.
     Unknown,
-    /// It has a namespace and its dependent has none: that is never resolved.
+    /// It is namespaced but its dependent is not, so it can never be found.
     Impossible,
 }
 
@@ -145,56 +145,56 @@ fn kind_of(context: &Context, owner: &Owner) -> Option<Arc<Resource>> {
     context.registry.of_kind(group, version, &owner.kind).filter(|resource| !resource.is_review())
 }
 
-/// Whether an owner lies in another namespace.
-fn lies_elsewhere(context: &Context, owner: &Owner, namespace: &str) -> bool {
+/// Whether an owner exists in another namespace.
+fn is_in_other_namespace(context: &Context, owner: &Owner, namespace: &str) -> bool {
     let Some(resource) = kind_of(context, owner).filter(|resource| resource.namespaced) else { return false };
     let Some(namespaces) = context.registry.get("", "namespaces") else { return false };
     let (root, _) = namespaces.collection.latest();
-    let is_there = |other: &str| resource.collection.get(&resource.key(other, &owner.name).path);
-    root.keys().filter(|other| *other != namespace).any(|n| is_there(n).is_some_and(|it| it.meta.uid == owner.uid))
+    let in_namespace = |other: &str| resource.collection.get(&resource.key(other, &owner.name).path);
+    root.keys().filter(|other| *other != namespace).any(|n| in_namespace(n).is_some_and(|it| it.meta.uid == owner.uid))
 }
 
-fn fate(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> OwnerState {
+fn owner_state(context: &Context, graph: &Graph, owner: &Owner, namespace: &str) -> OwnerState {
     let Some(resource) = kind_of(context, owner) else {
-        return if graph.has_gone(&owner.uid) { OwnerState::Gone } else { OwnerState::Unknown };
+        return if graph.has_gone(&owner.uid) { OwnerState::Absent } else { OwnerState::Unknown };
     };
     if resource.namespaced && namespace.is_empty() {
         return OwnerState::Impossible;
     }
     match resource.collection.get(&resource.key(namespace, &owner.name).path) {
-        Some(found) if found.meta.uid != owner.uid => OwnerState::Gone,
+        Some(found) if found.meta.uid != owner.uid => OwnerState::Absent,
         Some(found) if found.meta.deleting && has_finalizer(&found, FOREGROUND) => OwnerState::Waiting,
         Some(_) => OwnerState::Solid,
-        None => OwnerState::Gone,
+        None => OwnerState::Absent,
     }
 }
 
-async fn look_at_dependent(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
+async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
     let Some((resource, stored)) = live(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
     if stored.meta.deleting || stored.meta.owners.is_empty() {
         return Ok(Verdict::Done);
     }
-    let fates: Vec<OwnerState> =
-        stored.meta.owners.iter().map(|owner| fate(context, graph, owner, &stored.meta.namespace)).collect();
-    if let Some(owner) = fates.iter().position(|fate| *fate == OwnerState::Impossible) {
+    let states: Vec<OwnerState> =
+        stored.meta.owners.iter().map(|owner| owner_state(context, graph, owner, &stored.meta.namespace)).collect();
+    if let Some(owner) = states.iter().position(|state| *state == OwnerState::Impossible) {
         return report(context, &resource, &stored, owner).await;
     }
-    if fates.contains(&OwnerState::Unknown) {
+    if states.contains(&OwnerState::Unknown) {
         return Ok(Verdict::Unknown);
     }
-    if fates.contains(&OwnerState::Gone) && !task.due {
+    if states.contains(&OwnerState::Absent) && !task.due {
         let mut owners = stored.meta.owners.iter();
-        if let Some(owner) = owners.position(|owner| lies_elsewhere(context, owner, &stored.meta.namespace)) {
+        if let Some(owner) = owners.position(|owner| is_in_other_namespace(context, owner, &stored.meta.namespace)) {
             report(context, &resource, &stored, owner).await?;
         }
         return Ok(Verdict::Grace(limits::ABSENT_OWNER_GRACE));
     }
-    if fates.contains(&OwnerState::Solid) {
-        let mut fates = fates.iter();
-        return drop_owners(context, &resource, &stored, |_| fates.next() == Some(&OwnerState::Solid)).await;
+    if states.contains(&OwnerState::Solid) {
+        let mut states = states.iter();
+        return drop_owners(context, &resource, &stored, |_| states.next() == Some(&OwnerState::Solid)).await;
     }
     let dependents = graph.dependents(&stored.meta.uid);
-    if fates.contains(&OwnerState::Waiting) && !dependents.is_empty() {
+    if states.contains(&OwnerState::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(key, uid, _)| is_waiting(context, key, uid)) {
             // a cycle: objects that wait for this one must not wait any longer
             unblock(context, &resource, &stored).await?;
@@ -213,7 +213,7 @@ fn is_waiting(context: &Context, key: &Key, uid: &str) -> bool {
     live(context, key, uid).is_some_and(|(_, stored)| stored.meta.deleting && has_finalizer(&stored, FOREGROUND))
 }
 
-async fn look_at_owner(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
+async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
     let Some((resource, stored)) = live(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
     if !stored.meta.deleting {
         return Ok(Verdict::Done);
@@ -233,14 +233,14 @@ async fn look_at_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
         }
         return release(context, &resource, &stored, ORPHAN).await;
     }
-    // who waits for this one in turn is not waited for, itself least of all
+    // a dependent that waits for this object itself, in a cycle, is unblocked
     let circle = |key: &Key, uid: &Text| is_waiting(context, key, uid) && graph.waits_for(uid, &task.uid);
     let blocking: Vec<_> = dependents.into_iter().filter(|(key, uid, blocks)| *blocks && !circle(key, uid)).collect();
     if blocking.is_empty() {
         return release(context, &resource, &stored, FOREGROUND).await;
     }
     for (key, uid, _) in blocking.iter().filter(|(key, uid, _)| !is_deleting(context, key, uid)) {
-        graph.look_at(WorkItem::Dependent, key, uid);
+        graph.enqueue_object(WorkItem::Dependent, key, uid);
     }
     Ok(Verdict::Done)
 }
@@ -249,7 +249,7 @@ fn is_deleting(context: &Context, key: &Key, uid: &str) -> bool {
     live(context, key, uid).is_none_or(|(_, stored)| stored.meta.deleting)
 }
 
-/// Takes the reference to an owner out of a dependent.
+/// Removes the reference to an owner from a dependent.
 async fn orphan_one(context: &Context, key: &Key, uid: &str, owner: &str) -> Result<(), Status> {
     for _ in 0..limits::WRITE_RETRIES {
         let Some((resource, stored)) = live(context, key, uid) else { return Ok(()) };
@@ -262,7 +262,7 @@ async fn orphan_one(context: &Context, key: &Key, uid: &str, owner: &str) -> Res
     Ok(())
 }
 
-/// Keeps those references of an object that `keep` says.
+/// Removes all owner references of an object for which `keep` returns false.
 async fn drop_owners(
     context: &Context,
     resource: &Arc<Resource>,
@@ -279,7 +279,7 @@ async fn drop_owners(
     patch(context, resource, stored, [("ownerReferences", kept)].into()).await
 }
 
-/// No owner waits for this object any more.
+/// Sets `blockOwnerDeletion` to false in all owner references of an object.
 async fn unblock(context: &Context, resource: &Arc<Resource>, stored: &Stored) -> Result<Verdict, Status> {
     let object = stored.body.to_value(0);
     let mut owners = object.at(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
@@ -289,7 +289,7 @@ async fn unblock(context: &Context, resource: &Arc<Resource>, stored: &Stored) -
     patch(context, resource, stored, [("ownerReferences", owners)].into()).await
 }
 
-/// Takes a finalizer from an object.
+/// Removes a finalizer from an object.
 async fn release(
     context: &Context,
     resource: &Arc<Resource>,
@@ -301,7 +301,7 @@ async fn release(
     patch(context, resource, stored, [("finalizers", kept)].into()).await
 }
 
-/// Changes metadata of the object as it was read.
+/// Merges `metadata` into an object, if it has not changed since it was read.
 async fn patch(
     context: &Context,
     resource: &Arc<Resource>,
@@ -316,7 +316,7 @@ async fn patch(
     verbs::patch(context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
 }
 
-/// Deletes the object as it is now.
+/// Deletes an object, if it does not change meanwhile.
 async fn delete(
     context: &Context,
     resource: &Arc<Resource>,

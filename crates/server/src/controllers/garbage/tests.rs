@@ -4,13 +4,10 @@ use super::*;
 use access::authorization::GROUP as RBAC;
 use base::clock;
 
-use crate::Storage;
-use crate::controllers::{Controllers, Derived};
-
 const GROUP: &str = "harbor.example.com";
 
 /// ConfigMaps `n/name`, by name; ClusterRoles where the name begins with `@`.
-struct World {
+struct TestServer {
     context: Arc<Context>,
     graph: Arc<Graph>,
 }
@@ -18,26 +15,15 @@ struct World {
 /// An owner: its kind, name and uid, and whether it waits.
 type Reference<'a> = (&'a str, &'a str, &'a str, bool);
 
-impl World {
-    async fn new() -> World {
-        let derived = Arc::new(Derived::new(&Controllers::default(), false));
-        let store = Storage::own(Arc::new(store::Embedded::in_memory()));
-        let context = crate::prepare(
-            store,
-            Default::default(),
-            Default::default(),
-            derived.clone(),
-            Default::default(),
-            Default::default(),
-        )
-        .await
-        .unwrap();
-        let world = World { context, graph: derived.owners.clone().unwrap() };
+impl TestServer {
+    async fn new() -> TestServer {
+        let (context, derived) = crate::testing::empty_server().await;
+        let server = TestServer { context, graph: derived.owners.clone().unwrap() };
         for name in ["n", "m"] {
-            world.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;
+            server.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;
         }
-        world.settle(Duration::ZERO).await;
-        world
+        server.collect(Duration::ZERO).await;
+        server
     }
 
     fn resource(&self, group: &str, plural: &str) -> Arc<Resource> {
@@ -81,26 +67,26 @@ impl World {
     }
 
     /// Does all there is to do until `after` has passed.
-    async fn settle(&self, after: Duration) {
+    async fn collect(&self, after: Duration) {
         for _ in 0..100 {
             let tasks = self.graph.take_by(clock::instant() + after);
             if tasks.is_empty() {
                 return;
             }
-            join_all(tasks.into_iter().map(|task| attend(&self.context, &self.graph, task))).await;
+            join_all(tasks.into_iter().map(|task| examine(&self.context, &self.graph, task))).await;
         }
         panic!("there is always something to do");
     }
 
     /// The ConfigMaps that are there, the server's own aside, each with its owners.
-    fn shown(&self) -> String {
+    fn listed(&self) -> String {
         let (root, _) = self.resource("", "configmaps").collection.latest();
-        let shown = |stored: &Arc<Stored>| {
+        let listed = |stored: &Arc<Stored>| {
             let owners: Vec<&str> = stored.meta.owners.iter().map(|owner| owner.name.as_str()).collect();
             (stored.meta.name.to_string(), owners.join("+"))
         };
         let all = root.values().filter(|stored| stored.meta.namespace != "kube-system");
-        let all: BTreeMap<String, String> = all.map(shown).collect();
+        let all: BTreeMap<String, String> = all.map(listed).collect();
         all.into_iter().map(|(name, owners)| format!("{name}<{owners}")).collect::<Vec<_>>().join(" ")
     }
 }
@@ -116,54 +102,54 @@ async fn dependents_follow_their_owner() {
         ("Foreground", true, "other<"),
         ("Orphan", false, "child< grandchild<child other<"),
     ] {
-        let world = World::new().await;
-        let owner = world.create("owner", &[]).await;
-        let child = world.create("child", &[("ConfigMap", "owner", &owner, blocks)]).await;
-        world.create("grandchild", &[("ConfigMap", "child", &child, blocks)]).await;
-        world.create("other", &[]).await;
-        world.settle(SOON).await;
-        world.delete("owner", policy).await;
-        world.settle(SOON).await;
-        assert_eq!(world.shown(), soon, "{policy} {blocks}");
+        let server = TestServer::new().await;
+        let owner = server.create("owner", &[]).await;
+        let child = server.create("child", &[("ConfigMap", "owner", &owner, blocks)]).await;
+        server.create("grandchild", &[("ConfigMap", "child", &child, blocks)]).await;
+        server.create("other", &[]).await;
+        server.collect(SOON).await;
+        server.delete("owner", policy).await;
+        server.collect(SOON).await;
+        assert_eq!(server.listed(), soon, "{policy} {blocks}");
     }
 }
 
 #[tokio::test]
 async fn foreground_deletion_waits_for_blocking_dependents() {
-    let world = World::new().await;
-    let owner = world.create("owner", &[]).await;
-    world.create("child", &[("ConfigMap", "owner", &owner, true)]).await;
+    let server = TestServer::new().await;
+    let owner = server.create("owner", &[]).await;
+    server.create("child", &[("ConfigMap", "owner", &owner, true)]).await;
     let held = json!({"finalizers": ["example.com/hold"]});
-    let resource = world.resource("", "configmaps");
-    patch(&world.context, &resource, &world.stored("child").unwrap(), held).await.unwrap();
-    world.delete("owner", "Foreground").await;
-    world.settle(AFTER_GRACE).await;
-    assert_eq!(world.shown(), "child<owner owner<");
-    assert!(world.stored("child").unwrap().meta.deleting);
-    patch(&world.context, &resource, &world.stored("child").unwrap(), json!({"finalizers": null})).await.unwrap();
-    world.settle(SOON).await;
-    assert_eq!(world.shown(), "");
+    let resource = server.resource("", "configmaps");
+    patch(&server.context, &resource, &server.stored("child").unwrap(), held).await.unwrap();
+    server.delete("owner", "Foreground").await;
+    server.collect(AFTER_GRACE).await;
+    assert_eq!(server.listed(), "child<owner owner<");
+    assert!(server.stored("child").unwrap().meta.deleting);
+    patch(&server.context, &resource, &server.stored("child").unwrap(), json!({"finalizers": null})).await.unwrap();
+    server.collect(SOON).await;
+    assert_eq!(server.listed(), "");
 }
 
 #[tokio::test]
 async fn absent_owners_are_verified() {
-    let world = World::new().await;
-    let owner = world.create("owner", &[]).await;
-    world.post("", "configmaps", "m", json!({"metadata": {"name": "far"}})).await;
-    let far = world.resource("", "configmaps").collection.get("m/far").unwrap().meta.uid.to_string();
-    world.create("absent", &[("ConfigMap", "nobody", "u", false)]).await;
-    world.create("another", &[("ConfigMap", "owner", "u", false)]).await;
-    world.create("both", &[("ConfigMap", "owner", &owner, false), ("Secret", "nobody", "u", false)]).await;
-    world.create("elsewhere", &[("ConfigMap", "far", &far, false)]).await;
-    world.create("unknown", &[("Boat", "nina", "u", false)]).await;
-    world.create("@cluster", &[("ConfigMap", "owner", "u", false)]).await;
+    let server = TestServer::new().await;
+    let owner = server.create("owner", &[]).await;
+    server.post("", "configmaps", "m", json!({"metadata": {"name": "far"}})).await;
+    let far = server.resource("", "configmaps").collection.get("m/far").unwrap().meta.uid.to_string();
+    server.create("absent", &[("ConfigMap", "nobody", "u", false)]).await;
+    server.create("another", &[("ConfigMap", "owner", "u", false)]).await;
+    server.create("both", &[("ConfigMap", "owner", &owner, false), ("Secret", "nobody", "u", false)]).await;
+    server.create("elsewhere", &[("ConfigMap", "far", &far, false)]).await;
+    server.create("unknown", &[("Boat", "nina", "u", false)]).await;
+    server.create("@cluster", &[("ConfigMap", "owner", "u", false)]).await;
     let all = "absent<nobody another<owner both<owner+nobody elsewhere<far far< owner< unknown<nina";
-    world.settle(SOON).await;
-    assert_eq!(world.shown(), all);
-    world.settle(AFTER_GRACE).await;
-    assert_eq!(world.shown(), "both<owner far< owner< unknown<nina");
-    assert!(world.stored("@cluster").is_some(), "an object of the cluster cannot have an owner in a namespace");
-    let (events, _) = world.resource("", "events").collection.latest();
+    server.collect(SOON).await;
+    assert_eq!(server.listed(), all);
+    server.collect(AFTER_GRACE).await;
+    assert_eq!(server.listed(), "both<owner far< owner< unknown<nina");
+    assert!(server.stored("@cluster").is_some(), "an object of the cluster cannot have an owner in a namespace");
+    let (events, _) = server.resource("", "events").collection.latest();
     let events: Vec<Value> = events.values().map(|event| event.body.to_value(0)).collect();
     let reported: Vec<_> = events.iter().map(|e| (e.str_at(&["reason"]), e.str_at(&["message"]).to_owned())).collect();
     let lies = |name: &str, uid: &str, namespace: &str| {
@@ -174,60 +160,60 @@ async fn absent_owners_are_verified() {
 }
 
 #[tokio::test]
-async fn registry_follows_crd_changes() {
-    let world = World::new().await;
-    world.create("early", &[("Boat", "nina", "u", false)]).await;
-    world.settle(AFTER_GRACE).await;
-    assert_eq!(world.shown(), "early<nina");
+async fn unknown_owner_kinds_are_resolved_by_crd_changes() {
+    let server = TestServer::new().await;
+    server.create("early", &[("Boat", "nina", "u", false)]).await;
+    server.collect(AFTER_GRACE).await;
+    assert_eq!(server.listed(), "early<nina");
     let names = json!({"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"});
     let schema = json!({"openAPIV3Schema": {"type": "object"}});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
     let spec = json!({"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]});
     let definition = json!({"metadata": {"name": "boats.harbor.example.com"}, "spec": spec});
-    world.post("apiextensions.k8s.io", "customresourcedefinitions", "", definition).await;
-    world.settle(SOON).await;
-    assert_eq!(world.shown(), "early<nina");
-    world.settle(AFTER_GRACE).await;
-    assert_eq!(world.shown(), "");
+    server.post("apiextensions.k8s.io", "customresourcedefinitions", "", definition).await;
+    server.collect(SOON).await;
+    assert_eq!(server.listed(), "early<nina");
+    server.collect(AFTER_GRACE).await;
+    assert_eq!(server.listed(), "");
     let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "nina"}});
-    world.post(GROUP, "boats", "n", boat).await;
-    let boat = world.resource(GROUP, "boats").collection.get("n/nina").unwrap().meta.uid.to_string();
-    world.create("deck", &[("Boat", "nina", &boat, false)]).await;
-    world.settle(AFTER_GRACE).await;
-    assert_eq!(world.shown(), "deck<nina");
-    let (_, boat) = live(&world.context, &world.resource(GROUP, "boats").key("n", "nina"), &boat).unwrap();
-    let resource = world.resource("apiextensions.k8s.io", "customresourcedefinitions");
+    server.post(GROUP, "boats", "n", boat).await;
+    let boat = server.resource(GROUP, "boats").collection.get("n/nina").unwrap().meta.uid.to_string();
+    server.create("deck", &[("Boat", "nina", &boat, false)]).await;
+    server.collect(AFTER_GRACE).await;
+    assert_eq!(server.listed(), "deck<nina");
+    let (_, boat) = live(&server.context, &server.resource(GROUP, "boats").key("n", "nina"), &boat).unwrap();
+    let resource = server.resource("apiextensions.k8s.io", "customresourcedefinitions");
     let stored = resource.collection.get("boats.harbor.example.com").unwrap();
     let key = resource.key("", "boats.harbor.example.com");
-    super::delete(&world.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
-    verbs::finalize(&world.context, &mut verbs::PendingCrdDeletions::default()).await;
-    assert!(live(&world.context, &key, &boat.meta.uid).is_none());
-    world.settle(SOON).await;
+    super::delete(&server.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
+    verbs::finalize(&server.context, &mut verbs::PendingCrdDeletions::default()).await;
+    assert!(live(&server.context, &key, &boat.meta.uid).is_none());
+    server.collect(SOON).await;
     // the boat can no longer be read, but its deletion was observed
-    assert_eq!(world.shown(), "");
+    assert_eq!(server.listed(), "");
 }
 
 #[tokio::test]
 async fn cycles_of_owners_are_collected() {
     for policy in ["Background", "Foreground"] {
         for delete_both in [false, true] {
-            let world = World::new().await;
-            let a = world.create("a", &[]).await;
-            let b = world.create("b", &[("ConfigMap", "a", &a, true)]).await;
-            let resource = world.resource("", "configmaps");
+            let server = TestServer::new().await;
+            let a = server.create("a", &[]).await;
+            let b = server.create("b", &[("ConfigMap", "a", &a, true)]).await;
+            let resource = server.resource("", "configmaps");
             let owners = json!([
                 {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": (b.as_str()), "blockOwnerDeletion": true},
                 {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": (a.as_str()), "blockOwnerDeletion": true}
             ]);
             let metadata = json!({"ownerReferences": owners});
-            patch(&world.context, &resource, &world.stored("a").unwrap(), metadata).await.unwrap();
-            world.settle(SOON).await;
-            world.delete("a", policy).await;
+            patch(&server.context, &resource, &server.stored("a").unwrap(), metadata).await.unwrap();
+            server.collect(SOON).await;
+            server.delete("a", policy).await;
             if delete_both {
-                world.delete("b", policy).await;
+                server.delete("b", policy).await;
             }
-            world.settle(AFTER_GRACE).await;
-            assert_eq!(world.shown(), "", "{policy} {delete_both}");
+            server.collect(AFTER_GRACE).await;
+            assert_eq!(server.listed(), "", "{policy} {delete_both}");
         }
     }
 }
@@ -235,12 +221,12 @@ async fn cycles_of_owners_are_collected() {
 #[tokio::test]
 async fn object_without_dependents_is_released_after_grace_period() {
     for policy in ["Foreground", "Orphan"] {
-        let world = World::new().await;
-        world.create("alone", &[]).await;
-        world.delete("alone", policy).await;
-        world.settle(SOON).await;
-        assert_eq!(world.shown(), "alone<", "{policy}");
-        world.settle(limits::NO_DEPENDENTS_GRACE).await;
-        assert_eq!(world.shown(), "", "{policy}");
+        let server = TestServer::new().await;
+        server.create("alone", &[]).await;
+        server.delete("alone", policy).await;
+        server.collect(SOON).await;
+        assert_eq!(server.listed(), "alone<", "{policy}");
+        server.collect(limits::NO_DEPENDENTS_GRACE).await;
+        assert_eq!(server.listed(), "", "{policy}");
     }
 }

@@ -7,12 +7,12 @@ use machinery::{Status, Value};
 
 use crate::verbs::admit::Admit;
 
-/// Decides whether `asker`, or else the user of the review, may do something.
+/// Authorizes the attributes of the review for `asker`, or for the user that the review names.
 pub async fn review(admit: &Admit<'_>, mut object: Value, asker: Option<User>) -> Result<Value, Status> {
     let (context, request) = (admit.context, admit.request);
     let errors = request.strategy.validate(&object).errors;
     if !errors.is_empty() {
-        // the kind is not known to the one that refuses here
+        // as in kube-apiserver, this error has no kind
         return Err(Status::invalid(&request.resource.group, "", "", &errors));
     }
     admit.validate(Some(&object), None).await?;
@@ -68,7 +68,7 @@ fn selection<'a>(asked: &'a Value, name: &str) -> Selection<'a> {
     }
 }
 
-/// How much of a selector can be used.
+/// The usable requirements of a selector.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Usable {
     All,
@@ -76,7 +76,7 @@ enum Usable {
     Nothing,
 }
 
-/// The errors of selectors that cannot be used.
+/// The evaluation errors of selectors that cannot be used, or only partially.
 fn ignored_selectors(review: &Value) -> Vec<String> {
     let asked = review.at(&["spec", "resourceAttributes"]);
     let usable = |name: &str| {
@@ -107,7 +107,7 @@ fn ignored_selectors(review: &Value) -> Vec<String> {
     out
 }
 
-/// Fields are selected by one value, labels by any known operator.
+/// Whether the operator of a requirement is known: for fields, only with a single value.
 fn is_known(requirement: &Value, of_label: bool) -> bool {
     let values = requirement.get("values").and_then(Value::as_array).map_or(0, <[Value]>::len);
     match requirement.str_at(&["operator"]) {

@@ -1,4 +1,4 @@
-//! Reviews: objects that are created to be responded to, and not stored.
+//! Reviews: objects that are not stored; the response to a POST is the object with its status.
 
 mod access;
 mod pods;
@@ -16,8 +16,8 @@ use super::{Context, Outcome, Request, Shown, meta};
 
 const BOUND: [&str; 2] = ["spec", "boundObjectRef"];
 
-/// Responds to a POST of a review: webhooks may change it and refuse it like any other object. Policies see requests for
-/// tokens alone.
+/// Responds to a POST of a review. Admission webhooks apply as to any other object; admission policies apply only to
+/// TokenRequests.
 pub async fn respond(
     context: &Context,
     request: &Request,
@@ -28,7 +28,7 @@ pub async fn respond(
     let for_token = review == Review::TokenRequest;
     let for_pod = matches!(review, Review::Binding | Review::Eviction);
     match for_token || for_pod {
-        // it may name its account
+        // the object may name its account
         true => meta::place_in(&mut object, request.namespace())?,
         false => meta::wipe_system_fields(request, &mut object)?,
     }

@@ -1,4 +1,4 @@
-//! What is posted to Pods: bindings to Nodes, and evictions.
+//! The subresources `binding` and `eviction` of Pods.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::verbs::as_server::{edit, path_of, server_request};
 use crate::verbs::change::{Change, Write};
 use crate::verbs::{Context, Request};
 
-/// The Status of success that responds to what was posted.
+/// The Status of success, which is the response to a POST.
 fn done() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
@@ -31,7 +31,7 @@ fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>,
     stored.ok_or_else(|| Status::not_found("", "pods", name))
 }
 
-/// Changes a Pod as the server itself does.
+/// Changes an object as the server itself.
 async fn change(
     context: &Context,
     resource: &Arc<Resource>,
@@ -174,7 +174,7 @@ fn with_type(mut status: Value) -> Value {
     status
 }
 
-/// Deletes the Pod for a user who may evict it.
+/// Deletes the Pod of an allowed eviction.
 async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<(), Status> {
     let pods = pods(context)?;
     let path = path_of(&pods, request.namespace(), name);
@@ -202,7 +202,7 @@ fn number(object: &Value, path: &[&str]) -> i64 {
     object.at(path).and_then(Value::as_int).unwrap_or_default()
 }
 
-/// Whether a budget does not count a Pod that is not ready.
+/// Whether a Pod that is not ready can be evicted without charging its budget.
 fn spares(budget: &Value, pod: &Value) -> bool {
     let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
     let is_ready = |c: &Value| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True";
@@ -220,7 +220,7 @@ fn cause(message: String) -> Vec<Cause> {
     vec![Cause { reason: "DisruptionBudget".into(), message, field: String::new() }]
 }
 
-/// Counts a disruption against a budget, or refuses it.
+/// Charges a disruption to a budget; fails if it allows none.
 async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<(), Status> {
     let name = budget.str_at(&["metadata", "name"]);
     let status = |field: &str| number(budget, &["status", field]);
@@ -253,7 +253,7 @@ async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> 
     edit(context, request, Change::Edit(&count)).await
 }
 
-/// Why a budget allows no disruption.
+/// The reason for which a budget allows no disruption.
 fn why_not(budget: &Value) -> String {
     let name = budget.str_at(&["metadata", "name"]);
     let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();

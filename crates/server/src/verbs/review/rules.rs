@@ -1,11 +1,11 @@
-//! What may I: SelfSubjectRulesReview.
+//! SelfSubjectRulesReview.
 
 use access::authorization::PolicyRule;
 use machinery::{Status, Text, Value};
 
 use crate::verbs::admit::Admit;
 
-/// The rules that the asker holds in a namespace.
+/// The rules that apply to the user of the request in a namespace.
 pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value, Status> {
     let (context, request) = (admit.context, admit.request);
     let namespace = object.str_at(&["spec", "namespace"]);

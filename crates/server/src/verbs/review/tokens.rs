@@ -1,4 +1,4 @@
-//! Tokens: whose is it (TokenReview), and give me one (TokenRequest).
+//! TokenReview, and TokenRequest of ServiceAccounts.
 
 use access::authentication::Bound;
 use base::clock;
@@ -14,7 +14,7 @@ fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
     list.iter().filter_map(Value::as_str).map(Text::from).collect()
 }
 
-/// Whose token it is, and for which of the audiences.
+/// Authenticates the token of a TokenReview and sets its user and audiences.
 pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
     let context = admit.context;
     let token = object.str_at(&["spec", "token"]);
@@ -36,7 +36,7 @@ pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Statu
     Ok(object)
 }
 
-/// A token for the ServiceAccount of the path.
+/// Issues a token for the ServiceAccount of the path.
 pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
     let (context, request) = (admit.context, admit.request);
     let (group, kind, name) = (&request.resource.group, &request.resource.kind, request.name());
@@ -97,7 +97,7 @@ fn find(context: &Context, request: &Request, plural: &str, name: &str) -> Resul
     found.ok_or_else(|| Status::not_found("", plural, name))
 }
 
-/// The object that the token is to be bound to. Pods and nodes can be named, but there are none.
+/// The object to which the token is to be bound.
 fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<Option<Bound>, Status> {
     let Some(reference) = object.at(&["spec", "boundObjectRef"]).filter(|value| !value.is_null()) else {
         return Ok(None);
@@ -107,7 +107,7 @@ fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<
     let (group, version) = match api_version.matches('/').count() {
         0 => ("", api_version),
         1 => api_version.split_once('/').unwrap_or_default(),
-        // what does not parse is of the core group
+        // an invalid apiVersion is treated as the core group
         _ => ("", ""),
     };
     let plural = match (group, kind) {
@@ -120,7 +120,7 @@ fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<
         }
     };
     if name.is_empty() {
-        // as from a read without a name
+        // as for a get without a name
         return Err(Status::bad_request("Name parameter required."));
     }
     let found = find(context, request, plural, name)?;

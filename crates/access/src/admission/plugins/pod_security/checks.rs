@@ -17,12 +17,12 @@ pub struct Violation {
 
 type Rule = fn(Pod<'_>) -> Option<Violation>;
 
-/// A check. Its rules are in force from a minor version on; a later one replaces an earlier one.
+/// A check. Each rule is in force from a minor version on, until a later rule replaces it.
 struct Check {
     id: &'static str,
     level: SecurityLevel,
     rules: &'static [(u32, Rule)],
-    /// The checks of the baseline that it replaces.
+    /// The check of the baseline level that it replaces.
     replaces: &'static str,
 }
 
@@ -93,7 +93,7 @@ pub fn evaluate(level: LevelVersion, pod: Pod<'_>, release: Release) -> Vec<Viol
     checks.filter_map(|check| check.rule(minor)).filter_map(|rule| rule(pod)).collect()
 }
 
-/// The reasons and details of violations, as errors have them.
+/// The reasons and details of violations, for error messages.
 pub fn details(violations: &[Violation]) -> String {
     let shown = |violation: &Violation| match violation.detail.as_str() {
         "" => violation.reason.clone(),
@@ -114,7 +114,7 @@ fn unless_windows(pod: Pod<'_>, rule: Rule) -> Option<Violation> {
     if pod.spec.str_at(&["os", "name"]) == "windows" { None } else { rule(pod) }
 }
 
-/// Users of a namespace of its own are none of the node's.
+/// Applies a rule unless the Pod has its own user namespace, whose users are not those of the node.
 fn unless_user_namespace(pod: Pod<'_>, rule: Rule) -> Option<Violation> {
     let own = pod.spec.get("hostUsers").and_then(Value::as_bool) == Some(false);
     if own { None } else { rule(pod) }
@@ -124,7 +124,7 @@ fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     names.into_iter().map(|name| format!("\"{}\"", name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// One word for one, another for several.
+/// `one` if `count` is 1, otherwise `several`.
 fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
     if count == 1 { one } else { several }
 }
@@ -133,7 +133,7 @@ fn containers(names: &[&str]) -> String {
     format!("{} {}", plural(names.len(), "container", "containers"), quoted(names))
 }
 
-/// Where a field is set: in the Pod, in containers, or in both.
+/// Names the owners that set a field: the Pod, containers, or both.
 fn setters(of_pod: bool, names: &[&str]) -> Option<String> {
     let of_containers = (!names.is_empty()).then(|| containers(names));
     let setters: Vec<String> = of_pod.then(|| "pod".to_owned()).into_iter().chain(of_containers).collect();
@@ -345,7 +345,7 @@ fn seccomp_annotations(pod: Pod<'_>) -> Option<Violation> {
     violation("seccompProfile", format!("forbidden {what} {forbidden}"))
 }
 
-/// Profiles that are named are allowed ones; in the restricted level, every container has one.
+/// Checks that all seccomp profiles are allowed and, if `required`, that every container has one.
 fn seccomp(pod: Pod<'_>, required: bool) -> Option<Violation> {
     const REASON: &str = "seccompProfile";
     let profile = |owner: &Value| text(owner, "seccompProfile");

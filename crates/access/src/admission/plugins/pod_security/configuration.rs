@@ -1,4 +1,4 @@
-//! PodSecurityConfiguration: the defaults of namespaces without labels, and what is exempt.
+//! PodSecurityConfiguration: the defaults of namespaces without labels, and the exemptions.
 
 use machinery::Value;
 

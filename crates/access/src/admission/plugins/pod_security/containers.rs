@@ -1,4 +1,4 @@
-//! The containers of Pods, as checks see them.
+//! Access to the containers of Pods, for checks.
 
 use machinery::Value;
 
@@ -24,7 +24,7 @@ pub fn security<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
     owner.at(&["securityContext", field]).filter(|value| !value.is_null())
 }
 
-/// Whether an update changes what the standards are about: images, or the number of containers.
+/// Whether an update changes images or the number of containers; other updates are not checked.
 pub fn differ(pod: &Value, old: &Value) -> bool {
     for list in ["containers", "initContainers"] {
         let (new, old) = (items(pod, &["spec", list]), items(old, &["spec", list]));

@@ -1,4 +1,4 @@
-//! Warnings about the Pods of a namespace that violate a standard that is to be enforced from now on.
+//! Warnings about existing Pods that violate the new enforced level of their namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::policy::LevelVersion;
 use super::{Call, Pod, checks, items};
 use crate::limits;
 
-/// The Pods that violate a standard for the same reasons.
+/// The Pods that violate a level for the same reasons.
 struct Alike {
     /// The first of them, by name.
     name: String,
@@ -61,7 +61,7 @@ impl std::fmt::Display for Alike {
     }
 }
 
-/// The Pods of a namespace that are not exempt: those after the first of each controller are last.
+/// The Pods of a namespace that are not exempt, with one Pod of each controller before the others.
 fn in_order(call: &Call<'_>, namespace: &str) -> Vec<Value> {
     let (mut first, mut rest) = (vec![], vec![]);
     let mut controllers: BTreeSet<String> = BTreeSet::new();

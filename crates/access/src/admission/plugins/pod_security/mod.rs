@@ -1,4 +1,4 @@
-//! PodSecurity: Pods conform to the Pod Security Standards that the labels of their namespace name.
+//! PodSecurity: enforces the Pod Security Standards that the labels of a namespace name.
 
 mod checks;
 mod configuration;
@@ -14,7 +14,7 @@ use super::{Call, Decision, Of, items};
 pub use configuration::PodSecurity;
 use policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 
-/// The resources whose writes are seen: those with a Pod or a template of one, and namespaces.
+/// The resources that are checked: Pods, kinds with a Pod template, and namespaces.
 pub const OF: &[Of] = &[
     ("", "namespaces", ""),
     ("", "pods", ""),
@@ -30,7 +30,7 @@ pub const OF: &[Of] = &[
     ("batch", "jobs", ""),
 ];
 
-/// A Pod or a template of one.
+/// A Pod or a Pod template.
 #[derive(Clone, Copy)]
 struct Pod<'a> {
     annotations: &'a Value,
@@ -174,7 +174,7 @@ fn here(call: &Call<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
     Ok(policy_of(call, &namespace))
 }
 
-/// Evaluates the three modes of a policy: only Pods themselves are refused.
+/// Evaluates the three modes of a policy. Only Pods are rejected (`enforce`), not objects with Pod templates.
 fn evaluate(call: &Call<'_>, policy: &SecurityPolicy, errors: &[FieldError], pod: Pod<'_>, enforce: bool) -> Decision {
     if call.settings.pod_security.exempts_runtime_class(pod.spec.str_at(&["runtimeClassName"])) {
         annotate(call, "exempt", || "runtimeClass".to_owned());

@@ -7,7 +7,7 @@ use machinery::{FieldError, FieldPath, Value};
 /// Prefix of labels and of audit annotations.
 pub const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How much a standard restricts, from least to most.
+/// The level of a standard, from the least to the most restrictive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecurityLevel {
     Privileged,
@@ -97,7 +97,8 @@ impl SecurityPolicy {
             && self.warn.is_equivalent(other.warn)
     }
 
-    /// The policy that labels make of this one. A wrong level enforces the most and audits the least.
+    /// This policy, overridden by labels. An invalid level means `restricted` for enforcement and `privileged` for auditing and
+    /// warning.
     pub fn with(&self, labels: &Value) -> (SecurityPolicy, Vec<FieldError>) {
         let (mut policy, mut errors) = (*self, vec![]);
         let text = |label: &str| labels.get(&format!("{PREFIX}{label}")).and_then(Value::as_str);
@@ -120,7 +121,7 @@ impl SecurityPolicy {
                 level.version = reported(parse_version(given), &label, given, None, &mut errors);
             }
         }
-        // what is refused is warned about as well, in objects that are not refused
+        // objects with Pod templates, which are not rejected, get warnings at the enforced level
         let enforces = text("enforce").is_some_and(|given| SecurityLevel::parse(given).is_ok());
         if enforces && text("warn").is_none() && policy.enforce.level > policy.warn.level {
             policy.warn.level = policy.enforce.level;

@@ -7,7 +7,7 @@ use objects::{Body, Event, EventKind, Key, Meta, Stored};
 use super::*;
 use crate::authorization::{AuthorizationMode as By, GROUP, Rbac};
 
-/// Lets ann and the agent do what the rules say.
+/// An authorizer that grants the rules to ann and the agent.
 fn authorizer(rules: &[Value]) -> Authorizer {
     let rbac = Rbac::default();
     let role = json!({"metadata": {"name": "acts"}, "rules": (Value::Array(rules.to_vec()))});
@@ -25,7 +25,7 @@ fn authorizer(rules: &[Value]) -> Authorizer {
     Authorizer::new(Arc::new(rbac), vec![By::Rbac], machinery::Release::NEWEST)
 }
 
-/// A rule of a mode for what is called `name`, or for all.
+/// A rule of a mode, for one name or, if `name` is empty, for all.
 fn rule(verb: &str, resource: &str, name: &str) -> Value {
     let group = if verb == "impersonate" && resource == "users" { "" } else { AUTHENTICATION };
     let mut rule = json!({"verbs": [verb], "apiGroups": [group], "resources": [resource]});
@@ -39,7 +39,7 @@ fn info(resource: &str, name: &str) -> Value {
     rule("impersonate:user-info", resource, name)
 }
 
-/// Acting in a mode while ConfigMaps are listed.
+/// A rule for impersonation in a mode by requests that list ConfigMaps.
 fn on(mode: &str) -> Value {
     json!({"verbs": [(format!("impersonate-on:{mode}:list"))], "apiGroups": [""], "resources": ["configmaps"]})
 }
@@ -63,7 +63,7 @@ fn agent() -> User {
 /// The user that is impersonated for a list of ConfigMaps, or the message.
 fn act(modes: &Modes, asker: &User, rules: &[Value], wanted: &ImpersonationTarget) -> Result<Impersonated, String> {
     let info = RequestInfo::parse(&http::Method::GET, "/api/v1/namespaces/n/configmaps", "");
-    let found = modes.act(&authorizer(rules), asker, &info, wanted).now_or_never().unwrap();
+    let found = modes.impersonate(&authorizer(rules), asker, &info, wanted).now_or_never().unwrap();
     found.map_err(|status| status.message.clone())
 }
 
@@ -133,7 +133,7 @@ fn each_impersonated_part_requires_its_verb() {
     let groups = vec!["g".into(), "system:authenticated".into()];
     let user = User { name: "bob".into(), uid: "7".into(), groups, extra: bob.extra.clone() };
     assert_eq!(acting, Impersonated { user, constraint: "impersonate:user-info" });
-    // one mode is not another
+    // permissions of one mode do not apply to another
     rules[0] = on("serviceaccount");
     assert_eq!(act(&Modes::default(), &ann(), &rules, &bob), Err(refused_on("user-info")));
 }
@@ -214,7 +214,7 @@ fn nodes_and_accounts_have_groups_of_their_own() {
     let account = of("serviceaccount", "serviceaccounts", "a");
     let groups = "system:serviceaccounts system:serviceaccounts:m system:authenticated".to_owned();
     assert_eq!(acts(&ann(), &account, "system:serviceaccount:m:a"), Ok(("impersonate:serviceaccount", groups)));
-    // an agent acts as any node that it runs on, so that no node can be named
+    // an agent may impersonate any node that it runs on, so the rule cannot name a node
     let associated = of("associated-node", "nodes", "");
     assert_eq!(acts(&agent(), &associated, "system:node:n1"), Ok(("impersonate:associated-node", node.clone())));
     let named = of("associated-node", "nodes", "*");
@@ -227,10 +227,10 @@ fn nodes_and_accounts_have_groups_of_their_own() {
 
 #[test]
 fn user_agent_is_equal_on_all_servers() {
-    let shown = ImpersonationMode::AssociatedNode.asker(&agent()).into_owned();
+    let shown = ImpersonationMode::AssociatedNode.checked_user(&agent()).into_owned();
     assert_eq!(shown.extra, [(ACCOUNT_KEYS.into(), vec![ACCOUNT_NODE.into(), "x".into()])]);
     assert_eq!(User { extra: agent().extra, ..shown }, agent());
-    assert_eq!(*ImpersonationMode::ArbitraryNode.asker(&agent()), agent());
+    assert_eq!(*ImpersonationMode::ArbitraryNode.checked_user(&agent()), agent());
 }
 
 #[test]
