@@ -87,6 +87,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
         let began = Instant::now();
+        notify(&[sd_notify::NotifyState::Stopping]);
         server.stop().await;
         tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
         ended
@@ -121,11 +122,19 @@ fn log_start(flags: &Serve, changed: &[String], server: &Server) {
     tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
 }
 
-/// Prints that the server is ready. stdout may be closed.
+/// Reports to systemd, if it has started the server.
+fn notify(state: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "systemd cannot be notified");
+    }
+}
+
+/// Prints that the server is ready, and reports it to systemd. stdout may be closed.
 fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
     let (url, milliseconds) = (url(address), after.as_millis());
     let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
     let _ = writeln!(std::io::stdout(), "{ready}");
+    notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&ready)]);
 }
 
 fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
