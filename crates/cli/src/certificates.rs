@@ -16,7 +16,7 @@ use rcgen::{
 
 use crate::limits;
 
-/// A certificate and its key, PEM.
+/// A certificate and its private key in PEM format.
 #[derive(Clone, Debug)]
 pub struct Pair {
     pub certificate: String,
@@ -59,13 +59,13 @@ impl Directory {
             (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
-            // the key is written first: a process that ended in between has left no certificate to rely on
+            // the key is written first, so an interrupted start never leaves a certificate without key
             (None, _) => Ok(None),
             (Some(_), None) => {
                 let path = self.path.join(name);
                 let (certificate, key) = (path.with_extension("crt"), path.with_extension("key"));
                 Err(format!(
-                    "{} is missing: put the key of {} back, or remove that certificate to have both made anew",
+                    "{} is missing: restore the private key of {}, or remove that certificate so that both are created again",
                     key.display(),
                     certificate.display()
                 ))
@@ -113,7 +113,7 @@ fn signed(mut params: CertificateParams, usage: ExtendedKeyUsagePurpose, by: &Pa
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// A P-256 key as `EC PRIVATE KEY` (RFC 5915): Java clients take a `PRIVATE KEY` for one of RSA.
+/// A P-256 key as `EC PRIVATE KEY` (RFC 5915), since Java clients assume that a `PRIVATE KEY` is an RSA key.
 fn sec1(key: &KeyPair) -> Option<String> {
     // the head of ECPrivateKey inside PKCS #8: version 1, then 32 octets of the secret
     const HEAD: [u8; 5] = [0x02, 0x01, 0x01, 0x04, 0x20];
@@ -154,7 +154,7 @@ pub fn load_or_make(directory: &Path, address: IpAddr) -> Result<Certificates, S
     let made = private.recursive(true).mode(0o700).create(directory);
     made.map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
     let place = Directory { path: directory.to_owned() };
-    let failed = |error: rcgen::Error| format!("cannot make a certificate: {error}");
+    let failed = |error: rcgen::Error| format!("cannot create a certificate: {error}");
     let load_or = |name: &str, make: &dyn Fn() -> Result<Pair, rcgen::Error>| -> Result<Pair, String> {
         if let Some(pair) = place.load(name)? {
             return Ok(pair);
@@ -198,7 +198,7 @@ mod tests {
         fs::remove_dir_all(directory).unwrap();
     }
 
-    /// A start may be interrupted after any of the files that it writes.
+    /// A start may be interrupted after each file that it writes.
     #[test]
     fn start_succeeds_after_interrupted_start() {
         let written = ["ca.key", "ca.crt", "serving.key", "serving.crt", "admin.key", "admin.crt"];
