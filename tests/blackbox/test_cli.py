@@ -1,5 +1,6 @@
 """The command line and the life of the process: start, restart, refusal, drain."""
 import concurrent.futures
+import json
 import os
 import pathlib
 import shutil
@@ -133,6 +134,52 @@ def test_help_is_grouped(launch):
                  "--client-ca-file", "--token-auth-file", "--cert-dir", "--etcd-servers", "--etcd-prefix", "--storage",
                  "--request-timeout", "--max-requests-inflight", "--disable-admission-plugins", "-v"):
         assert flag in done.stdout, flag
+
+
+def run(launch, *arguments, **environment):
+    """Runs a command. Returns its exit status and its output."""
+    done = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=30, env=os.environ | environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_short_help_has_the_main_flags(launch):
+    _, short = run(launch, "serve", "-h")
+    _, long = run(launch, "serve", "--help")
+    assert "--secure-port" in short and "--event-ttl" not in short and "--event-ttl" in long
+    assert "--kubelet-timeout" not in long, "without effect"
+    assert 20 <= sum(line.lstrip().startswith("-") for line in short.splitlines()) <= 30, short
+
+
+def test_configuration_file(launch, tmp_path):
+    file = tmp_path / "config.yaml"
+    head = "apiVersion: config.pintle.dev/v1alpha1\nkind: ServerConfiguration\n"
+    file.write_text(head + "storage: memory\nevent-ttl: 2h\nkubeconfig-context: small\n")
+    with launch("--config", str(file), "--event-ttl", "3h") as server:
+        assert "current-context: small" in pathlib.Path(server.kubeconfig).read_text()
+    status, words = run(launch, "config", "view", "--event-ttl", "3h", PINTLE_CONFIG=str(file), PINTLE_SECURE_PORT="7443")
+    assert status == 0 and words.startswith(head), words
+    for line in ("event-ttl: 3h # flag", "kubeconfig-context: small # file", "secure-port: 7443 # environment", "durability: sync # default"):
+        assert line in words.splitlines(), words
+    for content, want in (("secure-prot: 1", "there is no flag \"secure-prot\"; did you mean \"secure-port\"?"),
+                          ("secure-port: many", "invalid value 'many' for '--secure-port <PORT>'")):
+        file.write_text(head + content)
+        status, words = serve(launch, "--config", str(file), "--data-dir", str(tmp_path / "data"))
+        assert status == 1 and str(file) in words and want in words and len(words.splitlines()) == 1, words
+    assert not (tmp_path / "data").exists()
+    status, words = serve(launch, "--config", str(tmp_path / "missing"))
+    assert status == 1 and "missing: cannot read it" in words, words
+
+
+def test_version_and_completions(launch, tmp_path):
+    status, words = run(launch, "version", "-o", "json")
+    assert status == 0 and set(json.loads(words)) == {"version", "commit", "kubernetesVersion", "platform"}, words
+    script = tmp_path / "completion"
+    script.write_text(run(launch, "completion", "bash")[1])
+    done = subprocess.run(["bash", "-c", f". {script}; COMP_WORDS=(pintle serve --secure-p); COMP_CWORD=2; _pintle pintle --secure-p; "
+                           "echo ${COMPREPLY[@]}"], capture_output=True, text=True, timeout=30)
+    assert done.stdout.strip() == "--secure-port", done
+    status, words = run(launch, "completion", "csh")
+    assert status == 2 and "possible values: bash" in words, words
 
 
 def test_kubeconfig_is_private(launch):

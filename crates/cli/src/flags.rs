@@ -1,14 +1,19 @@
 //! The command line: commands and flags with their help. Flags have kube-apiserver's names where it has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use clap::error::ContextKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+use crate::certificate_tasks::CertificateTask;
+use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
-use crate::upstream_flags;
-use crate::values::{cluster_id, durability, duration, renamed};
+use crate::place::Place;
+use crate::users::KubeconfigTask;
+use crate::values::{cluster_id, context_name, durability, duration, mode, renamed, subject_name};
+use crate::{short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
@@ -24,16 +29,43 @@ pub struct Given {
     pub shown: BTreeMap<String, String>,
     /// The flags of kube-apiserver that have no effect.
     pub without_effect: Vec<String>,
+    /// The flags as a file for `--config`.
+    pub file: String,
 }
 
-/// Parses the command line; exits if it is invalid.
-pub fn parse(given: Vec<String>) -> (Arguments, Given) {
-    let command = upstream_flags::added_to(Arguments::command());
-    let matches = command.clone().get_matches_from(given);
+/// The commands, with the flags of kube-apiserver that are accepted without effect.
+pub fn command() -> clap::Command {
+    let serve = |command| short_help::applied_to(upstream_flags::added_to(command));
+    let command = Arguments::command().mut_subcommand("serve", serve);
+    command.mut_subcommand("config", |config| config.mut_subcommand("view", serve))
+}
+
+/// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
+pub fn parse(given: Vec<String>) -> Result<(Arguments, Given), String> {
+    let command = command();
+    let Merged { arguments, file } = config_file::merge(&command, given)?;
+    let file = file.unwrap_or_default();
+    let matches = command.clone().try_get_matches_from(arguments).map_err(|error| match of_file(&error, &file.1) {
+        Some(why) => format!("--config: {}: {why}", file.0.display()),
+        None => error.exit(),
+    })?;
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let shown = matches.subcommand().map(|(name, matches)| (command.find_subcommand(name), matches));
-    let shown = shown.and_then(|(subcommand, matches)| Some(values(subcommand?, matches))).unwrap_or_default();
-    (arguments, Given { shown, without_effect: upstream_flags::without_effect(&matches) })
+    let mut given = Given { shown: BTreeMap::new(), without_effect: vec![], file: String::new() };
+    if let Some((subcommand, matches)) = config_file::chosen(&command, &matches) {
+        given.shown = values(subcommand, matches);
+        given.without_effect = upstream_flags::without_effect(matches);
+        given.file = config_file::view(subcommand, matches, &file.1);
+    }
+    Ok((arguments, given))
+}
+
+/// The error in the value of a flag of the file, in one line.
+fn of_file(error: &clap::Error, names: &BTreeSet<String>) -> Option<String> {
+    let context = error.get(ContextKind::InvalidArg)?.to_string();
+    let name = context.strip_prefix("--")?.split([' ', '=', '[']).next()?;
+    let text = error.to_string();
+    let line = text.lines().next()?.trim_start_matches("error: ");
+    names.contains(name).then(|| line.to_owned())
 }
 
 /// The flags of a command and their values; lists are in brackets, as Go's flags print them.
@@ -86,6 +118,53 @@ pub enum Command {
     /// memory; garbage collection and the deletion of namespaces are off, as in a test environment of kube-apiserver, and on
     /// if PINTLE_CONTROLLERS is set.
     Assets(Assets),
+    /// List, renew or rotate the certificates of a data directory.
+    ///
+    /// A running server reads them again within seconds.
+    #[command(subcommand)]
+    Certificates(CertificateTask),
+    /// Create kubeconfigs of users.
+    #[command(subcommand)]
+    Kubeconfig(KubeconfigTask),
+    /// Inspect the configuration of the server.
+    #[command(subcommand)]
+    Config(Config),
+    /// Print the completion script of a shell.
+    ///
+    /// For bash: pintle completion bash > /etc/bash_completion.d/pintle. For zsh: pintle completion zsh > _pintle, in a directory
+    /// of $fpath. For fish: pintle completion fish > ~/.config/fish/completions/pintle.fish.
+    Completion {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages of all commands.
+    Man {
+        /// The directory, which is created.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Print the version.
+    Version {
+        /// The form of the output.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: VersionForm,
+    },
+}
+
+/// The form in which `pintle version` prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VersionForm {
+    Text,
+    Json,
+}
+
+#[derive(Subcommand)]
+pub enum Config {
+    /// Print the flags that `pintle serve` would have, in the form of a file for --config.
+    ///
+    /// Takes the flags of pintle serve, the environment and the file into account; a comment says where each value is from.
+    View(Box<Serve>),
 }
 
 #[derive(Args)]
@@ -164,13 +243,6 @@ pub enum Store {
         /// The backup.
         file: PathBuf,
     },
-}
-
-#[derive(Args)]
-pub struct Place {
-    /// The data directory.
-    #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR")]
-    pub data_dir: PathBuf,
 }
 
 #[derive(Subcommand)]
@@ -282,15 +354,13 @@ pub struct Etcd {
     pub etcd_password_file: Option<PathBuf>,
 }
 
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
 #[derive(Args)]
 pub struct Serve {
+    /// File with flags, YAML: apiVersion config.pintle.dev/v1alpha1, kind ServerConfiguration, and flags by their names,
+    /// such as secure-port: 7443. Flags of the command line and environment variables win.
+    #[arg(long, value_name = "FILE", env = "PINTLE_CONFIG")]
+    pub config: Option<PathBuf>,
+
     /// Directory for objects, certificates and the administrator's kubeconfig.
     #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR", help_heading = "Storage")]
     pub data_dir: PathBuf,
@@ -383,6 +453,23 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert_file", help_heading = "Certificates")]
     pub tls_private_key_file: Option<PathBuf>,
 
+    /// Additional names and IP addresses of the serving certificate that the server creates; may be repeated.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = subject_name, help_heading = "Certificates")]
+    pub tls_san: Vec<String>,
+
+    /// Additional file for the administrator's kubeconfig, which is always in the data directory. Other entries of the file
+    /// are kept.
+    #[arg(long, value_name = "FILE", help_heading = "Kubeconfig")]
+    pub write_kubeconfig: Option<PathBuf>,
+
+    /// Mode of that file, octal.
+    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = mode, help_heading = "Kubeconfig")]
+    pub write_kubeconfig_mode: u32,
+
+    /// Name of the context in kubeconfigs, and of its cluster; the user is NAME-admin.
+    #[arg(long, value_name = "NAME", default_value = "pintle", value_parser = context_name, help_heading = "Kubeconfig")]
+    pub kubeconfig_context: String,
+
     #[command(flatten)]
     pub identity: crate::identity::IdentityFlags,
 
@@ -466,5 +553,5 @@ pub struct Serve {
 
     /// Format of log lines.
     #[arg(long, value_enum, default_value = "text", help_heading = "Logs")]
-    pub logging_format: LogFormat,
+    pub logging_format: crate::logs::LogFormat,
 }

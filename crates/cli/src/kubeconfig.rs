@@ -1,21 +1,180 @@
-//! Kubeconfigs: writes the administrator's, and reads those of webhooks and other servers.
+//! Kubeconfigs: writes those of the administrator and of users, and reads those of webhooks and other servers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use client::Access;
+use machinery::url::Url;
+use machinery::{Value, json};
 use server::RemoteEndpoint;
 
-/// Returns a self-contained kubeconfig.
-pub fn render(server: &str, authority: &str, certificate: &str, key: &str) -> String {
-    let encode = |pem: &str| STANDARD.encode(pem);
-    format!(
-        "apiVersion: v1\nkind: Config\nclusters:\n- name: pintle\n  cluster:\n    server: {server}\n    certificate-authority-data: {}\nusers:\n- name: admin\n  user:\n    client-certificate-data: {}\n    client-key-data: {}\ncontexts:\n- name: pintle\n  context:\n    cluster: pintle\n    user: admin\ncurrent-context: pintle\n",
-        encode(authority),
-        encode(certificate),
-        encode(key)
-    )
+use crate::certificates::{Pair, write_atomically};
+
+/// The administrator's kubeconfig in the data directory.
+pub const ADMIN_FILE: &str = "admin.kubeconfig";
+
+/// A kubeconfig, of which entries are replaced and others kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kubeconfig(Value);
+
+/// The names of the entries of a context.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    /// The context, and its cluster.
+    pub context: String,
+    pub user: String,
+}
+
+impl Entries {
+    /// Those of the administrator.
+    pub fn of_admin(context: &str) -> Entries {
+        Entries { context: context.to_owned(), user: format!("{context}-admin") }
+    }
+}
+
+impl Kubeconfig {
+    pub fn new() -> Kubeconfig {
+        Kubeconfig(json!({"apiVersion": "v1", "kind": "Config"}))
+    }
+
+    /// Reads a file, if it is there. The error is one line.
+    pub fn read(path: &Path) -> Result<Option<Kubeconfig>, String> {
+        let text = match std::fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+        };
+        let wrong = |why: &str| format!("{} is no kubeconfig: {why}; correct or remove it", path.display());
+        let value = machinery::yaml::decode(&text).map_err(|error| wrong(&error.to_string()))?.value;
+        match &value {
+            Value::Null => Ok(Some(Kubeconfig::new())),
+            Value::Object(_) => {
+                for list in ["clusters", "users", "contexts"] {
+                    if !matches!(value.get(list), None | Some(Value::Null | Value::Array(_))) {
+                        return Err(wrong(&format!("{list} is no list")));
+                    }
+                }
+                Ok(Some(Kubeconfig(value)))
+            }
+            _ => Err(wrong("it has no fields")),
+        }
+    }
+
+    /// Writes the file with this mode. A link is followed.
+    pub fn write(&self, path: &Path, mode: u32) -> Result<(), String> {
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        write_atomically(&target, &machinery::yaml::encode(&self.0), mode)
+    }
+
+    /// Sets the server, the CA bundle and the credentials of a context. What else the entries have is kept, as are a server
+    /// with a DNS name, which the user has chosen, and the current context if there is one.
+    pub fn set(&mut self, entries: &Entries, server: &str, authority: &str, credentials: &Pair) {
+        let cluster = self.entry("clusters", &entries.context, "cluster");
+        if !has_chosen_server(cluster) {
+            cluster.set_at(&["server"], Value::from(server));
+        }
+        set_authority(cluster, authority);
+        set_credentials(self.entry("users", &entries.user, "user"), credentials);
+        let context = self.entry("contexts", &entries.context, "context");
+        context.set_at(&["cluster"], Value::from(entries.context.as_str()));
+        context.set_at(&["user"], Value::from(entries.user.as_str()));
+        if self.0.str_at(&["current-context"]).is_empty() {
+            self.0.set_at(&["current-context"], Value::from(entries.context.as_str()));
+        }
+    }
+
+    /// Replaces the CA bundle and the credentials of the administrator in every entry that has some.
+    pub fn renew(&mut self, authority: &str, credentials: &Pair) {
+        for (list, field) in [("clusters", "cluster"), ("users", "user")] {
+            let found = self.0.get_mut(list).and_then(Value::as_array_mut);
+            for entry in found.into_iter().flatten().filter_map(|entry| entry.get_mut(field)) {
+                if entry.get("certificate-authority-data").is_some() {
+                    set_authority(entry, authority);
+                }
+                if entry.get("client-certificate-data").is_some() {
+                    set_credentials(entry, credentials);
+                }
+            }
+        }
+    }
+
+    /// The server of the current context.
+    pub fn server(&self) -> Option<&str> {
+        let named = |list: &str, name: &str| {
+            let entries = self.0.get(list).and_then(Value::as_array).unwrap_or_default();
+            entries.iter().find(|entry| entry.str_at(&["name"]) == name)
+        };
+        let context = named("contexts", self.0.str_at(&["current-context"]))?;
+        let cluster = named("clusters", context.str_at(&["context", "cluster"]))?;
+        Some(cluster.str_at(&["cluster", "server"])).filter(|server| !server.is_empty())
+    }
+
+    pub fn text(&self) -> String {
+        machinery::yaml::encode(&self.0)
+    }
+
+    /// The content of the entry of this name, which is added if there is none.
+    fn entry(&mut self, list: &str, name: &str, field: &str) -> &mut Value {
+        if !matches!(self.0.get(list), Some(Value::Array(_))) {
+            self.0.set_at(&[list], Value::Array(vec![]));
+        }
+        let Some(Value::Array(entries)) = self.0.get_mut(list) else { unreachable!("it has just been set") };
+        let at = entries.iter().position(|entry| entry.str_at(&["name"]) == name).unwrap_or_else(|| {
+            entries.push(json!({"name": name}));
+            entries.len() - 1
+        });
+        if !matches!(entries[at].get(field), Some(Value::Object(_))) {
+            entries[at].set_at(&[field], Value::object());
+        }
+        entries[at].get_mut(field).unwrap_or_else(|| unreachable!("it has just been set"))
+    }
+}
+
+/// Whether the server of a cluster has a DNS name other than `localhost`, which the server does not write itself.
+fn has_chosen_server(cluster: &Value) -> bool {
+    let Ok(url) = Url::parse(cluster.str_at(&["server"])) else { return false };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let host = url.host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(url.host.as_str(), |(host, _)| host);
+    !host.is_empty() && host != "localhost" && host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_err()
+}
+
+fn set_authority(cluster: &mut Value, authority: &str) {
+    // clients refuse to have both
+    if cluster.get("insecure-skip-tls-verify").and_then(Value::as_bool) != Some(true) {
+        cluster.remove_at(&["certificate-authority"]);
+        cluster.set_at(&["certificate-authority-data"], Value::from(STANDARD.encode(authority)));
+    }
+}
+
+fn set_credentials(user: &mut Value, credentials: &Pair) {
+    user.set_at(&["client-certificate-data"], Value::from(STANDARD.encode(&credentials.certificate)));
+    user.set_at(&["client-key-data"], Value::from(STANDARD.encode(&credentials.key)));
+}
+
+/// The kubeconfigs of the administrator that a server keeps.
+#[derive(Clone, Debug)]
+pub struct AdminFiles {
+    /// The files with their modes.
+    pub files: Vec<(PathBuf, u32)>,
+    pub context: String,
+}
+
+impl AdminFiles {
+    /// Checks that existing files can be changed. The error is one line.
+    pub fn check(&self) -> Result<(), String> {
+        self.files.iter().try_for_each(|(path, _)| Kubeconfig::read(path).map(drop))
+    }
+
+    /// Writes them, with what they have otherwise.
+    pub fn write(&self, server: &str, authority: &str, credentials: &Pair) -> Result<(), String> {
+        for (path, mode) in &self.files {
+            let mut kubeconfig = Kubeconfig::read(path)?.unwrap_or_else(Kubeconfig::new);
+            kubeconfig.set(&Entries::of_admin(&self.context), server, authority, credentials);
+            kubeconfig.write(path, *mode)?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads the URL and the credentials of a webhook from the current context of a kubeconfig. The error is one line.
@@ -34,13 +193,68 @@ pub fn read(path: &Path) -> Result<RemoteEndpoint, String> {
 mod tests {
     use super::*;
 
+    fn pair(certificate: &str, key: &str) -> Pair {
+        Pair { certificate: certificate.to_owned(), key: key.to_owned() }
+    }
+
     #[test]
     fn admin_kubeconfig_can_be_parsed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin.kubeconfig");
-        std::fs::write(&path, render("https://127.0.0.1:6443", "ca", "c", "k")).unwrap();
+        let files = AdminFiles { files: vec![(path.clone(), 0o600)], context: "pintle".to_owned() };
+        files.write("https://127.0.0.1:6443", "ca", &pair("c", "k")).unwrap();
         let found = read(&path).unwrap();
         assert_eq!(found.url, "https://127.0.0.1:6443");
         assert_eq!((&*found.roots, &*found.certificate, &*found.key), (&b"ca"[..], &b"c"[..], &b"k"[..]));
+    }
+
+    #[test]
+    fn changes_of_the_user_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        let before = "current-context: other\nclusters:\n- {name: pintle, cluster: {server: 'https://10.0.0.9:1', \
+                      proxy-url: 'http://p'}}\n- {name: named, cluster: {server: 'https://k.example.com:1'}}\n\
+                      users:\n- {name: other, user: {token: t}}\n\
+                      contexts:\n- {name: pintle, context: {namespace: mine, user: x}}\npreferences: {colors: true}\n";
+        std::fs::write(&path, before).unwrap();
+        for context in ["pintle", "named"] {
+            let files = AdminFiles { files: vec![(path.clone(), 0o640)], context: context.to_owned() };
+            files.check().unwrap();
+            files.write("https://127.0.0.1:6443", "ca", &pair("c", "k")).unwrap();
+        }
+        let Some(Kubeconfig(got)) = Kubeconfig::read(&path).unwrap() else { panic!("it is there") };
+        let want = "apiVersion\n";
+        assert!(!got.to_json().contains(want));
+        let credentials = json!({"client-certificate-data": "Yw==", "client-key-data": "aw=="});
+        let want = json!({
+            "current-context": "other",
+            "preferences": {"colors": true},
+            "clusters": [
+                {"name": "pintle", "cluster": {"server": "https://127.0.0.1:6443", "proxy-url": "http://p",
+                    "certificate-authority-data": "Y2E="}},
+                {"name": "named", "cluster": {"server": "https://k.example.com:1", "certificate-authority-data": "Y2E="}}
+            ],
+            "users": [
+                {"name": "other", "user": {"token": "t"}},
+                {"name": "pintle-admin", "user": (credentials.clone())},
+                {"name": "named-admin", "user": credentials}
+            ],
+            "contexts": [
+                {"name": "pintle", "context": {"namespace": "mine", "cluster": "pintle", "user": "pintle-admin"}},
+                {"name": "named", "context": {"cluster": "named", "user": "named-admin"}}
+            ]
+        });
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn wrong_files_are_not_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        for wrong in ["- a", "clusters: 7", "a: [", "text"] {
+            std::fs::write(&path, wrong).unwrap();
+            let error = Kubeconfig::read(&path).unwrap_err();
+            assert!(error.contains("is no kubeconfig") && !error.contains('\n'), "{error}");
+        }
     }
 }

@@ -20,7 +20,15 @@ pub const REFUSED_NAMED: usize = 10;
 pub const FALLBACK_DESCRIPTORS: u64 = 1024;
 /// Time limit for threads to end after the last response.
 pub const THREADS_END: Duration = Duration::from_secs(5);
-/// Lifetime of the certificates that the server creates; that of kubeadm's CA.
-pub const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
+/// Lifetime of certificate authorities that the server makes; kubeadm's.
+pub const AUTHORITY_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
+/// Lifetime of the other certificates that the server makes for itself; kubeadm's.
+pub const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Time before their end at which they are renewed.
+pub const CERTIFICATE_RENEWAL: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Interval of checks whether a certificate is to be renewed.
+pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(3600);
 /// Time by which the start of their validity precedes their creation, since clocks of clients may be behind.
 pub const CERTIFICATE_BEFORE: Duration = Duration::from_secs(3600);
+/// Shortest lifetime of the certificate of a user: that of a certificate signing request.
+pub const USER_CERTIFICATE_MIN: Duration = Duration::from_secs(600);

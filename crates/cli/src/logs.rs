@@ -2,14 +2,25 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use clap::ValueEnum;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::flags::LogFormat;
+/// The format of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
 
 /// Writes a line to stderr; errors are ignored.
 pub fn print_error(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Prints to stdout.
+pub fn print(text: &[u8]) -> Result<(), String> {
+    std::io::stdout().write_all(text).map_err(|error| format!("cannot write to stdout: {error}"))
 }
 
 /// Starts logging at a verbosity on kube-apiserver's scale (`-v`).

@@ -1,11 +1,14 @@
 //! `pintle`: the Kubernetes API for custom resources, without Kubernetes.
 
+mod about;
 mod accounts;
 mod admission;
 mod audit;
 mod cel;
+mod certificate_tasks;
 mod certificates;
 mod client;
+mod config_file;
 mod emulation;
 mod encryption;
 mod envtest;
@@ -17,13 +20,17 @@ mod kubeconfig;
 mod limits;
 mod logs;
 mod migrate;
+mod own;
+mod place;
 mod reload;
 mod serve;
+mod short_help;
 mod storage;
 mod store_tasks;
 mod traces;
 mod transfer;
 mod upstream_flags;
+mod users;
 mod values;
 
 use std::process::ExitCode;
@@ -36,8 +43,19 @@ fn main() -> ExitCode {
         envtest::Start::Arguments(arguments) => arguments,
         envtest::Start::End(code) => return code,
     };
-    let (arguments, given) = flags::parse(given);
-    let result = match arguments.command {
+    let result = flags::parse(given).and_then(|(arguments, given)| run(arguments.command, given));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            logs::print_error(&format!("pintle: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a command. The error is one line.
+fn run(command: flags::Command, given: flags::Given) -> Result<(), String> {
+    match command {
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),
@@ -46,12 +64,11 @@ fn main() -> ExitCode {
         flags::Command::Migrate(task) => migrate::run(&task),
         flags::Command::Storage(task) => storage::run(&task),
         flags::Command::Assets(task) => envtest::run(&task),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            logs::print_error(&format!("pintle: {message}"));
-            ExitCode::FAILURE
-        }
+        flags::Command::Certificates(task) => certificate_tasks::run(&task),
+        flags::Command::Kubeconfig(users::KubeconfigTask::Create(task)) => users::create(&task),
+        flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
+        flags::Command::Completion { shell } => about::completion(shell),
+        flags::Command::Man { directory } => about::man(&directory),
+        flags::Command::Version { output } => about::version(output),
     }
 }

@@ -6,8 +6,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use server::{ProxyAuthority, Replacement, Replacements, StaticTokens, Tls};
 
-use crate::certificates::Certificates;
 use crate::flags::Serve;
+use crate::own::Own;
 
 /// The files, and the content to use for those that no flag names.
 #[derive(Clone)]
@@ -20,16 +20,13 @@ pub struct Files {
     proxy: Option<(PathBuf, Vec<String>)>,
     /// `--token-auth-file`.
     tokens: Option<PathBuf>,
-    /// The serving certificate and key that the server has created, in PEM format.
-    own: (Vec<u8>, Vec<u8>),
-    /// The certificate authority that the server has created, in PEM format. Client certificates signed by it are always valid.
-    own_ca: Vec<u8>,
+    /// What the server makes itself; its certificate authority always signs clients as well.
+    own: Own,
 }
 
 impl Files {
-    pub fn of(flags: &Serve, own: &Certificates) -> Files {
+    pub fn of(flags: &Serve, own: &Own) -> Files {
         let identity = &flags.identity;
-        let bytes = |text: &String| text.clone().into_bytes();
         Files {
             serving: flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()),
             client_ca: identity.client_ca_file.clone(),
@@ -38,18 +35,18 @@ impl Files {
                 (path, names)
             }),
             tokens: identity.token_auth_file.clone(),
-            own: (bytes(&own.serving.certificate), bytes(&own.serving.key)),
-            own_ca: bytes(&own.authority),
+            own: own.clone(),
         }
     }
 
     /// Reads the certificates and keys. The error is one line that names the file.
     pub fn tls(&self) -> Result<Tls, String> {
+        let own = self.own.current();
         let (certificate, key) = match &self.serving {
             Some((certificate, key)) => (read_certificates(certificate)?, read(key)?),
-            None => self.own.clone(),
+            None => (own.serving.certificate.clone().into_bytes(), own.serving.key.clone().into_bytes()),
         };
-        let mut client_ca = self.own_ca.clone();
+        let mut client_ca = own.authority.clone().into_bytes();
         if let Some(path) = &self.client_ca {
             client_ca.extend(read_certificates(path)?);
         }
@@ -71,8 +68,12 @@ impl Files {
     pub fn replacements(self) -> Replacements {
         let serving = self.serving.iter().flat_map(|(certificate, key)| [certificate, key]);
         let proxy = self.proxy.iter().map(|(path, _)| path);
-        let paths = serving.chain(&self.client_ca).chain(proxy).chain(&self.tokens).cloned().collect();
-        let read = move || Ok(Replacement { tls: self.tls()?, tokens: self.tokens()? });
+        let paths = serving.chain(&self.client_ca).chain(proxy).chain(&self.tokens).cloned();
+        let paths = paths.chain(self.own.files()).collect();
+        let read = move || {
+            self.own.read_again()?;
+            Ok(Replacement { tls: self.tls()?, tokens: self.tokens()?, root_authority: self.own.root_authority()? })
+        };
         Replacements { paths, read: Box::new(read) }
     }
 }

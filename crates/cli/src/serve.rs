@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
-use crate::certificates::{self, Certificates, write_private};
+use crate::certificates::hostname;
 use crate::flags::{Engine, Given, Serve};
 use crate::limits;
+use crate::own::Own;
 use crate::reload::Files;
-use crate::{accounts, etcd, kubeconfig, logs};
-
-const KUBECONFIG: &str = "admin.kubeconfig";
+use crate::{accounts, etcd, logs};
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
@@ -38,11 +37,11 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
-    let certificates = certificates::load_or_make(&certificate_directory(flags), flags.bind_address)?;
-    controllers.root_authority = root_authority(flags, &certificates)?;
-    let files = Files::of(flags, &certificates);
+    let own = Own::start(flags)?;
+    own.equip(&mut controllers)?;
+    let files = Files::of(flags, &own);
     authentication.tokens = files.tokens()?;
-    let (accounts, key_to_make) = accounts::load(flags, &certificate_directory(flags))?;
+    let (accounts, key_to_make) = accounts::load(flags, own.directory())?;
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
@@ -82,15 +81,21 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
             // opening the store may take time, so that a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
-        let path = write_kubeconfig(flags, &certificates, server.address)?;
+        let path = write_kubeconfigs(flags, &own, server.address)?;
         say_ready(server.address, started.elapsed(), &path);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
-        let ended = until_end(&server, &mut signals).await;
+        let ended = until_end(&server, &own, &mut signals).await;
         server.stop().await;
         ended
     });
     end_threads(runtime, key);
     ended
+}
+
+fn write_kubeconfigs(flags: &Serve, own: &Own, address: SocketAddr) -> Result<PathBuf, String> {
+    // with --storage memory, the directory may not exist yet
+    store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
+    own.write_kubeconfigs(url(address))
 }
 
 /// The optional APIs and the feature gates.
@@ -134,13 +139,21 @@ fn warn_of(ignored: &[(&str, Vec<String>)]) {
 }
 
 /// Waits for SIGTERM or SIGINT, and reloads files on SIGHUP. The error is the fault for which the process must exit.
-async fn until_end(server: &Server, signals: &mut Signals) -> Result<(), String> {
+async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<(), String> {
+    let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     loop {
         tokio::select! {
             signal = signals.next() => match signal {
-                Signal::Reload => server.reload(),
+                Signal::Reload => {
+                    own.renew();
+                    server.reload();
+                }
                 Signal::End => return Ok(()),
             },
+            _ = look.tick() => {
+                own.renew();
+                server.reload();
+            }
             why = server.failed() => return Err(why),
         }
     }
@@ -232,14 +245,6 @@ fn controllers(flags: &Serve) -> Result<Controllers, String> {
     Ok(controllers)
 }
 
-/// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
-fn root_authority(flags: &Serve, own: &Certificates) -> Result<String, String> {
-    match flags.root_ca_file.as_ref().or(flags.tls_cert_file.as_ref()) {
-        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display())),
-        None => Ok(own.authority.clone()),
-    }
-}
-
 fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {
     let etcd = || {
         let form = if gates.cbor() { CustomForm::Cbor } else { CustomForm::Json };
@@ -280,34 +285,10 @@ fn routed_address() -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_unspecified())
 }
 
-fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
-    name.map(|name| name.trim().to_ascii_lowercase()).filter(|name| !name.is_empty()).unwrap_or("localhost".to_owned())
-}
-
-fn certificate_directory(flags: &Serve) -> PathBuf {
-    flags.cert_dir.clone().unwrap_or_else(|| flags.data_dir.clone())
-}
-
 /// The URL of the server for clients.
 fn url(address: SocketAddr) -> String {
     match address.ip().is_unspecified() {
         true => format!("https://127.0.0.1:{}", address.port()),
         false => format!("https://{address}"),
     }
-}
-
-fn write_kubeconfig(flags: &Serve, own: &Certificates, address: SocketAddr) -> Result<PathBuf, String> {
-    let authority = match &flags.tls_cert_file {
-        Some(path) => {
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?
-        }
-        None => own.authority.clone(),
-    };
-    // with --storage memory, the directory may not exist yet
-    store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
-    let path = flags.data_dir.join(KUBECONFIG);
-    let text = kubeconfig::render(&url(address), &authority, &own.admin.certificate, &own.admin.key);
-    write_private(&path, &text)?;
-    Ok(path)
 }

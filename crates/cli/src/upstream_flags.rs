@@ -6,8 +6,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 const FLAGS: &str = include_str!("upstream_flags.txt");
 /// Flags that clap adds to every command.
 const BUILT_IN: [&str; 2] = ["help", "version"];
-/// The command that accepts them.
-const SERVE: &str = "serve";
 
 /// Every flag of kube-apiserver, and whether it has a value.
 pub fn all() -> impl Iterator<Item = (&'static str, bool)> {
@@ -20,12 +18,10 @@ pub fn has_value(name: &str) -> Option<bool> {
 }
 
 /// Adds the missing flags to the command `serve`. As in kube-apiserver, the last value of a flag counts.
-pub fn added_to(command: Command) -> Command {
-    command.mut_subcommand(SERVE, |serve| {
-        let own: Vec<String> = serve.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect();
-        let missing = all().filter(|(name, _)| !BUILT_IN.contains(name) && !own.iter().any(|own| own == name));
-        serve.args_override_self(true).args(missing.map(|(name, has_value)| hidden(name, has_value)))
-    })
+pub fn added_to(serve: Command) -> Command {
+    let own: Vec<String> = serve.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect();
+    let missing = all().filter(|(name, _)| !BUILT_IN.contains(name) && !own.iter().any(|own| own == name));
+    serve.args_override_self(true).args(missing.map(|(name, has_value)| hidden(name, has_value)))
 }
 
 /// The id of a flag, which differs from those of Pintle's own flags.
@@ -42,27 +38,27 @@ fn hidden(name: &'static str, has_value: bool) -> Arg {
 }
 
 /// The given flags that have no effect, as `--name`.
-pub fn without_effect(given: &ArgMatches) -> Vec<String> {
-    let Some(serve) = given.subcommand_matches(SERVE) else { return vec![] };
+pub fn without_effect(serve: &ArgMatches) -> Vec<String> {
     let is_given = |name: &str| matches!(serve.try_contains_id(&id(name)), Ok(true));
     all().filter(|(name, _)| is_given(name)).map(|(name, _)| format!("--{name}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::flags::Arguments;
+    use crate::flags::command;
+
+    const SERVE: &str = "serve";
 
     fn parse(arguments: &[&str]) -> Result<Vec<String>, clap::Error> {
         let arguments = ["pintle", SERVE].into_iter().chain(arguments.iter().copied());
-        added_to(Arguments::command()).try_get_matches_from(arguments).map(|given| without_effect(&given))
+        let given = command().try_get_matches_from(arguments);
+        given.map(|given| without_effect(given.subcommand_matches(SERVE).unwrap()))
     }
 
     #[test]
     fn every_flag_of_kube_apiserver_is_accepted() {
-        let command = added_to(Arguments::command());
+        let command = command();
         let serve = command.find_subcommand(SERVE).unwrap();
         for (name, has_value) in all().filter(|(name, _)| !BUILT_IN.contains(name)) {
             let flag = serve.get_arguments().find(|flag| flag.get_long() == Some(name)).unwrap();

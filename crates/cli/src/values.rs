@@ -1,5 +1,7 @@
 //! Parsers of flag values.
 
+use crate::limits;
+
 /// Parses a duration in Go's format, such as `1m30s`; only 0 may have no unit.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     match text.parse::<u64>() {
@@ -33,9 +35,89 @@ pub fn durability(text: &str) -> Result<store::Durability, String> {
     }
 }
 
+/// Parses a name or IP address of a certificate.
+pub fn subject_name(text: &str) -> Result<String, String> {
+    let is_name = || {
+        let name = text.strip_prefix("*.").unwrap_or(text);
+        machinery::names::dns1123_subdomain(&name.to_ascii_lowercase()).is_empty()
+    };
+    match text.parse::<std::net::IpAddr>().is_ok() || is_name() {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("it is no DNS name and no IP address".to_owned()),
+    }
+}
+
+/// Parses the mode of a file that its owner can read and write.
+pub fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => Ok(mode),
+        _ => Err("wanted an octal mode from 0600 to 0777; in YAML, put it in quotes".to_owned()),
+    }
+}
+
+/// Parses the name of a context of a kubeconfig.
+pub fn context_name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.chars().any(char::is_control) {
+        true => Err("it is empty or has control characters".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// Parses the name of a user or group.
+pub fn subject(text: &str) -> Result<String, String> {
+    context_name(text)
+}
+
+/// Parses the lifetime of the certificate of a user.
+pub fn user_lifetime(text: &str) -> Result<std::time::Duration, String> {
+    match duration(text)? {
+        short if short < limits::USER_CERTIFICATE_MIN => Err("it is shorter than 10m".to_owned()),
+        long if long > limits::AUTHORITY_LIFETIME => Err("it is longer than ten years, 87600h".to_owned()),
+        lifetime => Ok(lifetime),
+    }
+}
+
+/// Parses the URL of a server.
+pub fn server_url(text: &str) -> Result<String, String> {
+    match machinery::url::Url::parse(text) {
+        Ok(url) if url.scheme == "https" && !url.host.is_empty() => Ok(text.trim_end_matches('/').to_owned()),
+        _ => Err("wanted https://HOST[:PORT]".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_certificates() {
+        for good in ["pintle.example.com", "*.example.com", "Pintle", "10.0.0.1", "fd00::1"] {
+            assert_eq!(subject_name(good), Ok(good.to_ascii_lowercase()));
+        }
+        for wrong in ["", "a b", "https://a", "a:6443", "10.0.0.0/8", "*"] {
+            assert!(subject_name(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn urls_and_lifetimes_of_users() {
+        assert_eq!(server_url("https://a.example.com:6443/"), Ok("https://a.example.com:6443".to_owned()));
+        for wrong in ["", "a.example.com", "http://a", "https://"] {
+            assert!(server_url(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(user_lifetime("24h"), Ok(std::time::Duration::from_secs(24 * 3600)));
+        for wrong in ["1m", "0", "24", "99999h"] {
+            assert!(user_lifetime(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn modes_are_octal() {
+        assert_eq!((mode("0644"), mode("600")), (Ok(0o644), Ok(0o600)));
+        for wrong in ["", "384", "0400", "1777", "rw"] {
+            assert!(mode(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_have_units() {

@@ -210,6 +210,10 @@ impl Resource {
 
     /// The error for a field selector that uses an unsupported `label`.
     pub fn unsupported_label(&self, label: &str) -> Status {
+        if let Some(row) = self.built_in().filter(|row| row.names_kind_in_labels) {
+            let label = machinery::value::quote(label);
+            return Status::bad_request(format!("field label {label} not supported for {}", row.kind));
+        }
         if self.built_in().is_none_or(|row| !row.selectable.is_empty()) {
             return Status::bad_request(format!("field label not supported: {label}"));
         }

@@ -53,7 +53,7 @@ pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use aggregation::Aggregation;
 pub use allocation::Ranges as ServiceRanges;
 use allocation::{Allocation, UnownedReservations};
-pub use controllers::Controllers;
+pub use controllers::{CertificateSigner, Controllers};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
 
@@ -115,6 +115,8 @@ pub struct Config {
 pub struct Replacement {
     pub tls: Tls,
     pub tokens: StaticTokens,
+    /// The authority of the serving certificate, PEM.
+    pub root_authority: String,
 }
 
 /// Certificates, keys and tokens, which are reloaded when one of their files changes.
@@ -125,15 +127,18 @@ pub struct Replacements {
 }
 
 impl Replacements {
-    fn follow(self, acceptor: Arc<http::Acceptors>, context: Weak<Context>) {
+    fn follow(self, acceptor: Arc<http::Acceptors>, context: Weak<Context>, derived: Arc<controllers::Derived>) {
         if self.paths.is_empty() {
             return;
         }
         task::follow_files(self.paths, limits::CONFIGURATION_LOOK, move || {
             let Some(context) = context.upgrade() else { return false };
-            let replaced = (self.read)().and_then(|Replacement { tls, tokens }| {
+            let replaced = (self.read)().and_then(|Replacement { tls, tokens, root_authority }| {
                 acceptor.replace(&tls).map_err(|error| error.to_string())?;
                 context.authentication.tokens.replace(tokens);
+                derived.set_root_authority(&root_authority);
+                let trust = trust(&tls, &context.authentication.proxy);
+                task::spawn("trust", publish_trust(context.clone(), trust));
                 Ok(())
             });
             match replaced {
@@ -250,11 +255,9 @@ impl Server {
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = found.set(Arc::downgrade(&context.objects));
-        if let Err(status) = verbs::publish_trust(&context, &trust).await {
-            tracing::warn!(error = %status, "extension-apiserver-authentication cannot be published");
-        }
+        publish_trust(context.clone(), trust).await;
         follow_files(&context, config.authentication_file, config.authorization_file);
-        config.replacements.follow(acceptors, Arc::downgrade(&context));
+        config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
         let audit = Arc::new(config.audit);
         audit.start();
         task::spawn("remote discovery", aggregation.follow(stop.subscribe()));
@@ -319,6 +322,13 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
         }
         drop(objects);
         tokio::time::sleep(limits::FAULT_LOOK).await;
+    }
+}
+
+/// Publishes the CA bundles and user headers that aggregated API servers are to trust.
+async fn publish_trust(context: Arc<Context>, trust: Vec<(&'static str, String)>) {
+    if let Err(status) = verbs::publish_trust(&context, &trust).await {
+        tracing::warn!(error = %status, "extension-apiserver-authentication cannot be published");
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::{Container, GoBase, go_struct};
+use super::{Container, GoBase, GoField, Printed, go_struct};
 use crate::value::{Map, Value};
 
 static TEXT: &str = include_str!("internal.txt");
@@ -136,7 +136,9 @@ impl Printer {
     /// A value of a published type: the fields that are set, in the order of the struct.
     fn published(&mut self, value: &Value, name: &str) {
         let (Some(go), Some(object)) = (go_struct(name), value.as_object()) else { return self.scalar(value) };
-        let given: Vec<_> = go.fields.iter().filter_map(|field| Some((field, object.get(field.name)?))).collect();
+        let is_shown = |field: &GoField, value: &Value| field.printed != Printed::NonEmpty || !is_empty(value);
+        let given = go.fields.iter().filter_map(|field| Some((field, object.get(field.name)?)));
+        let given: Vec<_> = given.filter(|(field, value)| is_shown(field, value)).collect();
         self.items('{', given.into_iter(), '}', |out, (field, value)| {
             out.key(field.name);
             match (field.go_type.base, field.go_type.container, value) {
@@ -203,6 +205,15 @@ impl Printer {
             self.text.push('\n');
             self.text.extend(std::iter::repeat_n(' ', self.depth));
         }
+    }
+}
+
+/// Whether a list or a map has nothing in it.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
     }
 }
 

@@ -47,6 +47,16 @@ impl Value {
         Value::Object(Map::new())
     }
 
+    /// Whether there is an empty list or map anywhere in the value.
+    #[must_use]
+    pub fn has_empty(&self) -> bool {
+        match self {
+            Value::Array(items) => items.is_empty() || items.iter().any(Value::has_empty),
+            Value::Object(map) => map.is_empty() || map.iter().any(|(_, value)| value.has_empty()),
+            _ => false,
+        }
+    }
+
     /// Whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)

@@ -3,7 +3,7 @@
 mod strict;
 
 use base::wording;
-use machinery::value::{Decoded, decode_strict};
+use machinery::value::{Decoded, JsonError, JsonProblem, decode_strict};
 use machinery::yaml::{self, YamlProblem};
 use machinery::{DecodeError, Value};
 
@@ -59,6 +59,11 @@ impl Document {
         })
     }
 
+    /// Whether a JSON document is an object, by its first byte.
+    pub fn is_object(&self) -> bool {
+        self.bytes.trim_ascii_start().first() == Some(&b'{')
+    }
+
     /// The error in `apiVersion` or `kind` of the document, if any.
     pub fn type_error(&self, decoded: &Result<Decoded, DecodeError>) -> Option<String> {
         let error = match decoded {
@@ -67,6 +72,11 @@ impl Document {
         };
         let text = wording::decode_error(error);
         Some(match error {
+            // Go reads the syntax first, and the number never
+            DecodeError::Json(JsonError { problem: JsonProblem::NumberOutOfRange { .. }, .. }) if !self.is_object() => {
+                let is_array = self.bytes.trim_ascii_start().first() == Some(&b'[');
+                no_object(if is_array { "array" } else { "number" })
+            }
             DecodeError::Json(_) => format!("couldn't get version/kind; json parse error: {text}"),
             DecodeError::Yaml(error) if matches!(error.problem, YamlProblem::TooDeep(_)) => {
                 format!("couldn't get version/kind; json parse error: {text}")
@@ -81,13 +91,15 @@ pub fn type_error(value: &Value) -> Option<String> {
     match value {
         Value::Object(fields) => type_meta_error(fields),
         Value::Null => None,
-        other => {
-            let found = other.json_type();
-            Some(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
-            ))
-        }
+        other => Some(no_object(other.json_type())),
     }
+}
+
+/// Go's error for a body of another JSON type.
+fn no_object(found: &str) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
+    )
 }
 
 /// `apiVersion` or `kind`, found by a case-insensitive name, as in Go.
@@ -122,4 +134,23 @@ fn type_meta_error(members: &machinery::Map) -> Option<String> {
     }
     let api_version = members.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_that_are_no_objects_have_their_type_in_the_error() {
+        for (body, found) in
+            [("1", "number"), (" 1e999", "number"), ("-1e999", "number"), ("[1e999]", "array"), ("\"x\"", "string")]
+        {
+            let document = Document { bytes: body.into(), format: Format::Json };
+            let error = document.type_error(&document.decode()).unwrap_or_default();
+            assert!(
+                error.contains(&format!("cannot unmarshal {found} into Go value of type struct")),
+                "{body}: {error}"
+            );
+        }
+    }
 }

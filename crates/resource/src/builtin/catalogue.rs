@@ -3,7 +3,7 @@
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
-    components, nodes, pods, routing, tables, volumes, workloads,
+    components, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods, routing, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -45,6 +45,9 @@ const fn workload(row: BuiltIn) -> BuiltIn {
 const RETURNED: Deletion = Deletion { returns_object: true, ..Deletion::DEFAULT };
 const ORPHANED: Deletion = Deletion { propagation: Some(Propagation::Orphan), ..Deletion::DEFAULT };
 
+/// The advice for a deletion of Jobs that says nothing about their Pods.
+const CHILDREN: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+
 /// Whose deletion responds with the object.
 const fn returned(row: BuiltIn) -> BuiltIn {
     BuiltIn { deletion: RETURNED, ..row }
@@ -74,6 +77,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: columns::PLAIN,
         default: workloads::default_limit_range,
+        prepare: limit_ranges::prepare,
+        validate: limit_ranges::validate,
         short_names: &["limits"],
         create_on_update: true,
         ..namespaced("", "core.v1.LimitRange", "LimitRange", "limitranges", "limitrange")
@@ -88,8 +93,10 @@ pub static CATALOGUE: &[BuiltIn] = &[
         }],
         status: true,
         selectable: &[("spec.unschedulable", &["spec.unschedulable"])],
-        default: workloads::default_node,
+        default: nodes::default,
         validate: nodes::validate,
+        validate_status: nodes::validate_status,
+        warnings: nodes::warnings,
         ..kind("", "core.v1.Node", "Node", "nodes", "node")
     },
     BuiltIn {
@@ -123,11 +130,14 @@ pub static CATALOGUE: &[BuiltIn] = &[
         default: pods::default,
         prepare: pods::prepare,
         validate: pods::validate,
+        validate_status: pod_status::validate,
+        warnings: pod_warnings::of_pod,
         ..workload(namespaced("", "core.v1.Pod", "Pod", "pods", "pod"))
     },
     BuiltIn {
         columns: tables::POD_TEMPLATE,
         validate: workloads::validate_pod_template,
+        warnings: pod_warnings::of_workload,
         deletion: RETURNED,
         generation: true,
         default: workloads::default_template,
@@ -140,7 +150,9 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["rc"],
         scale: true,
         default: workloads::default_controller,
+        selectable: &[("status.replicas", &["status.replicas"])],
         validate: workloads::validate_controller,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced(
             "",
             "core.v1.ReplicationController",
@@ -166,6 +178,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["ds"],
         default: workloads::default_daemon_set,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.DaemonSet", "DaemonSet", "daemonsets", "daemonset"))
     },
     BuiltIn {
@@ -176,6 +189,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         scale: true,
         default: workloads::default_deployment,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.Deployment", "Deployment", "deployments", "deployment"))
     },
     BuiltIn {
@@ -185,6 +199,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         scale: true,
         default: workloads::default_template,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.ReplicaSet", "ReplicaSet", "replicasets", "replicaset"))
     },
     BuiltIn {
@@ -193,7 +208,9 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["sts"],
         scale: true,
         default: workloads::default_stateful_set,
+        validated: workloads::with_claims,
         validate: workloads::validate,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.StatefulSet", "StatefulSet", "statefulsets", "statefulset"))
     },
     BuiltIn {
@@ -217,14 +234,19 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["cj"],
         default: workloads::default_cron_job,
         validate: workloads::validate_cron_job,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("batch", "batch.v1.CronJob", "CronJob", "cronjobs", "cronjob"))
     },
     BuiltIn {
         columns: tables::JOB,
-        deletion: ORPHANED,
+        names_kind_in_labels: true,
+        selectable: &[("status.successful", &["status.succeeded", "=0"])],
+        deletion: Deletion { advice: CHILDREN, ..ORPHANED },
         default: workloads::default_job,
         prepare: workloads::prepare_job,
+        validate_status: job_rules::validate_status,
         validate: workloads::validate_job,
+        warnings: pod_warnings::of_workload,
         ..workload(namespaced("batch", "batch.v1.Job", "Job", "jobs", "job"))
     },
     BuiltIn {

@@ -19,6 +19,17 @@ pub fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     object.str_at(&[name])
 }
 
+/// Whether a field has a value.
+pub fn is_set(object: &Value, name: &str) -> bool {
+    object.get(name).is_some_and(|value| !value.is_null())
+}
+
+/// An error that shows an object as its internal type.
+pub fn shown_invalid(path: &FieldPath, object: &Value, go: &str, why: impl Into<String>) -> FieldError {
+    let value = machinery::types::internal_json(object, go, false);
+    FieldError { value, ..FieldError::invalid(path, &Value::Null, why) }
+}
+
 pub fn invalid_each(path: &FieldPath, value: &str, messages: Vec<String>, errors: &mut Vec<FieldError>) {
     errors.extend(messages.into_iter().map(|message| FieldError::invalid(path, &Value::from(value), message)));
 }

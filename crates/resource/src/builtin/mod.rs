@@ -17,18 +17,24 @@ mod events;
 mod expressions;
 mod flow;
 mod foreign;
+mod job_rules;
 mod key_pair;
 mod leases;
+mod limit_ranges;
 mod migrations;
 mod mutations;
 mod namespaces;
 mod nodes;
+mod pod_status;
+mod pod_volumes;
+mod pod_warnings;
 mod pods;
 mod podspec;
 mod policies;
 mod quotas;
 mod rbac;
 mod reviews;
+mod rollouts;
 mod routing;
 mod rule_checks;
 mod runtime_config;
@@ -90,7 +96,8 @@ fn in_version(mut object: Value, built_in: &BuiltIn) -> Value {
     object
 }
 
-/// A field that selectors may use, and where its text is: at the first of these paths that has one.
+/// A field that selectors may use, and where its text is: at the first of these paths that has one. A text that begins with
+/// an equals sign stands for itself.
 pub type Selectable = (&'static str, &'static [&'static str]);
 
 /// An object in its typed shape.
@@ -257,6 +264,8 @@ pub struct BuiltIn {
     pub create_on_update: bool,
     /// Errors show the group in keys of objects.
     pub keyed_by_group: bool,
+    /// Errors of field selectors show the kind.
+    pub names_kind_in_labels: bool,
     /// Fields besides name and namespace that selectors may use.
     pub selectable: &'static [Selectable],
     pub form: Form,
@@ -270,6 +279,8 @@ pub struct BuiltIn {
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
+    /// The object as it is validated, if that is another one.
+    pub validated: fn(&Value) -> Option<Value>,
     pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
     /// Changes an object whose status is written before it is validated; the second is the stored one.
     pub prepare_status: fn(&mut Value, &Value),
@@ -294,9 +305,17 @@ impl BuiltIn {
         match self.form {
             Form::Definition(version) => definition::shape(object, version),
             Form::Typed(_) | Form::Named(_) => {
-                let read = shape::read(object, self.structure());
+                let read = shape::read_request(object, self.structure());
                 Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
             }
+        }
+    }
+
+    /// A decoded object as its JSON shows it: without empty lists and maps that Go's encoder omits.
+    pub fn printed(&self, object: &Value) -> Value {
+        match self.form {
+            Form::Definition(_) => object.clone(),
+            Form::Typed(_) | Form::Named(_) => shape::read(object, self.structure()).value,
         }
     }
 
@@ -312,6 +331,8 @@ impl BuiltIn {
 
     /// The errors of an object: those of its kind, then those of the rules of its types.
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+        let validated = (self.validated)(object);
+        let object = validated.as_ref().unwrap_or(object);
         let mut errors = (self.validate)(object, old, release);
         self.add_rule_errors(object, old, false, &mut errors);
         errors
@@ -410,7 +431,13 @@ impl BuiltIn {
     /// The text of a selectable field, if it is one.
     pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
         let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
-        let text = |path: &&str| object.str_at(&path.split('.').collect::<Vec<_>>());
+        let text = |path: &&str| match path.strip_prefix('=') {
+            Some(text) => text.to_owned(),
+            None => match object.at(&path.split('.').collect::<Vec<_>>()) {
+                Some(Value::Int(number)) => number.to_string(),
+                found => found.and_then(Value::as_str).unwrap_or_default().to_owned(),
+            },
+        };
         let found = paths.iter().map(text).find(|text| !text.is_empty());
         Some(Text::from(found.unwrap_or_default()))
     }
@@ -494,6 +521,8 @@ const BASE: BuiltIn = BuiltIn {
     prepare: |_, _| {},
     validate: |_, _, _| vec![],
     prepare_status: |_, _| {},
+    names_kind_in_labels: false,
+    validated: |_| None,
     validate_status: |_, _, _| vec![],
     declarative: None,
     warnings: |_, _, _| vec![],

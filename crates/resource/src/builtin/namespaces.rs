@@ -132,47 +132,7 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
             errors.push(FieldError::invalid(&path, finalizer, why));
         }
     }
-    if errors.is_empty() {
-        let (new, old) = (pod_security_errors(new), old.map(pod_security_errors).unwrap_or_default());
-        if new != old {
-            errors = new;
-        }
-    }
     errors
-}
-
-/// The errors of the labels that say which Pods a namespace takes, as the admission plugin PodSecurity has them.
-fn pod_security_errors(namespace: &Value) -> Vec<FieldError> {
-    let path = FieldPath::new("metadata").child("labels");
-    let mut errors = vec![];
-    for mode in ["enforce", "audit", "warn"] {
-        let level = format!("pod-security.kubernetes.io/{mode}");
-        let version = format!("{level}-version");
-        let is_level = |text: &str| matches!(text, "privileged" | "baseline" | "restricted");
-        type IsValid = fn(&str) -> bool;
-        let rules: [(&str, IsValid, &str); 2] = [
-            (&level, is_level, "must be one of privileged, baseline, restricted"),
-            (&version, is_pod_security_version, "must be \"latest\" or \"v1.x\""),
-        ];
-        for (label, is_valid, why) in rules {
-            let value = namespace.at(&["metadata", "labels", label]);
-            // syntactically invalid labels are rejected before admission
-            let wrong = |text: &str| !is_valid(text) && machinery::names::label_value(text).is_empty();
-            if let Some(value) = value.filter(|value| wrong(value.as_str().unwrap_or_default())) {
-                errors.push(FieldError::invalid(&path.key(label), value, why));
-            }
-        }
-    }
-    errors
-}
-
-/// Whether a text is `latest` or `v1.` and a number without leading zeros.
-fn is_pod_security_version(text: &str) -> bool {
-    let number = |minor: &str| {
-        let digits = !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit());
-        digits && (minor == "0" || !minor.starts_with('0')) && minor.parse::<i64>().is_ok()
-    };
-    text == "latest" || text.strip_prefix("v1.").is_some_and(number)
 }
 
 /// A namespace is Active and has its finalizer from the start; updates leave spec and status alone.

@@ -1,9 +1,12 @@
 //! Nodes: their taints, and what updates may change.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use std::net::IpAddr;
 
-use super::checks::{invalid_each, list, text};
+use machinery::field::{FieldError, FieldErrorKind, FieldPath};
+use machinery::quantity::Quantity;
+use machinery::{Map, Release, Value, names};
+
+use super::checks::{invalid_each, is_set, items, list, shown_invalid, text};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -19,23 +22,12 @@ pub fn taint_errors(taints: &Value, _path: &FieldPath, errors: &mut Vec<FieldErr
         invalid_each(&path.child("value"), value, names::label_value(value), errors);
         effect_errors(effect, &path.child("effect"), errors);
         if seen.contains(&(key, effect)) {
-            let mut error = FieldError::duplicate(&path, &Value::Null);
-            error.value = shown(taint);
+            let mut error = shown_invalid(&path, taint, "core.Taint", "taints must be unique by key and effect pair");
+            error.kind = FieldErrorKind::Duplicate;
             errors.push(error);
         }
         seen.push((key, effect));
     }
-}
-
-/// A taint as Go prints its internal type.
-fn shown(taint: &Value) -> String {
-    let quoted = |name: &str| machinery::value::quote(text(taint, name));
-    format!(
-        "{{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":null}}",
-        quoted("key"),
-        quoted("value"),
-        quoted("effect")
-    )
 }
 
 fn effect_errors(effect: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -50,20 +42,122 @@ pub fn validate(node: &Value, old: Option<&Value>, _release: Release) -> Vec<Fie
     let mut errors = vec![];
     let path = FieldPath::new("spec");
     let ranges = |node: &Value| node.get("spec").map(|spec| list(spec, "podCIDRs").to_vec()).unwrap_or_default();
-    if ranges(node).len() > 2 {
-        let why = "may specify no more than one CIDR for each IP family";
-        errors.push(FieldError::invalid(&path.child("podCIDRs"), &Value::Array(ranges(node)), why));
-    }
+    family_errors(&ranges(node), &path.child("podCIDRs"), &mut errors);
     let Some(old) = old else { return errors };
     if !ranges(old).is_empty() && ranges(old) != ranges(node) {
         let why = "node updates may not change podCIDR except from \"\" to valid";
         errors.push(FieldError::forbidden(&path.child("podCIDRs"), why));
     }
-    let provider = |node: &Value| node.str_at(&["spec", "providerID"]).to_owned();
-    if !provider(old).is_empty() && provider(old) != provider(node) {
-        let why = if provider(node).is_empty() { "cleared" } else { "modified" };
-        let why = format!("field cannot be {why} once set");
-        errors.push(FieldError::invalid(&path.child("providerID"), &Value::Null, why));
+    if node.str_at(&["spec", "externalID"]) != old.str_at(&["spec", "externalID"]) {
+        errors.push(FieldError::forbidden(&path.child("externalID"), "may not be updated"));
     }
     errors
+}
+
+/// A Node's network of Pods is there in two forms, and all of its capacity can be allocated unless it says otherwise.
+pub fn default(node: &mut Value) {
+    let first = node.at(&["spec", "podCIDRs"]).and_then(Value::as_array).and_then(<[Value]>::first).cloned();
+    match (first, node.str_at(&["spec", "podCIDR"]).to_owned()) {
+        (Some(first), one) if one.is_empty() => node.set_at(&["spec", "podCIDR"], first),
+        (first, one) if !one.is_empty() && first.as_ref().and_then(Value::as_str) != Some(&one) => {
+            node.set_at(&["spec", "podCIDRs"], Value::Array(vec![Value::from(one)]));
+        }
+        _ => {}
+    }
+    let Some(status) = node.get_mut("status") else { return };
+    if let Some(capacity) = status.get("capacity").filter(|capacity| !capacity.is_null()).cloned()
+        && !is_set(status, "allocatable")
+    {
+        status.set_at(&["allocatable"], capacity);
+    }
+}
+
+/// Several networks are one of each family.
+fn family_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if ranges.len() < 2 {
+        return;
+    }
+    let family = |range: &Value| {
+        let (address, _) = range.as_str()?.split_once('/')?;
+        address.parse::<IpAddr>().ok().map(|address| address.is_ipv6())
+    };
+    let families: Vec<Option<bool>> = ranges.iter().map(family).collect();
+    if let Some(i) = families.iter().position(Option::is_none) {
+        let range = ranges[i].as_str().unwrap_or_default();
+        let why = format!(
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{i}]: <nil> (invalid CIDR address: {range})"
+        );
+        errors.push(FieldError::internal(path, why));
+    }
+    if !matches!(families[..], [Some(one), Some(other)] if one != other) {
+        let why = "may specify no more than one CIDR for each IP family";
+        errors.push(FieldError::invalid(path, &Value::Array(ranges.to_vec()), why));
+    }
+}
+
+pub fn warnings(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+    let fields = [
+        (
+            "configSource",
+            "the Dynamic Kubelet Config feature was removed in 1.24, and the field is unused by Kubernetes",
+        ),
+        ("externalID", "this field is deprecated, and is unused by Kubernetes"),
+    ];
+    let spec = node.get("spec").cloned().unwrap_or_default();
+    let given = fields.into_iter().filter(|(name, _)| is_set(&spec, name) && spec.get(name) != Some(&Value::from("")));
+    given.map(|(name, why)| format!("spec.{name}: {why}")).collect()
+}
+
+/// The addresses, the amounts and the features of a Node.
+pub fn validate_status(node: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
+    let status = node.get("status").unwrap_or(&empty);
+    let mut known: Vec<&Value> = vec![];
+    for (path, address) in items(status, "addresses", &path) {
+        if known.contains(&address) {
+            let mut error = shown_invalid(&path, address, "core.NodeAddress", "");
+            error.kind = FieldErrorKind::Duplicate;
+            errors.push(error);
+        }
+        known.push(address);
+    }
+    for kind in ["capacity", "allocatable"] {
+        let amounts = status.get(kind).and_then(Value::as_object);
+        for (name, amount) in amounts.into_iter().flat_map(Map::iter) {
+            amount_errors(name, amount, &path.child(kind).child(name), &mut errors);
+        }
+    }
+    features(status, &path, &mut errors);
+    errors
+}
+
+fn amount_errors(name: &str, given: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Ok(amount) = Quantity::of(given) else { return };
+    let shown = Value::from(amount.to_string());
+    if amount.signum() < 0 {
+        errors.push(FieldError::invalid(path, &shown, "must be greater than or equal to 0"));
+    }
+    if name.contains('/') && !name.contains("kubernetes.io/") && !amount.is_whole() {
+        errors.push(FieldError::invalid(path, &shown, "must be an integer"));
+    }
+}
+
+fn features(status: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut last: Option<&str> = None;
+    for (path, feature) in items(status, "declaredFeatures", path) {
+        let name = feature.as_str().unwrap_or_default();
+        if last == Some(name) {
+            errors.push(FieldError::duplicate(&path, feature));
+        } else if last.is_some_and(|last| name < last) {
+            errors.push(FieldError::invalid(&path, feature, "list must be sorted alphabetically"));
+        }
+        let is_segment = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric());
+        if !name.starts_with(|c: char| c.is_ascii_uppercase()) || !name.split('/').all(is_segment) {
+            let why = format!(
+                "invalid feature name {name:?}: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+            );
+            errors.push(FieldError::invalid(&path, feature, why));
+        }
+        last = Some(name);
+    }
 }

@@ -180,8 +180,12 @@ pub fn grace(pod: &Value, given: Option<i64>) -> i64 {
 }
 
 pub fn default(pod: &mut Value) {
+    super::pod_status::default(pod);
     let Some(spec) = pod.get_mut("spec") else { return };
     default_spec(spec);
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
+        spec.set_at(&["terminationGracePeriodSeconds"], Value::Int(1));
+    }
     if spec.get("enableServiceLinks").is_none() {
         spec.set_at(&["enableServiceLinks"], Value::Bool(true));
     }
@@ -210,6 +214,13 @@ pub fn default_spec(spec: &mut Value) {
             default_container(container);
         }
     }
+    for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
+        let sources = volume.as_object().into_iter().flat_map(Map::iter);
+        if volume.as_object().is_some() && sources.filter(|(name, _)| *name != "name").all(|(_, value)| value.is_null())
+        {
+            volume.set_at(&["emptyDir"], Value::object());
+        }
+    }
     // two names of one field
     let account = match text(spec, "serviceAccountName") {
         "" => text(spec, "serviceAccount"),
@@ -234,12 +245,44 @@ fn default_container(container: &mut Value) {
 
 /// Whether an image has the tag `latest`, which one without tag and digest has.
 fn is_latest(image: &str) -> bool {
+    if !is_reference(image) {
+        return false;
+    }
     let name = image.rsplit('/').next().unwrap_or(image);
     match (name.contains('@'), name.split_once(':')) {
         (true, _) => false,
         (false, None) => true,
         (false, Some((_, tag))) => tag == "latest",
     }
+}
+
+/// Whether an image is a valid reference: `[DOMAIN/]PATH[:TAG][@DIGEST]`.
+fn is_reference(image: &str) -> bool {
+    const NAME_BYTES_MAX: usize = 255;
+    const TAG_BYTES_MAX: usize = 128;
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    let (name, tag) = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
+        _ => (name, None),
+    };
+    let is_tag = |tag: &str| {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        tag.starts_with(word) && tag.len() <= TAG_BYTES_MAX && tag.chars().all(|c| word(c) || matches!(c, '.' | '-'))
+    };
+    let is_domain = |part: &str| part.contains(['.', ':']) || part == "localhost";
+    let (path, added) = match name.split_once('/') {
+        Some((domain, path)) if is_domain(domain) => (path, domain.len() + 1),
+        Some(_) => (name, "docker.io/".len()),
+        None => (name, "docker.io/library/".len()),
+    };
+    path.len() + added <= NAME_BYTES_MAX && path.split('/').all(is_path_part) && tag.is_none_or(is_tag)
+}
+
+/// Lowercase words, separated by a dot, one or two underscores, or hyphens.
+fn is_path_part(part: &str) -> bool {
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_separator = |run: &str| matches!(run, "" | "." | "_" | "__") || run.chars().all(|c| c == '-');
+    part.starts_with(word) && part.ends_with(word) && part.split(word).all(is_separator)
 }
 
 fn default_host_ports(spec: &mut Value) {
@@ -259,6 +302,14 @@ pub fn prepare(pod: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         let class = quality_of_service(pod);
         pod.set_at(&["status"], json!({"phase": "Pending", "qosClass": class}));
+        if !list(pod.get("spec").unwrap_or(&Value::Null), "schedulingGates").is_empty() {
+            let since = base::clock::now_rfc3339();
+            let gated = json!({
+                "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": since,
+                "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"
+            });
+            pod.set_at(&["status", "conditions"], Value::Array(vec![gated]));
+        }
     }
 }
 
@@ -291,6 +342,9 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     let empty = Value::object();
     let spec = pod.get("spec").unwrap_or(&empty);
     validate_spec(spec, &path, &mut errors);
+    if old.is_none() && !list(spec, "ephemeralContainers").is_empty() {
+        errors.push(FieldError::forbidden(&path.child("ephemeralContainers"), "cannot be set on create"));
+    }
     if let Some(old) = old.and_then(|old| old.get("spec")) {
         validate_change(spec, old, &path, &mut errors);
     }
@@ -368,7 +422,7 @@ fn removed_gates(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<F
         let name = text(gate, "name");
         if !known.contains(&name) {
             let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            errors.push(FieldError::forbidden(&path, why));
+            errors.push(FieldError::forbidden(&path.child("name"), why));
         }
     }
 }

@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Map, Value, names};
-use schema::shape;
 
-use super::checks::{invalid_each, items, list, operator_errors, text};
-use super::rule_checks;
+use super::checks::{invalid_each, is_set, items, list, operator_errors, shown_invalid, text};
+use super::{pod_volumes, rule_checks};
 
 type Errors = Vec<FieldError>;
 
@@ -16,13 +15,9 @@ fn truth(object: &Value, path: &[&str]) -> bool {
     object.at(path).and_then(Value::as_bool).unwrap_or_default()
 }
 
-fn is_set(object: &Value, name: &str) -> bool {
-    object.get(name).is_some_and(|value| !value.is_null())
-}
-
 /// Validates the spec of a Pod or of a template of Pods.
 pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let volumes = validate_volumes(spec, path, errors);
+    let volumes = pod_volumes::valid_names(spec, path, errors);
     let claims: Vec<&str> = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name")).collect();
     let pod = Pod { spec, volumes, claims };
     pod.containers(path, errors);
@@ -30,56 +25,28 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     pod.host(path, errors);
     pod.names(path, errors);
     pod.dns(path, errors);
+    pod.claims(path, errors);
+    if let Some(system) = spec.get("os").map(|os| text(os, "name")).filter(|name| !name.is_empty()) {
+        const SYSTEMS: [&str; 2] = ["linux", "windows"];
+        if !SYSTEMS.contains(&system) {
+            errors.push(FieldError::not_supported(&path.child("os"), &Value::from(system), &SYSTEMS));
+        }
+    }
     security(spec, path, errors);
+    let overhead = spec.get("overhead").and_then(Value::as_object);
+    for (name, amount) in overhead.into_iter().flat_map(Map::iter) {
+        // upstream shows the overhead as if it were limits
+        let path = path.child("overhead").child("limits").key(name);
+        container_resource(name, &path, errors);
+        if amount.as_str().is_some_and(|amount| amount.starts_with('-')) {
+            errors.push(FieldError::invalid(&path, amount, "must be greater than or equal to 0"));
+        }
+    }
     for (path, toleration) in items(spec, "tolerations", path) {
         validate_toleration(toleration, &path, errors);
     }
     affinity(spec, path, errors);
     spread(spec, path, errors);
-}
-
-/// The names of the valid volumes.
-fn validate_volumes<'a>(spec: &'a Value, path: &FieldPath, errors: &mut Errors) -> HashSet<&'a str> {
-    let mut known = HashSet::new();
-    for (path, volume) in items(spec, "volumes", path) {
-        let name = text(volume, "name");
-        let own = volume_errors(volume, &path);
-        if name.is_empty() {
-            errors.push(FieldError::required(&path.child("name"), ""));
-        } else {
-            let problems = names::dns1123_label(name);
-            let is_name = problems.is_empty();
-            invalid_each(&path.child("name"), name, problems, errors);
-            if known.contains(name) {
-                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
-            } else if is_name && own.is_empty() && is_valid(volume, "core.v1.Volume") {
-                known.insert(name);
-            }
-        }
-        errors.extend(own);
-    }
-    known
-}
-
-/// Whether an object violates no rule of its type.
-fn is_valid(object: &Value, go: &'static str) -> bool {
-    let mut errors = vec![];
-    let mut rules =
-        shape::RuleErrors { is_update: false, of_status: false, checks: rule_checks::named, errors: &mut errors };
-    rules.of(object, None, shape::named(go), &FieldPath::new("spec"));
-    errors.is_empty()
-}
-
-/// The errors of a volume that depend on several of its fields.
-fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
-    let mut errors = vec![];
-    if let Some(source) = volume.get("emptyDir")
-        && source.str_at(&["sizeLimit"]).starts_with('-')
-    {
-        let why = "SizeLimit field must be a valid resource quantity";
-        errors.push(FieldError::forbidden(&path.child("emptyDir").child("sizeLimit"), why));
-    }
-    errors
 }
 
 struct Pod<'a> {
@@ -141,6 +108,14 @@ impl<'a> Pod<'a> {
         }
         for (path, variable) in items(container, "env", path) {
             environment(variable, &path, errors);
+            let reference = variable.at(&["valueFrom", "fileKeyRef"]).filter(|reference| !reference.is_null());
+            if let Some(reference) = reference
+                && !self.volumes.contains(text(reference, "volumeName"))
+            {
+                let (path, name) =
+                    (path.child("valueFrom").child("fileKeyRef").child("volumeName"), text(reference, "volumeName"));
+                errors.push(FieldError::not_found(&path, &Value::from(name)));
+            }
         }
         let sources = path.child("envFrom");
         list(container, "envFrom").iter().for_each(|source| environment_source(source, &sources, errors));
@@ -159,12 +134,22 @@ impl<'a> Pod<'a> {
             restart_rules(container, path, errors);
         }
         let pod_policy = text(self.spec, "restartPolicy");
-        for (path, policy) in items(container, "resizePolicy", path) {
-            let given = text(policy, "restartPolicy");
+        let (path, mut known) = (path.child("resizePolicy"), HashSet::new());
+        for policy in list(container, "resizePolicy") {
+            let (resource, given) = (text(policy, "resourceName"), text(policy, "restartPolicy"));
+            if !known.insert(resource) {
+                errors.push(FieldError::duplicate(&path, &Value::from(resource)));
+            }
+            for (value, choices) in [(resource, ["cpu", "memory"]), (given, ["NotRequired", "RestartContainer"])] {
+                if value.is_empty() {
+                    errors.push(FieldError::required(&path, ""));
+                } else if !choices.contains(&value) {
+                    errors.push(FieldError::not_supported(&path, &Value::from(value), &choices));
+                }
+            }
             if pod_policy == "Never" && !given.is_empty() && given != "NotRequired" {
                 let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-                let path = path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list).to_owned();
-                errors.push(FieldError::invalid(&FieldPath::new(path), &Value::from(given), why));
+                errors.push(FieldError::invalid(&path, &Value::from(given), why));
             }
         }
     }
@@ -179,6 +164,7 @@ impl<'a> Pod<'a> {
             if !self.volumes.contains(name) {
                 errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
             }
+            mount_modes(mount, container, &path, errors);
             if !place.is_empty() && !places.insert(place) {
                 let why = "must be unique";
                 errors.push(FieldError::invalid(&path.child("mountPath"), &Value::from(place), why));
@@ -203,11 +189,6 @@ impl<'a> Pod<'a> {
         if text(self.spec, "dnsPolicy").is_empty() {
             errors.push(FieldError::required(&path.child("dnsPolicy"), ""));
         }
-        if self.spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
-            let path = path.child("terminationGracePeriodSeconds");
-            let value = self.spec.get("terminationGracePeriodSeconds").cloned().unwrap_or_default();
-            errors.push(FieldError::invalid(&path, &value, "must be greater than or equal to 0"));
-        }
     }
 
     fn host(&self, path: &FieldPath, errors: &mut Errors) {
@@ -223,6 +204,34 @@ impl<'a> Pod<'a> {
             let name = text(gate, "name");
             if !known.insert(name) {
                 errors.push(FieldError::duplicate(&path, &Value::from(name)));
+            }
+        }
+    }
+
+    /// Each ResourceClaim is named, or made from a template.
+    fn claims(&self, path: &FieldPath, errors: &mut Errors) {
+        let mut known = HashSet::new();
+        for (path, claim) in items(self.spec, "resourceClaims", path) {
+            let name = text(claim, "name");
+            if name.is_empty() {
+                errors.push(FieldError::required(&path.child("name"), ""));
+            } else if !known.insert(name) {
+                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+            } else {
+                invalid_each(&path.child("name"), name, names::dns1123_label(name), errors);
+            }
+            const SOURCES: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
+            let why = match SOURCES.iter().filter(|source| is_set(claim, source)).count() {
+                0 => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+                1 => "",
+                _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+            };
+            if !why.is_empty() {
+                errors.push(shown_invalid(&path, claim, "core.PodResourceClaim", why));
+            }
+            for source in SOURCES.into_iter().filter(|source| is_set(claim, source)) {
+                let name = text(claim, source);
+                invalid_each(&path.child(source), name, names::dns1123_subdomain(name), errors);
             }
         }
     }
@@ -251,6 +260,34 @@ impl<'a> Pod<'a> {
                 errors.push(FieldError::required(&path, "must not be empty"));
             }
         }
+    }
+}
+
+/// How mounts are seen outside of a container, and whether they are read-only below. Upstream leaves out their index.
+fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
+    let path = FieldPath::new(path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list));
+    if text(mount, "mountPropagation") == "Bidirectional" && !truth(container, &["securityContext", "privileged"]) {
+        let why = "Bidirectional mount propagation is available only to privileged containers";
+        errors.push(FieldError::forbidden(&path.child("mountPropagation"), why));
+    }
+    const MODES: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
+    let (mode, path) = (text(mount, "recursiveReadOnly"), path.child("recursiveReadOnly"));
+    if !is_set(mount, "recursiveReadOnly") {
+        return;
+    }
+    if !MODES.contains(&mode) {
+        return errors.push(FieldError::not_supported(&path, &Value::from(mode), &MODES));
+    }
+    if mode == "Disabled" {
+        return;
+    }
+    if !truth(mount, &["readOnly"]) {
+        let why = "may only be specified when readOnly is true";
+        errors.push(FieldError::forbidden(&path, why));
+    }
+    if !["", "None"].contains(&text(mount, "mountPropagation")) {
+        let why = "may only be specified when mountPropagation is None or not specified";
+        errors.push(FieldError::forbidden(&path, why));
     }
 }
 
@@ -283,6 +320,18 @@ fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {
 }
 
 fn lifecycle(container: &Value, path: &FieldPath, errors: &mut Errors) {
+    let grace = ["readinessProbe", "terminationGracePeriodSeconds"];
+    if let Some(seconds) = container.at(&grace).filter(|seconds| !seconds.is_null()) {
+        let path = path.child(grace[0]).child(grace[1]);
+        errors.push(FieldError::invalid(&path, seconds, "must not be set for readinessProbes"));
+    }
+    for name in ["livenessProbe", "startupProbe"] {
+        let seconds = container.at(&[name, grace[1]]).filter(|seconds| seconds.as_int().is_some_and(|it| it < 1));
+        if let Some(seconds) = seconds {
+            let path = path.child(name).child(grace[1]);
+            errors.push(FieldError::invalid(&path, seconds, "must be greater than 0"));
+        }
+    }
     for name in ["livenessProbe", "startupProbe"] {
         let threshold = container.at(&[name, "successThreshold"]).filter(|number| number.as_int() != Some(1));
         if let Some(threshold) = threshold {
@@ -306,6 +355,16 @@ const DOWNWARD: [&str; 9] = [
     "status.podIPs",
 ];
 
+/// The amounts of a container that a variable may show.
+const RESOURCES: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
 fn environment(variable: &Value, path: &FieldPath, errors: &mut Errors) {
     let Some(source) = variable.get("valueFrom").filter(|source| !source.is_null()) else { return };
     let path = path.child("valueFrom");
@@ -326,7 +385,23 @@ fn environment(variable: &Value, path: &FieldPath, errors: &mut Errors) {
         }
     }
     if let Some(reference) = source.get("fieldRef") {
-        field_path(text(reference, "fieldPath"), &path.child("fieldRef").child("fieldPath"), errors);
+        let (path, field) = (path.child("fieldRef").child("fieldPath"), text(reference, "fieldPath"));
+        match text(reference, "apiVersion") {
+            "" | "v1" => field_path(field, &path, errors),
+            version => {
+                let why = format!("error converting fieldPath: unsupported pod version: {version}");
+                errors.push(FieldError::invalid(&path, &Value::from(field), why));
+            }
+        }
+    }
+    if let Some(reference) = source.get("resourceFieldRef") {
+        let (path, resource) = (path.child("resourceFieldRef").child("resource"), text(reference, "resource"));
+        let is_huge = ["limits.", "requests."]
+            .iter()
+            .any(|kind| resource.strip_prefix(kind).is_some_and(|name| name.starts_with("hugepages-")));
+        if !resource.is_empty() && !RESOURCES.contains(&resource) && !is_huge {
+            errors.push(FieldError::not_supported(&path, &Value::from(resource), &RESOURCES));
+        }
     }
 }
 
@@ -427,18 +502,40 @@ fn resources(container: &Value, path: &FieldPath, claims: &[&str], errors: &mut 
     }
 }
 
+/// The resources without a domain that containers may not have.
+const COUNTED: [&str; 18] = [
+    "configmaps",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+    "requests.hugepages-",
+];
+
 /// A resource of a container.
 pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     let problems = names::qualified_name(name);
     let is_name = problems.is_empty();
     invalid_each(path, name, problems, errors);
-    if !is_name {
-        return;
-    }
+    let is_known = name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-");
     let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(name), why));
-    if !name.contains('/') && !STANDARD.contains(&name) && !name.starts_with("hugepages-") {
-        invalid("must be a standard resource for containers");
+    if !is_known && !COUNTED.contains(&name) && is_name {
         invalid("must be a standard resource type or fully qualified");
+    }
+    if !is_known {
+        invalid("must be a standard resource for containers");
     }
 }
 
@@ -446,8 +543,12 @@ fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("securityContext");
     let empty = Value::object();
     let context = spec.get("securityContext").unwrap_or(&empty);
+    let mut known = HashSet::new();
     for (path, sysctl) in items(context, "sysctls", &path) {
         let name = text(sysctl, "name");
+        if !known.insert(name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+        }
         let conflicts = [
             ("hostNetwork", "net."),
             ("hostIPC", "kernel.shm"),
@@ -469,9 +570,16 @@ fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             let path = path.child("securityContext");
             profiles(context, &path, errors);
             let escalates = context.get("allowPrivilegeEscalation").and_then(Value::as_bool) == Some(false);
-            if escalates && truth(context, &["privileged"]) {
-                let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-                errors.push(FieldError::invalid(&path, &Value::Null, why));
+            let added = context.at(&["capabilities", "add"]).and_then(Value::as_array).unwrap_or_default();
+            let is_admin = added.iter().any(|name| name.as_str() == Some("CAP_SYS_ADMIN"));
+            for (is_set, what) in [
+                (truth(context, &["privileged"]), "`privileged` to true"),
+                (is_admin, "`capabilities.Add` CAP_SYS_ADMIN"),
+            ] {
+                if escalates && is_set {
+                    let why = format!("cannot set `allowPrivilegeEscalation` to false and {what}");
+                    errors.push(shown_invalid(&path, context, "core.SecurityContext", why));
+                }
             }
         }
     }
@@ -634,16 +742,21 @@ fn selector_term(term: &Value, path: &FieldPath, errors: &mut Errors) {
 }
 
 fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let mut known = HashSet::new();
+    let mut known = vec![];
     for (path, constraint) in items(spec, "topologySpreadConstraints", path) {
         let unsatisfiable = text(constraint, "whenUnsatisfiable");
         let key = text(constraint, "topologyKey");
+        let (constraints, place) = (list(spec, "topologySpreadConstraints"), known.len());
+        known.push((key, unsatisfiable));
+        let is_same =
+            |other: &Value| (text(other, "topologyKey"), text(other, "whenUnsatisfiable")) == (key, unsatisfiable);
         let choices = ["DoNotSchedule", "ScheduleAnyway"];
         if !choices.contains(&unsatisfiable) {
             let path = path.child("whenUnsatisfiable");
             errors.push(FieldError::not_supported(&path, &Value::from(unsatisfiable), &choices));
         }
-        if !known.insert((key, unsatisfiable)) {
+        // the first of equal constraints is reported
+        if constraints.iter().skip(place + 1).any(is_same) {
             let shown = format!("{{{key}, {unsatisfiable}}}");
             let path = path.child("{topologyKey, whenUnsatisfiable}");
             errors.push(FieldError::duplicate(&path, &Value::from(shown)));

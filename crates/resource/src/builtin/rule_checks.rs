@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value, names};
 use schema::shape::Check;
 
-use super::checks::{invalid_each, text};
+use super::checks::{invalid_each, list, text};
 
 /// The check of a name.
 pub fn named(name: &str) -> Option<Check> {
@@ -29,6 +29,14 @@ const CHECKS: &[(&str, Check)] = &[
     ("domain-path", domain_path),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
+    ("endpoint-subsets", |value, path, errors| {
+        for (i, subset) in value.as_array().unwrap_or_default().iter().enumerate() {
+            if ["addresses", "notReadyAddresses"].iter().all(|name| list(subset, name).is_empty()) {
+                let why = "must specify `addresses` or `notReadyAddresses`";
+                errors.push(FieldError::required(&path.index(i), why));
+            }
+        }
+    }),
     ("env-name", env_name),
     ("field-terms", |_, _, _| {}),
     ("host", |value, path, errors| host(of(value), path, errors)),
@@ -44,11 +52,6 @@ const CHECKS: &[(&str, Check)] = &[
     ("id", |value, path, errors| {
         if value.as_int().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
             errors.push(FieldError::invalid(path, value, "must be between 0 and 2147483647, inclusive"));
-        }
-    }),
-    ("ingress-class", |value, path, errors| {
-        if !value.is_null() {
-            subdomain(of(value), path, errors);
         }
     }),
     ("ip", |value, path, errors| ip(of(value), path, errors)),
@@ -352,12 +355,13 @@ fn underscored(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
         invalid("must be no more than 253 characters");
     }
     let is_label = |label: &str| {
-        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        label.starts_with(word) && label.ends_with(word) && label.chars().all(|c| word(c) || c == '-')
+        let (word, label) =
+            (|c: char| c.is_ascii_lowercase() || c.is_ascii_digit(), label.strip_prefix('_').unwrap_or(label));
+        label.starts_with(word) && label.ends_with(word) && label.chars().all(|c| word(c) || matches!(c, '-' | '_'))
     };
     if !value.split('.').all(is_label) {
         invalid(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
         );
     }
 }

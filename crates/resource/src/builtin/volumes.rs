@@ -32,8 +32,17 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = claim.get("spec").unwrap_or(&empty);
+    claim_spec(spec, &path, &mut errors);
+    if let Some(old) = old.and_then(|old| old.get("spec")) {
+        claim_changes(spec, old, claim, &path, &mut errors);
+    }
+    errors
+}
+
+/// The spec of a claim, or of a template of claims.
+pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
-    podspec::selector_operators(selector, &path.child("selector"), &mut errors);
+    podspec::selector_operators(selector, &path.child("selector"), errors);
     if spec.at(&["resources", "requests", "storage"]).is_none() {
         errors.push(FieldError::required(&path.child("resources").key("storage"), ""));
     }
@@ -46,10 +55,6 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
             }
         }
     }
-    if let Some(old) = old.and_then(|old| old.get("spec")) {
-        claim_changes(spec, old, claim, &path, &mut errors);
-    }
-    errors
 }
 
 fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

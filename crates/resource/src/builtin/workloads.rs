@@ -4,8 +4,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, json, names};
 
-use super::checks::{items, list, text};
-use super::pods;
+use super::checks::{is_set, items, list, text};
+use super::{job_rules, pods, rollouts};
 
 fn or_else(object: &mut Value, path: &[&str], value: Value) {
     if object.at(path).is_none_or(Value::is_null) {
@@ -41,13 +41,23 @@ pub fn default_daemon_set(object: &mut Value) {
     or_else(object, &["metadata", "annotations", TEMPLATE_GENERATION], Value::from("1"));
     if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
         or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
-        or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxSurge"], Value::Int(0));
+    }
+    // what is set has both amounts, as numbers that are no pointers in Go
+    if object.at(&["spec", "updateStrategy", "rollingUpdate"]).is_some_and(|rolling| !rolling.is_null()) {
+        for name in ["maxUnavailable", "maxSurge"] {
+            or_else(object, &["spec", "updateStrategy", "rollingUpdate", name], Value::Int(0));
+        }
     }
 }
 
 pub fn default_stateful_set(object: &mut Value) {
     default_template(object);
-    if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
+    if object.str_at(&["spec", "updateStrategy", "type"]).is_empty() && object.get("spec").is_some() {
+        object.set_at(&["spec", "updateStrategy", "type"], Value::from("RollingUpdate"));
+        or_else(object, &["spec", "updateStrategy", "rollingUpdate"], Value::object());
+    }
+    let strategy = object.at(&["spec", "updateStrategy"]).unwrap_or(&Value::Null);
+    if text(strategy, "type") == "RollingUpdate" && is_set(strategy, "rollingUpdate") {
         or_else(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], Value::Int(0));
         or_else(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
     }
@@ -65,8 +75,11 @@ pub fn default_controller(object: &mut Value) {
     default_template(object);
     let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
     if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
-        or_else(object, &["spec", "selector"], Value::Object(labels.clone()));
-        or_else(object, &["metadata", "labels"], Value::Object(labels));
+        for path in [["spec", "selector"], ["metadata", "labels"]] {
+            if object.at(&path).and_then(Value::as_object).is_none_or(Map::is_empty) {
+                object.set_at(&path, Value::Object(labels.clone()));
+            }
+        }
     }
 }
 
@@ -78,7 +91,7 @@ pub fn default_cron_job(object: &mut Value) {
 pub fn default_job(object: &mut Value) {
     default_template(object);
     let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
-    if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
+    if let Some(labels) = labels {
         let own = object.at(&["metadata", "labels"]).and_then(Value::as_object);
         if own.is_none_or(Map::is_empty) {
             object.set_at(&["metadata", "labels"], Value::Object(labels));
@@ -114,7 +127,8 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
         return;
     }
     // labels that default to those of the template are the same map in Go
-    let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
+    let own = job.at(&["metadata", "labels"]);
+    let shares = own.is_some() && own == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
         let value = Value::from(job.str_at(&["metadata", field]));
         job.set_at(&["spec", "template", "metadata", "labels", label], value);
@@ -131,16 +145,6 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
 pub fn prepare_priority_class(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["metadata", "generation"], Value::Int(1));
-    }
-}
-
-/// A Node's network of Pods, in both of its forms.
-pub fn default_node(node: &mut Value) {
-    let first = node.at(&["spec", "podCIDRs"]).and_then(Value::as_array).and_then(<[Value]>::first).cloned();
-    match (first, text(node.get("spec").unwrap_or(&Value::Null), "podCIDR").to_owned()) {
-        (Some(first), one) if one.is_empty() => node.set_at(&["spec", "podCIDR"], first),
-        (None, one) if !one.is_empty() => node.set_at(&["spec", "podCIDRs"], Value::Array(vec![Value::from(one)])),
-        _ => {}
     }
 }
 
@@ -268,6 +272,10 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
         }
     }
     validate_template(object, selector, &path, &mut errors);
+    rollouts::check(object, &path, &mut errors);
+    if kind == "StatefulSet" {
+        claim_templates(object, old, &path, &mut errors);
+    }
     if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
         && selector != Some(old)
     {
@@ -275,6 +283,48 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
         errors.push(invalid_shown(&path.child("selector"), shown, "field is immutable"));
     }
     errors
+}
+
+/// The templates of a StatefulSet's claims, which never change.
+fn claim_templates(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let name = "volumeClaimTemplates";
+    match old.map(|old| list(old.get("spec").unwrap_or(&Value::Null), name)) {
+        None => {
+            for (path, claim) in items(spec, name, path) {
+                let empty = Value::object();
+                super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
+            }
+        }
+        Some(old) if old != list(spec, name) => {
+            let shown = |claim| machinery::types::internal_json(claim, "core.PersistentVolumeClaim", false);
+            let claims = spec.get(name).and_then(Value::as_array);
+            let claims = claims.map(|claims| claims.iter().map(shown).collect::<Vec<_>>().join(","));
+            let shown = claims.map_or_else(|| "null".to_owned(), |claims| format!("[{claims}]"));
+            errors.push(invalid_shown(&path.child(name), shown, "field is immutable"));
+        }
+        Some(_) => {}
+    }
+}
+
+/// A StatefulSet as it is validated: the volumes of its Pods are the claims from its templates, and then its own.
+pub fn with_claims(set: &Value) -> Option<Value> {
+    let spec = set.get("spec")?;
+    let claims = list(spec, "volumeClaimTemplates");
+    if claims.is_empty() {
+        return None;
+    }
+    let name = |claim: &Value| claim.str_at(&["metadata", "name"]).to_owned();
+    let names: Vec<String> = claims.iter().map(name).collect();
+    let own = spec.at(&["template", "spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
+    let own = own.iter().filter(|volume| !names.iter().any(|name| *name == text(volume, "name"))).cloned();
+    let claimed = names
+        .iter()
+        .map(|name| json!({"name": (name.as_str()), "persistentVolumeClaim": {"claimName": (name.as_str())}}));
+    let volumes = Value::Array(claimed.chain(own).collect());
+    let mut set = set.clone();
+    set.set_at(&["spec", "template", "spec", "volumes"], volumes);
+    Some(set)
 }
 
 fn is_empty_selector(selector: &Value) -> bool {
@@ -299,6 +349,7 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
     let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
     let usable = selector.filter(|selector| is_usable(selector));
+    let is_plain = object.str_at(&["kind"]) == "ReplicationController";
     let is_reported = !["ReplicationController", "DaemonSet"].contains(&object.str_at(&["kind"]));
     if let (Some(selector), None, true) = (selector, usable, is_reported) {
         let is_set = object.str_at(&["kind"]) == "StatefulSet";
@@ -306,10 +357,14 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
         errors.push(invalid_shown(&path.child("selector"), shown, why));
     }
     let selects = |selector: &Value| {
+        if let Some(wanted) = selector.get("matchLabels").and_then(Value::as_object).filter(|_| is_plain) {
+            return Map::iter(wanted).all(|(key, value)| labels.get(key) == Some(value));
+        }
         let parsed = LabelSelector::from_value(selector);
         parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
     };
     let matches = |selector: &Value| is_empty_selector(selector) || selects(selector);
+    let usable = if is_plain { selector } else { usable };
     if selector.is_none() || usable.is_some_and(|selector| !matches(selector)) {
         let labels = labels_or_null(template);
         let why = "`selector` does not match template `labels`";
@@ -415,10 +470,16 @@ fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors:
     ];
     for name in names {
         let (new, old) = (spec.get(name), old.get(name));
-        let may_scale = name == "completions" && is_indexed(spec) && new == spec.get("parallelism");
+        if name == "completions" && is_indexed(spec) {
+            if let Some(new) = new.filter(|new| Some(*new) != old && Some(*new) != spec.get("parallelism")) {
+                let why = "can only be modified in tandem with spec.parallelism";
+                errors.push(FieldError::invalid(&path.child(name), new, why));
+            }
+            continue;
+        }
         if name == "template" && waits {
             waiting_template(new, old, &path.child("template").child("spec"), errors);
-        } else if new != old && !may_scale {
+        } else if new != old {
             errors.push(invalid_shown(&path.child(name), shown_part(name, new), "field is immutable"));
         }
     }
@@ -526,6 +587,19 @@ fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
         }
     }
     failure_policy(spec, policy, path, errors);
+    job_rules::success_policy(spec, path, errors);
+    if is_set("podFailurePolicy") && text(spec, "podReplacementPolicy") == "TerminatingOrFailed" {
+        let path = path.child("podReplacementPolicy");
+        errors.push(FieldError::not_supported(&path, &Value::from("TerminatingOrFailed"), &["Failed"]));
+    }
+    let number = |name: &str| spec.get(name).and_then(Value::as_int);
+    if let Some(most) = number("maxFailedIndexes")
+        && indexed
+        && number("completions").is_some_and(|all| most > all)
+    {
+        let why = "must be less than or equal to completions";
+        errors.push(FieldError::invalid(&path.child("maxFailedIndexes"), &Value::Int(most), why));
+    }
 }
 
 /// How a Job responds to failed Pods.
@@ -549,6 +623,10 @@ fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, errors: &mut Ve
         } else if !["Count", "FailIndex", "FailJob", "Ignore"].contains(&action) {
             let known = ["Count", "FailIndex", "FailJob", "Ignore"];
             errors.push(FieldError::not_supported(&path.child("action"), &Value::from(action), &known));
+        }
+        if action == "FailIndex" && spec.get("backoffLimitPerIndex").is_none_or(Value::is_null) {
+            let why = "requires the backoffLimitPerIndex to be set";
+            errors.push(FieldError::invalid(&path.child("action"), &Value::from(action), why));
         }
         let codes = rule.get("onExitCodes").filter(|codes| !codes.is_null());
         let conditions = list(rule, "onPodConditions");
@@ -592,9 +670,11 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
         }
         if values[..i].contains(value) {
             errors.push(FieldError::duplicate(&path, value));
-        } else if values[..i].iter().any(|before| before.as_int() > value.as_int()) {
-            errors.push(FieldError::invalid(&path.clone(), value, "must be ordered"));
         }
+    }
+    if values.windows(2).any(|pair| pair[0].as_int() > pair[1].as_int()) {
+        let given = Value::Array(values.to_vec());
+        errors.push(FieldError::invalid(&path.child("values"), &given, "must be ordered"));
     }
 }
 

@@ -131,6 +131,11 @@ impl Codec for BuiltInCodec {
         Cow::Owned(object)
     }
 
+    fn printed(&self, object: &Value) -> Option<Value> {
+        // decoding has kept empty lists and maps
+        object.has_empty().then(|| self.row.printed(object))
+    }
+
     fn zero(&self) -> Option<Value> {
         Some(self.row.zero())
     }

@@ -94,6 +94,11 @@ pub trait Codec: Send + Sync {
         Cow::Borrowed(object)
     }
 
+    /// The object as its JSON shows it, if validation sees more than that.
+    fn printed(&self, _object: &Value) -> Option<Value> {
+        None
+    }
+
     /// The zero value of the Go type, for types that always have some fields.
     fn zero(&self) -> Option<Value> {
         None
@@ -171,6 +176,7 @@ impl Endpoint {
         let decoded = document.decode();
         if let Err(DecodeError::Json(error)) = &decoded
             && matches!(error.problem, JsonProblem::NumberOutOfRange { .. })
+            && document.is_object()
         {
             // the type is readable, but the object is not
             return Err(self.bad_own_body(&wording::json_error(error)));

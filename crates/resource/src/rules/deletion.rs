@@ -9,6 +9,8 @@ pub struct Deletion {
     pub dependents: Dependents,
     /// How dependents are treated if the request does not say it.
     pub propagation: Option<Propagation>,
+    /// The warning about a deletion that does not say how dependents are treated; empty if there is none.
+    pub advice: &'static str,
     pub preconditions: Preconditions,
     /// Whether an object that cannot be read can be deleted.
     pub unreadable: bool,
@@ -74,6 +76,7 @@ impl Deletion {
         returns_object: false,
         dependents: Dependents::Collected,
         propagation: None,
+        advice: "",
         preconditions: Preconditions::Registry,
         unreadable: true,
         finalizers: &[],

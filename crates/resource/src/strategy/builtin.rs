@@ -115,6 +115,7 @@ impl Strategy for BuiltInStatus {
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         with_status_of(object, old, self.0.row.status_metadata != StatusMetadata::Kept);
+        schema::shape::drop_gated(object, Some(old), self.0.row.structure());
         (self.0.row.prepare_status)(object, old);
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use machinery::{FieldError, Status, Value};
 use schema::apply::{FieldSet, Versions};
 
-use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint};
+use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint, TypeMeta};
 use super::rules::{Subresource, metadata};
 use super::{Resource, Version};
 
@@ -37,6 +37,11 @@ pub trait Strategy: Send + Sync {
     /// The codec that compares stored objects and names them in errors.
     fn storage_codec(&self) -> &dyn Codec {
         self.codec()
+    }
+
+    /// The Status of an object that is invalid. `submitted` is its type as sent by the client.
+    fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
+        self.storage_codec().invalid(submitted, name, errors)
     }
 
     /// Sets the fields of a new object that the server owns, and resets those that clients may not set.

@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use base::wording::managed_fields::managed_fields_error;
-use machinery::patch::gotext;
-use machinery::{Status, Text, Value};
+use machinery::patch::{RawKind, gotext};
+use machinery::{FieldError, Status, Text, Value};
 use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 
 use super::{Strategy, Validity};
 use crate::builtin::selector_text;
-use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
+use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, TypeMeta, set_scale_type};
 use crate::{ScalePaths, Version};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
@@ -37,6 +37,15 @@ impl Strategy for ScaleStrategy {
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         self.main.prepare_for_update(object, old);
+    }
+
+    fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
+        let of_replicas = errors.iter().find(|error| error.field == "spec.replicas");
+        match of_replicas.filter(|_| self.main.codec().printed_as() == RawKind::BuiltIn) {
+            // kube-apiserver validates the Scale of a built-in kind before the object
+            Some(error) => Status::invalid("autoscaling", "Scale", name, std::slice::from_ref(error)),
+            None => self.storage_codec().invalid(submitted, name, errors),
+        }
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {

@@ -21,16 +21,29 @@ pub struct Rules {
     pub values: Vec<&'static str>,
     /// The least and the greatest number, and the error of others.
     pub range: Option<(i64, i64, String)>,
-    /// Named checks, and whether they are also made of empty values.
-    pub checks: Vec<(&'static str, bool)>,
+    /// Named checks, and which values they are made of.
+    pub checks: Vec<(&'static str, Checked)>,
     /// The union that the field belongs to, and its place in it.
     pub union: Option<(&'static Union, usize)>,
     /// Whether updates may not change the field.
     pub is_immutable: bool,
     /// Whether the error of such an update shows null instead of the value.
     pub is_unshown: bool,
+    /// Whether updates do not check the value.
+    pub is_checked_once: bool,
     /// Whether a feature gate drops the field that is off by default.
     pub is_gated: bool,
+}
+
+/// The values that a check is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Those that are not empty.
+    NonEmpty,
+    /// Those that are given, if they are empty as well.
+    Given,
+    /// All; null if the field is absent.
+    All,
 }
 
 /// A struct of which one field is to be set.
@@ -87,9 +100,11 @@ fn add(rules: &mut Rules, rule: &'static str) {
             let (least, most) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
             rules.range = Some((least, most, format!("must be between {least} and {most}, inclusive")));
         }
-        "check" => rules.checks.push((rest, false)),
-        "check!" => rules.checks.push((rest, true)),
+        "check" => rules.checks.push((rest, Checked::NonEmpty)),
+        "check?" => rules.checks.push((rest, Checked::Given)),
+        "check!" => rules.checks.push((rest, Checked::All)),
         "immutable" => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
+        "once" => rules.is_checked_once = true,
         "gated" => rules.is_gated = true,
         _ => {}
     }
@@ -186,7 +201,8 @@ impl RuleErrors<'_> {
                     self.errors.push(FieldError::invalid(&path, &value, "field is immutable"));
                 }
             }
-            if let Some(inner) = value {
+            let is_checked = !(self.is_update && field.rules.is_some_and(|rules| rules.is_checked_once));
+            if let Some(inner) = value.filter(|_| is_checked) {
                 self.visit(inner, old, &field.shape, &path);
             }
         }
@@ -242,8 +258,13 @@ impl RuleErrors<'_> {
         {
             self.errors.push(FieldError::not_supported(path, &Value::from(text), &rules.values));
         }
-        for (name, of_empty) in &rules.checks {
-            let Some(check) = (self.checks)(name).filter(|_| *of_empty || !is_empty) else { continue };
+        for (name, checked) in &rules.checks {
+            let is_checked = match checked {
+                Checked::NonEmpty => !is_empty,
+                Checked::Given => value.is_some(),
+                Checked::All => true,
+            };
+            let Some(check) = (self.checks)(name).filter(|_| is_checked) else { continue };
             check(value.unwrap_or(&Value::Null), path, self.errors);
         }
     }
@@ -274,8 +295,21 @@ mod tests {
             for name in parts[1].split(',') {
                 assert!(found.fields.iter().any(|field| field.name == name), "{line}");
             }
-            let words =
-                ["=", "gated", "in", "required", "min", "positive", "range", "check", "check!", "immutable", "union"];
+            let words = [
+                "=",
+                "gated",
+                "in",
+                "required",
+                "min",
+                "positive",
+                "range",
+                "check",
+                "check?",
+                "check!",
+                "immutable",
+                "once",
+                "union",
+            ];
             assert!(words.contains(&parts[2].split(' ').next().unwrap_or_default()), "{line}");
         }
     }

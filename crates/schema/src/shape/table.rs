@@ -77,7 +77,7 @@ fn field_of(structs: (&'static str, &'static str), field: &'static GoField, embe
         shape: shape(&field.go_type),
         print,
         merge: Merge::Table(&field.merging, item_is_atomic),
-        key_default: field.default.map(|json| json.trim_matches('"')).filter(|default| !default.is_empty()),
+        key_default: field.default.map(|json| json.trim_matches('"')),
         embedded,
         rules: super::rules::of_field(structs.0, field.name).or_else(|| super::rules::of_field(structs.1, field.name)),
     }

@@ -20,44 +20,62 @@ const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify t
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                            guaranteed across distributions of Kubernetes clusters.";
 
+/// The data of that ConfigMap.
+const BUNDLE: [&str; 2] = ["data", "ca.crt"];
+/// The entry of the queue that stands for all namespaces.
+const ALL: Text = Text::new_static("");
+
 /// The controller that keeps one object in every namespace.
 pub struct Keeper {
     user: &'static str,
     queue: Queue,
     plural: &'static str,
+    name: &'static str,
     /// The object. Its `data` is restored if it is changed.
-    object: Value,
+    object: Mutex<Arc<Value>>,
     /// The namespaces to be checked, with the time at which they were added.
     pending: Mutex<BTreeMap<Text, Instant>>,
     changed: Notify,
 }
 
 impl Keeper {
-    fn new(user: &'static str, queue: &'static str, plural: &'static str, object: Value) -> Keeper {
-        Keeper { user, queue: Queue(queue), plural, object, pending: Mutex::default(), changed: Notify::new() }
+    fn new(user: &'static str, queue: &'static str, (plural, name): (&'static str, &'static str)) -> Keeper {
+        let object = Mutex::new(Arc::new(json!({"metadata": {"name": name}})));
+        Keeper { user, queue: Queue(queue), plural, name, object, pending: Mutex::default(), changed: Notify::new() }
     }
 
     pub fn of_accounts() -> Keeper {
         let user = "system:serviceaccount:kube-system:service-account-controller";
-        Keeper::new(user, "serviceaccount", "serviceaccounts", json!({"metadata": {"name": "default"}}))
+        Keeper::new(user, "serviceaccount", ("serviceaccounts", "default"))
     }
 
     /// `authority` is the CA bundle in PEM format.
     pub fn of_root_authority(authority: &str) -> Keeper {
         let user = "system:serviceaccount:kube-system:root-ca-cert-publisher";
+        let keeper = Keeper::new(user, "root_ca_cert_publisher", ("configmaps", "kube-root-ca.crt"));
         let annotations = Value::from([(DESCRIPTION, Value::from(ABOUT_AUTHORITY))]);
-        let object = json!({
-            "metadata": {"name": "kube-root-ca.crt", "annotations": annotations}, "data": {"ca.crt": authority}
-        });
-        Keeper::new(user, "root_ca_cert_publisher", "configmaps", object)
+        let mut object = json!({"metadata": {"name": (keeper.name), "annotations": annotations}});
+        object.set_at(&BUNDLE, Value::from(authority));
+        *keeper.lock_object() = Arc::new(object);
+        keeper
+    }
+
+    fn lock_object(&self) -> MutexGuard<'_, Arc<Value>> {
+        self.object.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes another authority (PEM) in every namespace, if this keeper publishes one.
+    pub fn set_authority(&self, authority: &str) {
+        let mut object = self.lock_object();
+        if !["", authority].contains(&object.str_at(&BUNDLE)) {
+            Arc::make_mut(&mut object).set_at(&BUNDLE, Value::from(authority));
+            self.add(ALL);
+            self.changed.notify_one();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Instant>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn name(&self) -> &str {
-        self.object.str_at(&["metadata", "name"])
     }
 
     /// Observes the changes of all objects, in order.
@@ -67,7 +85,7 @@ impl Keeper {
         }
         let namespace = match key.path.split_once('/') {
             None if key.plural == "namespaces" && event.kind != EventKind::Deleted => key.path.clone(),
-            Some((namespace, name)) if key.plural == self.plural && name == self.name() => namespace.into(),
+            Some((namespace, name)) if key.plural == self.plural && name == self.name => namespace.into(),
             _ => return,
         };
         self.add(namespace);
@@ -84,13 +102,18 @@ impl Keeper {
     /// Keeps the object in every namespace until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
-            let pending = std::mem::take(&mut *self.lock());
+            let mut pending = std::mem::take(&mut *self.lock());
+            if let Some(since) = pending.remove(&ALL)
+                && let Some(namespaces) = context.registry.get("", "namespaces")
+            {
+                pending.extend(namespaces.collection.latest().0.keys().map(|path| (path.clone(), since)));
+            }
             let mut again = false;
             for (namespace, since) in pending {
                 let began = clock::instant();
                 self.queue.taken(began - since);
                 if let Err(status) = self.keep(&context, &namespace).await {
-                    tracing::warn!(%namespace, name = self.name(), error = %status, "an object cannot be created or restored; will retry");
+                    tracing::warn!(%namespace, name = self.name, error = %status, "an object cannot be created or restored; will retry");
                     self.queue.retried();
                     self.add(namespace);
                     again = true;
@@ -113,9 +136,10 @@ impl Keeper {
 
     /// The JSON patch that restores the data and the description of an object; `None` if they are unchanged.
     fn repair(&self, found: &Value) -> Option<Value> {
-        let data = self.object.get("data")?;
+        let object = self.lock_object().clone();
+        let data = object.get("data")?;
         let given = |object: &Value| object.at(&["metadata", "annotations"]).cloned().unwrap_or_else(Value::object);
-        let (mut annotations, wanted) = (given(found), given(&self.object));
+        let (mut annotations, wanted) = (given(found), given(&object));
         let description = wanted.get(DESCRIPTION).cloned().unwrap_or_default();
         if found.get("data") == Some(data) && !annotations.str_at(&[DESCRIPTION]).is_empty() {
             return None;
@@ -133,17 +157,18 @@ impl Keeper {
         if lives.is_none_or(|namespace| namespace.meta.deleting) {
             return Ok(());
         }
-        let result = match resource.collection.get(&format!("{namespace}/{}", self.name())) {
+        let result = match resource.collection.get(&format!("{namespace}/{}", self.name)) {
             None => {
                 let path = verbs::path_of(&resource, namespace, "");
                 let request = verbs::controller_request(self.user, &resource, &http::Method::POST, &path);
-                verbs::create(context, &request, &Document::json(&self.object)).await
+                let object = self.lock_object().clone();
+                verbs::create(context, &request, &Document::json(&object)).await
             }
             Some(found) => {
                 let Some(replace) = self.repair(&found.body.to_value(0)).filter(|_| !found.meta.deleting) else {
                     return Ok(());
                 };
-                let path = verbs::path_of(&resource, namespace, self.name());
+                let path = verbs::path_of(&resource, namespace, self.name);
                 let request = verbs::controller_request(self.user, &resource, &http::Method::PATCH, &path);
                 verbs::patch(context, &request, PatchKind::Json, &Document::json(&replace)).await
             }

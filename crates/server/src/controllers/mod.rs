@@ -17,6 +17,7 @@ mod migrator;
 mod namespaces;
 mod quotas;
 mod registrations;
+mod signing;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use crate::limits;
 use crate::verbs::Context;
 
 pub use control_plane::keep_control_plane;
+pub use signing::CertificateSigner;
 pub use switch::Controllers;
 
 /// The enabled controllers, with the state that they derive from events whether or not they run on this server.
@@ -55,6 +57,7 @@ pub struct Derived {
     keepers: Vec<Arc<keeper::Keeper>>,
     tokens: Option<Arc<token_secrets::TokenSecrets>>,
     tracking: Arc<token_tracking::TokenTracking>,
+    signing: Option<Arc<signing::Signing>>,
 }
 
 impl Derived {
@@ -64,6 +67,7 @@ impl Derived {
         let authority = controllers.run(switch::ROOT_AUTHORITY);
         let authority = authority.then(|| keeper::Keeper::of_root_authority(&controllers.root_authority));
         let tokens = || Arc::new(token_secrets::TokenSecrets::new(&controllers.root_authority));
+        let signer = controllers.signer.clone().filter(|_| controllers.run(switch::SIGNING));
         let expires = !controllers.event_ttl.is_zero();
         Derived {
             alone: controllers.alone,
@@ -79,6 +83,7 @@ impl Derived {
             types: controllers.run(switch::POLICY_STATUS).then(Default::default),
             tokens: controllers.run(switch::TOKEN_SECRETS).then(tokens),
             tracking: Default::default(),
+            signing: signer.map(|signer| Arc::new(signing::Signing::new(signer))),
             keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
         }
     }
@@ -86,6 +91,12 @@ impl Derived {
     /// Whether ClusterRoles are aggregated.
     pub fn aggregates(&self) -> bool {
         self.aggregation.is_some()
+    }
+
+    /// Publishes another authority of the server's certificate.
+    pub fn set_root_authority(&self, authority: &str) {
+        self.keepers.iter().for_each(|keeper| keeper.set_authority(authority));
+        self.tokens.iter().for_each(|tokens| tokens.set_authority(authority));
     }
 
     /// Observes events, which are passed in order.
@@ -103,6 +114,7 @@ impl Derived {
         self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
         self.tokens.iter().for_each(|tokens| tokens.observe(key, event));
         self.tracking.observe(key);
+        self.signing.iter().for_each(|signing| signing.observe(key, event));
     }
 }
 
@@ -158,6 +170,9 @@ fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Recei
     }
     if let Some(tokens) = &derived.tokens {
         base::task::spawn("token secrets", tokens.clone().run(context(), stop()));
+    }
+    if let Some(signing) = &derived.signing {
+        base::task::spawn("certificate signing", signing.clone().run(context(), stop()));
     }
     for keeper in &derived.keepers {
         base::task::spawn("keeper", keeper.clone().run(context(), stop()));

@@ -17,12 +17,14 @@ pub const QUOTAS: &str = "resourcequota-controller";
 pub const SERVICE_ACCOUNT: &str = "serviceaccount-controller";
 pub const TOKEN_SECRETS: &str = "serviceaccount-token-controller";
 pub const POLICY_STATUS: &str = "validatingadmissionpolicy-status-controller";
+pub const SIGNING: &str = "certificatesigningrequest-signing-controller";
 pub const ROOT_AUTHORITY: &str = "root-ca-certificate-publisher-controller";
 
 /// Controllers that create objects in every namespace are off by default: only Pods need these objects, and tests may expect
 /// namespaces to be as empty as with kube-apiserver alone. The controller that reports type errors of policies is off since
 /// it writes to every policy.
-static KNOWN: [SwitchedController; 9] = [
+static KNOWN: [SwitchedController; 10] = [
+    SwitchedController { name: SIGNING, alias: "csrsigning", by_default: true },
     SwitchedController { name: AGGREGATION, alias: "clusterrole-aggregation", by_default: true },
     SwitchedController { name: GARBAGE_COLLECTOR, alias: "garbagecollector", by_default: true },
     SwitchedController { name: NAMESPACE, alias: "namespace", by_default: true },
@@ -45,6 +47,8 @@ pub struct Controllers {
     pub alone: bool,
     /// The CA bundle of the server's certificate, in PEM format.
     pub root_authority: String,
+    /// Signs certificates of clients, if the server has the key of a certificate authority.
+    pub signer: Option<super::CertificateSigner>,
 }
 
 impl Controllers {

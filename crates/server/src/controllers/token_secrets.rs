@@ -17,6 +17,8 @@ use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
 
 const USER: &str = "system:kube-controller-manager";
+/// Stands for the Secrets of all namespaces.
+const ALL: Text = Text::new_static("");
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
 const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
@@ -24,7 +26,7 @@ const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/servic
 /// The controller.
 pub struct TokenSecrets {
     /// The CA bundle of the server, PEM; empty if it is not published.
-    authority: String,
+    authority: Mutex<String>,
     /// The paths of Secrets to be checked, and namespaces with a slash appended, of which all Secrets are.
     pending: Mutex<BTreeSet<Text>>,
     changed: Notify,
@@ -32,7 +34,18 @@ pub struct TokenSecrets {
 
 impl TokenSecrets {
     pub fn new(authority: &str) -> TokenSecrets {
-        TokenSecrets { authority: authority.to_owned(), pending: Mutex::default(), changed: Notify::new() }
+        TokenSecrets { authority: Mutex::new(authority.to_owned()), pending: Mutex::default(), changed: Notify::new() }
+    }
+
+    fn authority(&self) -> MutexGuard<'_, String> {
+        self.authority.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives every Secret another CA bundle.
+    pub fn set_authority(&self, authority: &str) {
+        authority.clone_into(&mut self.authority());
+        self.lock().insert(ALL);
+        self.changed.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<Text>> {
@@ -81,7 +94,7 @@ impl TokenSecrets {
     async fn check(&self, context: &Context, path: &Text) -> Result<(), Status> {
         let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
         let (root, _) = secrets.collection.latest();
-        let all = root.range(path.clone()..).take_while(|(key, _)| match path.ends_with('/') {
+        let all = root.range(path.clone()..).take_while(|(key, _)| match path.ends_with('/') || *path == ALL {
             true => key.starts_with(path.as_str()),
             false => *key == path,
         });
@@ -119,8 +132,9 @@ impl TokenSecrets {
         let mut patch = Value::object();
         let lacks = |key: &str| secret.str_at(&["data", key]).is_empty();
         let mut give = |key: &str, text: &str| patch.set_at(&["data", key], Value::from(STANDARD.encode(text)));
-        if !self.authority.is_empty() && secret.str_at(&["data", "ca.crt"]) != STANDARD.encode(&self.authority) {
-            give("ca.crt", &self.authority);
+        let authority = self.authority().clone();
+        if !authority.is_empty() && secret.str_at(&["data", "ca.crt"]) != STANDARD.encode(&authority) {
+            give("ca.crt", &authority);
         }
         if lacks("namespace") {
             give("namespace", &account.meta.namespace);

@@ -5,7 +5,8 @@ use base::request::{DeleteOptions, FieldValidation, WriteOptions};
 use base::wording;
 use machinery::{Map, Status, Text, Value};
 
-use super::{Context, Request, meta};
+use super::meta::{self, MANAGED};
+use super::{Context, Request};
 
 /// A write that is submitted to admission.
 pub struct Admit<'a> {
@@ -81,6 +82,9 @@ impl Admit<'_> {
         if self.context.admission.none_mutate() {
             return Ok(object);
         }
+        // webhooks and policies see the object as its JSON
+        let codec = self.request.strategy.codec();
+        let object = object.map(|object| codec.printed(&object).unwrap_or(object));
         let given = object.clone();
         let changed = Box::pin(self.context.admission.mutate(&world, &attributes, object)).await?;
         match changed {
@@ -127,6 +131,8 @@ impl Admit<'_> {
         if !self.request.admitted {
             return Ok(());
         }
+        let printed = object.and_then(|object| self.request.strategy.storage_codec().printed(object));
+        let object = printed.as_ref().or(object);
         let warn = |warning: String| self.request.warn(warning);
         let mut attributes = self.attributes(object, old, &warn);
         if let Some(object) = object.filter(|_| self.name.is_empty()) {
@@ -141,8 +147,6 @@ impl Admit<'_> {
         Box::pin(admission.validate(&world, &attributes)).await
     }
 }
-
-const MANAGED: [&str; 2] = ["metadata", "managedFields"];
 
 /// Restores the old managedFields if the object differs only in their times.
 fn keep_times(object: &mut Value, old: &Value) {

@@ -5,6 +5,9 @@ use machinery::{Status, Value};
 
 use super::Request;
 
+/// The path of `managedFields`.
+pub const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+
 /// The fields that are removed from a new object.
 const SYSTEM: [&str; 5] = ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 

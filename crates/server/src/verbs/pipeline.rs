@@ -192,7 +192,7 @@ impl Write<'_> {
         validity.warnings.into_iter().for_each(|warning| request.warn(warning));
         if !validity.errors.is_empty() {
             let name = object.str_at(&["metadata", "name"]);
-            return Err(strategy.storage_codec().invalid(&submitted, name, &validity.errors));
+            return Err(strategy.invalid(&submitted, name, &validity.errors));
         }
         match old {
             None => hooks::check_create(self, object).await?,

@@ -12,6 +12,7 @@ use resource::{Resource, Version};
 use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
 
 use super::Request;
+use super::meta::MANAGED;
 
 /// The versions of one resource, seen through one endpoint.
 struct TrackedVersions<'a> {
@@ -93,14 +94,22 @@ impl Request {
 
     /// Computes the managedFields of an object that is to replace `live`.
     pub async fn track_update(&self, live: Option<&Value>, object: &mut Value, manager: &str) {
-        let given = self.resource.is_prepared().then(|| object.clone());
+        let mut printed = self.strategy.codec().printed(object);
+        let tracked = printed.as_mut().unwrap_or(object);
+        let given = self.resource.is_prepared().then(|| tracked.clone());
         let work = |request: &FieldManager<'_>| {
             if let Some(given) = &given {
-                object.clone_from(given);
+                tracked.clone_from(given);
             }
-            schema::apply::update(live, object, request);
+            schema::apply::update(live, tracked, request);
         };
         self.tracked(manager, live.is_none(), work).await;
+        if let Some(printed) = printed {
+            match printed.at(&MANAGED) {
+                Some(owners) => object.set_at(&MANAGED, owners.clone()),
+                None => drop(object.remove_at(&MANAGED)),
+            }
+        }
     }
 
     /// The outcome of applying `configuration`.

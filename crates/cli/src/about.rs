@@ -1,0 +1,62 @@
+//! What the program says about itself: completions, man pages and its version.
+
+use std::path::Path;
+
+use clap::{Command, CommandFactory as _};
+use machinery::{Release, json};
+
+use crate::flags::{Arguments, VersionForm};
+use crate::logs;
+
+/// The commands and flags of Pintle's own.
+fn documented() -> Command {
+    Arguments::command()
+}
+
+/// Prints the completion script of a shell.
+pub fn completion(shell: clap_complete::Shell) -> Result<(), String> {
+    let mut script = vec![];
+    clap_complete::generate(shell, &mut documented(), "pintle", &mut script);
+    logs::print(&script)
+}
+
+/// Writes a man page for each command into a directory.
+pub fn man(directory: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot write man pages to {}: {error}", directory.display());
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    clap_mangen::generate_to(documented(), directory).map_err(failed)
+}
+
+/// Prints the version.
+pub fn version(form: VersionForm) -> Result<(), String> {
+    let (version, kubernetes) = (env!("CARGO_PKG_VERSION"), Release::NEWEST.to_string());
+    // set by `cargo xtask dist`
+    let commit = option_env!("PINTLE_COMMIT").unwrap_or("unknown");
+    let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+    let text = match form {
+        VersionForm::Text => format!("pintle {version} (commit {commit}, Kubernetes {kubernetes}, {platform})\n"),
+        VersionForm::Json => {
+            let fields = json!({
+                "version": version, "commit": commit, "kubernetesVersion": kubernetes, "platform": platform
+            });
+            fields.to_json() + "\n"
+        }
+    };
+    logs::print(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_man_page() {
+        let directory = tempfile::tempdir().unwrap();
+        man(directory.path()).unwrap();
+        let text = std::fs::read_to_string(directory.path().join("pintle-serve.1")).unwrap();
+        assert!(text.contains("secure\\-port") && !text.contains("kubelet\\-timeout"));
+        for page in ["pintle.1", "pintle-store-backup.1", "pintle-config-view.1"] {
+            assert!(directory.path().join(page).exists(), "{page}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Reads certificates: who they are for, who has signed them, and until when they are valid.
+
+use std::net::IpAddr;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::names::Names;
+
+/// What a certificate says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub subject: String,
+    pub issuer: String,
+    /// The identifiers of its key and of the key that has signed it.
+    key_id: Option<Vec<u8>>,
+    issuer_key_id: Option<Vec<u8>>,
+    /// Seconds since the epoch.
+    pub not_after: i64,
+    pub names: Names,
+}
+
+impl Facts {
+    /// Whether the key of `authority` has signed it, by its identifiers.
+    pub fn is_signed_by(&self, authority: &Facts) -> bool {
+        self.issuer == authority.subject && self.issuer_key_id == authority.key_id
+    }
+}
+
+/// The certificates of a PEM file, at least one. The error is part of a line.
+pub fn of_pem(pem: &str) -> Result<Vec<Facts>, String> {
+    let certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
+    let found = certificates.map(|der| facts(&der.map_err(|error| error.to_string())?));
+    match found.collect::<Result<Vec<_>, _>>()? {
+        found if found.is_empty() => Err("there is no certificate".to_owned()),
+        found => Ok(found),
+    }
+}
+
+/// The first certificate of a PEM file.
+pub fn first(pem: &str) -> Result<Facts, String> {
+    of_pem(pem).map(|mut found| found.swap_remove(0))
+}
+
+fn facts(der: &[u8]) -> Result<Facts, String> {
+    let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+    let mut facts = Facts {
+        subject: certificate.subject().to_string(),
+        issuer: certificate.issuer().to_string(),
+        not_after: certificate.validity().not_after.timestamp(),
+        ..Facts::default()
+    };
+    for extension in certificate.extensions() {
+        match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(id) => facts.key_id = Some(id.0.to_vec()),
+            ParsedExtension::AuthorityKeyIdentifier(id) => {
+                facts.issuer_key_id = id.key_identifier.as_ref().map(|id| id.0.to_vec());
+            }
+            ParsedExtension::SubjectAlternativeName(names) => facts.names = names_of(&names.general_names),
+            _ => {}
+        }
+    }
+    Ok(facts)
+}
+
+fn names_of(list: &[GeneralName<'_>]) -> Names {
+    let mut names = Names::default();
+    for name in list {
+        match name {
+            GeneralName::DNSName(name) => drop(names.dns.insert((*name).to_owned())),
+            GeneralName::IPAddress(octets) => {
+                let v4 = <[u8; 4]>::try_from(*octets).map(IpAddr::from);
+                let v6 = <[u8; 16]>::try_from(*octets).map(IpAddr::from);
+                names.addresses.extend(v4.or(v6).ok());
+            }
+            _ => {}
+        }
+    }
+    names
+}

@@ -1,0 +1,200 @@
+//! The certificates that a server creates: a certificate authority, a serving certificate, and the administrator's.
+//!
+//! `ca.crt` has the authority that signs, followed by the former one while `pintle certificates rotate-ca` is not finished.
+
+mod inspect;
+mod issue;
+mod names;
+pub mod rotation;
+mod subject;
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rcgen::KeyPair;
+
+pub use inspect::{Facts, first, of_pem};
+pub use issue::{client, requested};
+pub use names::{Names, hostname};
+
+use crate::limits;
+
+pub const AUTHORITY: &str = "ca";
+pub const SERVING: &str = "serving";
+pub const ADMIN: &str = "admin";
+/// The common name of the first authority.
+const AUTHORITY_NAME: &str = "pintle-ca";
+
+/// A certificate and its key, PEM.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub certificate: String,
+    pub key: String,
+}
+
+/// The certificates that the server presents and trusts.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    pub authority: String,
+    pub serving: Pair,
+    pub admin: Pair,
+}
+
+/// Writes a file atomically, readable by its owner only.
+pub fn write_private(path: &Path, content: &str) -> Result<(), String> {
+    write_atomically(path, content, 0o600)
+}
+
+/// Writes a file atomically.
+pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    let temporary = path.with_extension("tmp");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&temporary).map_err(failed)?;
+    file.write_all(content.as_bytes()).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    fs::rename(&temporary, path).map_err(failed)
+}
+
+fn read(path: &Path) -> Result<Option<String>, String> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+fn cannot_make(error: rcgen::Error) -> String {
+    format!("cannot make a certificate: {error}")
+}
+
+/// The directory with the certificates.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    pub path: PathBuf,
+}
+
+/// The directory of the certificates.
+pub fn directory_of(data_dir: &Path, cert_dir: Option<&PathBuf>) -> Directory {
+    Directory { path: cert_dir.cloned().unwrap_or_else(|| data_dir.to_owned()) }
+}
+
+impl Directory {
+    /// Keeps others from changing the certificates until the lock is dropped.
+    pub fn lock(&self) -> Result<fs::File, String> {
+        let failed = |error: std::io::Error| format!("cannot lock {}: {error}", self.path.display());
+        let directory = fs::File::open(&self.path).map_err(failed)?;
+        directory.lock().map_err(failed)?;
+        Ok(directory)
+    }
+
+    /// The files that change when certificates are renewed.
+    pub fn files(&self) -> Vec<PathBuf> {
+        [AUTHORITY, SERVING, ADMIN].map(|name| self.path.join(format!("{name}.crt"))).to_vec()
+    }
+
+    pub fn load(&self, name: &str) -> Result<Option<Pair>, String> {
+        let (certificate, key) =
+            (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
+            // the key is written first: a process that ended in between has left no certificate to rely on
+            (None, _) => Ok(None),
+            (Some(_), None) => {
+                let path = self.path.join(name);
+                let (certificate, key) = (path.with_extension("crt"), path.with_extension("key"));
+                Err(format!(
+                    "{} is missing: put the key of {} back, or remove that certificate to have both made anew",
+                    key.display(),
+                    certificate.display()
+                ))
+            }
+        }
+    }
+
+    fn save(&self, name: &str, pair: &Pair) -> Result<(), String> {
+        write_private(&self.path.join(format!("{name}.key")), &pair.key)?;
+        write_private(&self.path.join(format!("{name}.crt")), &pair.certificate)
+    }
+
+    /// The certificate authority, if there is one.
+    pub fn authority(&self) -> Result<Option<Pair>, String> {
+        rotation::settle(self)?;
+        self.load(AUTHORITY)
+    }
+
+    /// Reads the certificates, creates missing ones, and renews those that expire soon, that another authority has signed, or
+    /// that lack one of the names.
+    pub fn load_or_make(&self, names: &Names) -> Result<Certificates, String> {
+        let mut private = fs::DirBuilder::new();
+        let made = private.recursive(true).mode(0o700).create(&self.path);
+        made.map_err(|error| format!("cannot create {}: {error}", self.path.display()))?;
+        let _lock = self.lock()?;
+        let authority = match self.authority()? {
+            Some(authority) => authority,
+            None => {
+                let authority = issue::authority(AUTHORITY_NAME).map_err(cannot_make)?;
+                self.save(AUTHORITY, &authority)?;
+                authority
+            }
+        };
+        let signed_by =
+            first(&authority.certificate).map_err(|why| format!("{}: {why}", self.path.join("ca.crt").display()))?;
+        let load_fresh = |name: &str, names: &Names| -> Result<Option<Pair>, String> {
+            let Some(pair) = self.load(name)? else { return Ok(None) };
+            let is_fresh = first(&pair.certificate).is_ok_and(|facts| {
+                facts.is_signed_by(&signed_by) && !expires_soon(facts.not_after) && facts.names.include(names)
+            });
+            // a process may have ended between the two files
+            Ok(Some(pair).filter(|pair| is_fresh && belong_together(pair)))
+        };
+        let serving = match load_fresh(SERVING, names)? {
+            Some(serving) => serving,
+            None => self.issue_serving(names, &authority)?,
+        };
+        let admin = match load_fresh(ADMIN, &Names::default())? {
+            Some(admin) => admin,
+            None => self.issue_admin(&authority)?,
+        };
+        Ok(Certificates { authority: authority.certificate, serving, admin })
+    }
+
+    pub fn issue_serving(&self, names: &Names, by: &Pair) -> Result<Pair, String> {
+        let mut serving = issue::serving(names, by).map_err(cannot_make)?;
+        serving.certificate += &read(&self.path.join(rotation::CROSS))?.unwrap_or_default();
+        self.save(SERVING, &serving)?;
+        Ok(serving)
+    }
+
+    pub fn issue_admin(&self, by: &Pair) -> Result<Pair, String> {
+        let groups = ["system:masters".to_owned()];
+        let admin =
+            issue::client("kubernetes-admin", &groups, limits::CERTIFICATE_LIFETIME, by).map_err(cannot_make)?;
+        self.save(ADMIN, &admin)?;
+        Ok(admin)
+    }
+}
+
+fn expires_soon(not_after: i64) -> bool {
+    let left = not_after.saturating_sub(base::clock::now_seconds());
+    u64::try_from(left).is_ok_and(|left| Duration::from_secs(left) < limits::CERTIFICATE_RENEWAL) || left < 0
+}
+
+/// Whether the key is that of the first certificate.
+fn belong_together(pair: &Pair) -> bool {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let (Ok(key), Ok(certificate)) =
+        (KeyPair::from_pem(&pair.key), CertificateDer::from_pem_slice(pair.certificate.as_bytes()))
+    else {
+        return false;
+    };
+    let raw = key.public_key_raw();
+    certificate.windows(raw.len()).any(|part| part == raw)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use std::net::IpAddr;
+
+use super::*;
+
+fn names(address: &str) -> Names {
+    Names::of(&[address.parse().unwrap()], &[])
+}
+
+fn directory() -> (tempfile::TempDir, Directory) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("certificates");
+    (place, Directory { path })
+}
+
+#[test]
+fn certificates_are_generated_once() {
+    let (_place, directory) = directory();
+    let first = directory.load_or_make(&names("127.0.0.1")).unwrap();
+    let second = directory.load_or_make(&names("127.0.0.1")).unwrap();
+    assert_eq!(first.admin.certificate, second.admin.certificate);
+    assert_eq!(first.serving.certificate, second.serving.certificate);
+    fs::remove_file(directory.path.join("ca.key")).unwrap();
+    let error = directory.load_or_make(&names("127.0.0.1")).err().unwrap();
+    assert!(error.contains("ca.key is missing"), "{error}");
+}
+
+/// A start may be interrupted after any of the files that it writes.
+#[test]
+fn start_succeeds_after_interrupted_start() {
+    let written = ["ca.key", "ca.crt", "serving.key", "serving.crt", "admin.key", "admin.crt"];
+    for last in 1..=written.len() {
+        let (_place, directory) = directory();
+        directory.load_or_make(&names("127.0.0.1")).unwrap();
+        for name in &written[last..] {
+            fs::remove_file(directory.path.join(name)).unwrap();
+        }
+        directory.load_or_make(&names("127.0.0.1")).unwrap();
+        assert!(written.iter().all(|name| directory.path.join(name).exists()), "after {}", written[last - 1]);
+    }
+}
+
+#[test]
+fn serving_certificate_covers_every_address() {
+    let (_place, directory) = directory();
+    for address in ["127.0.0.1", "::1", "127.0.0.2", "0.0.0.0", "10.0.0.7", "fd00::7"] {
+        let made = directory.load_or_make(&names(address)).unwrap();
+        let address: IpAddr = address.parse().unwrap();
+        let facts = first(&made.serving.certificate).unwrap();
+        assert!(facts.names.addresses.contains(&address) || address.is_unspecified(), "{address}");
+    }
+}
+
+#[test]
+fn what_expires_soon_is_renewed() {
+    let (_place, directory) = directory();
+    let names = names("127.0.0.1");
+    let made = directory.load_or_make(&names).unwrap();
+    let now = base::clock::now_seconds();
+    let left = |pair: &Pair| (first(&pair.certificate).unwrap().not_after - now + 60) / (24 * 3600);
+    assert_eq!((left(&made.serving), left(&made.admin)), (365, 365));
+    let authority = directory.authority().unwrap().unwrap();
+    let old = issue::client("kubernetes-admin", &[], limits::CERTIFICATE_RENEWAL - Duration::from_secs(60), &authority);
+    let foreign = issue::serving(&names, &issue::authority(AUTHORITY_NAME).unwrap()).unwrap();
+    directory.save(ADMIN, &old.unwrap()).unwrap();
+    directory.save(SERVING, &foreign).unwrap();
+    let renewed = directory.load_or_make(&names).unwrap();
+    assert_eq!((left(&renewed.serving), left(&renewed.admin)), (365, 365));
+    assert!(renewed.admin.certificate != made.admin.certificate && renewed.serving.certificate != foreign.certificate);
+}
+
+/// Clients that trust the former, the new or both authorities verify the serving certificate.
+#[test]
+fn rotation_keeps_former_clients() {
+    let (_place, directory) = directory();
+    let names = names("127.0.0.1");
+    let before = directory.load_or_make(&names).unwrap();
+    rotation::begin(&directory).unwrap();
+    let during = directory.load_or_make(&names).unwrap();
+    let error = rotation::begin(&directory).unwrap_err();
+    assert!(error.contains("not finished"), "{error}");
+    rotation::finish(&directory).unwrap();
+    assert!(rotation::finish(&directory).unwrap_err().contains("no rotation"));
+    let after = directory.load_or_make(&names).unwrap();
+    let count = |pem: &str| pem.matches("BEGIN CERTIFICATE").count();
+    assert_eq!([&before, &during, &after].map(|made| count(&made.authority)), [1, 2, 1]);
+    assert_eq!(count(&during.serving.certificate), 2);
+    for authority in [&before.authority, &during.authority, &after.authority] {
+        assert!(verifies(authority, &during.serving.certificate));
+    }
+    assert!(verifies(&after.authority, &after.serving.certificate));
+    assert!(!verifies(&before.authority, &foreign()));
+}
+
+/// The serving certificate of another authority of the same name.
+fn foreign() -> String {
+    issue::serving(&names("127.0.0.1"), &issue::authority(AUTHORITY_NAME).unwrap()).unwrap().certificate
+}
+
+/// Whether a client that trusts `authority` accepts a serving certificate with its chain.
+fn verifies(authority: &str, chain: &str) -> bool {
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    let all = |pem: &str| -> Vec<CertificateDer<'static>> {
+        CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<_, _>>().unwrap()
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    all(authority).into_iter().for_each(|authority| roots.add(authority).unwrap());
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build().unwrap();
+    let chain = all(chain);
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(base::clock::now_seconds().unsigned_abs()));
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], now).is_ok()
+}
+
+#[test]
+fn interrupted_rotation_is_completed() {
+    let (_place, directory) = directory();
+    let names = names("127.0.0.1");
+    directory.load_or_make(&names).unwrap();
+    let key = fs::read_to_string(directory.path.join("ca.key")).unwrap();
+    rotation::begin(&directory).unwrap();
+    // as if it had ended before the key was renamed
+    fs::rename(directory.path.join("ca.key"), directory.path.join("ca-next.key")).unwrap();
+    fs::write(directory.path.join("ca.key"), key).unwrap();
+    let made = directory.load_or_make(&names).unwrap();
+    assert!(verifies(&made.authority, &made.serving.certificate));
+    assert!(!directory.path.join("ca-next.key").exists());
+}

@@ -1,0 +1,130 @@
+//! What a server makes for itself and keeps valid while it runs: its certificates, and the administrator's kubeconfigs.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use server::{CertificateSigner, Controllers};
+
+use crate::certificates::{self, Certificates, Directory, Names, directory_of};
+use crate::flags::Serve;
+use crate::kubeconfig::{ADMIN_FILE, AdminFiles};
+use crate::limits;
+
+/// The certificates and kubeconfigs of a running server.
+#[derive(Clone)]
+pub struct Own(Arc<Inner>);
+
+struct Inner {
+    directory: Directory,
+    wanted: Box<dyn Fn() -> Names + Send + Sync>,
+    /// The CA bundle of clients instead of the own one: of `--root-ca-file`, and of `--tls-cert-file`.
+    root_authority: Option<PathBuf>,
+    trusted: Option<PathBuf>,
+    kubeconfigs: AdminFiles,
+    /// The URL of the server, when it is known.
+    url: OnceLock<String>,
+    certificates: Mutex<Certificates>,
+}
+
+impl Own {
+    /// Reads the certificates or makes them. The error is one line.
+    pub fn start(flags: &Serve) -> Result<Own, String> {
+        let mut files = vec![(flags.data_dir.join(ADMIN_FILE), 0o600)];
+        files.extend(flags.write_kubeconfig.clone().map(|path| (path, flags.write_kubeconfig_mode)));
+        let kubeconfigs = AdminFiles { files, context: flags.kubeconfig_context.clone() };
+        kubeconfigs.check()?;
+        let addresses: Vec<_> = [Some(flags.bind_address), flags.advertise_address].into_iter().flatten().collect();
+        let names = flags.tls_san.clone();
+        // the addresses of the machine may change
+        let wanted = Box::new(move || Names::of(&addresses, &names));
+        let directory = directory_of(&flags.data_dir, flags.cert_dir.as_ref());
+        let certificates = Mutex::new(directory.load_or_make(&wanted())?);
+        let root_authority = flags.root_ca_file.clone().or(flags.tls_cert_file.clone());
+        let (trusted, url) = (flags.tls_cert_file.clone(), OnceLock::new());
+        Ok(Own(Arc::new(Inner { directory, wanted, root_authority, trusted, kubeconfigs, url, certificates })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Certificates> {
+        self.0.certificates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn current(&self) -> Certificates {
+        self.lock().clone()
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.0.directory.path
+    }
+
+    /// The files that change when certificates are renewed.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.0.directory.files()
+    }
+
+    /// Renews certificates that expire soon, or that lack an address which the machine has now.
+    pub fn renew(&self) {
+        match self.0.directory.load_or_make(&(self.0.wanted)()) {
+            Ok(_) => {}
+            Err(why) => tracing::error!(why, "certificates cannot be renewed"),
+        }
+    }
+
+    /// Reads the certificates again after their files have changed, and updates the kubeconfigs.
+    pub fn read_again(&self) -> Result<(), String> {
+        let certificates = self.0.directory.load_or_make(&(self.0.wanted)())?;
+        let is_new = {
+            let mut known = self.lock();
+            let is_new =
+                known.admin.certificate != certificates.admin.certificate || known.authority != certificates.authority;
+            *known = certificates;
+            is_new
+        };
+        if is_new { self.update_kubeconfigs() } else { Ok(()) }
+    }
+
+    /// Writes the kubeconfigs of a server with this URL. Returns the one in the data directory.
+    pub fn write_kubeconfigs(&self, url: String) -> Result<PathBuf, String> {
+        let _ = self.0.url.set(url);
+        self.update_kubeconfigs()?;
+        Ok(self.0.kubeconfigs.files.first().map(|(path, _)| path.clone()).unwrap_or_default())
+    }
+
+    fn update_kubeconfigs(&self) -> Result<(), String> {
+        let Some(url) = self.0.url.get() else { return Ok(()) };
+        let own = self.current();
+        let authority = bundle(self.0.trusted.as_ref(), &own)?;
+        self.0.kubeconfigs.write(url, &authority, &own.admin)
+    }
+
+    /// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
+    pub fn root_authority(&self) -> Result<String, String> {
+        bundle(self.0.root_authority.as_ref(), &self.current())
+    }
+
+    /// Gives controllers the CA bundle to publish, and the own authority to sign certificates of clients with.
+    pub fn equip(&self, controllers: &mut Controllers) -> Result<(), String> {
+        controllers.root_authority = self.root_authority()?;
+        let own = self.clone();
+        controllers.signer = Some(CertificateSigner::new(move |request, lifetime| own.sign(request, lifetime)));
+        Ok(())
+    }
+
+    fn sign(&self, request: &str, lifetime: Option<Duration>) -> Result<String, String> {
+        let authority = self.0.directory.authority()?.ok_or("there is no certificate authority")?;
+        let until = certificates::first(&authority.certificate)?.not_after;
+        let left =
+            u64::try_from(until - base::clock::now_seconds()).map_err(|_| "the certificate authority has expired")?;
+        let lifetime = lifetime.unwrap_or(limits::CERTIFICATE_LIFETIME);
+        let lifetime = lifetime.min(limits::CERTIFICATE_LIFETIME).min(Duration::from_secs(left));
+        certificates::requested(request, lifetime, &authority).map_err(|error| error.to_string())
+    }
+}
+
+/// The CA bundle of a file, else the own one.
+fn bundle(file: Option<&PathBuf>, own: &Certificates) -> Result<String, String> {
+    match file {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display())),
+        None => Ok(own.authority.clone()),
+    }
+}

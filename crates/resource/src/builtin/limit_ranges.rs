@@ -1,0 +1,142 @@
+//! LimitRanges: the amounts of one item agree with each other.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::quantity::Quantity;
+use machinery::{Map, Release, Value};
+
+use super::checks::{items, text};
+use super::podspec;
+
+type Errors = Vec<FieldError>;
+
+/// A LimitRange without a name gets one.
+pub fn prepare(range: &mut Value, old: Option<&Value>) {
+    let is_named = ["name", "generateName"].iter().any(|field| !range.str_at(&["metadata", field]).is_empty());
+    if old.is_none() && !is_named {
+        range.set_at(&["metadata", "name"], Value::from(base::clock::uuid()));
+    }
+}
+
+pub fn validate(range: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, mut known) = (vec![], vec![]);
+    let empty = Value::object();
+    for (path, item) in items(range.get("spec").unwrap_or(&empty), "limits", &FieldPath::new("spec")) {
+        let kind = text(item, "type");
+        if known.contains(&kind) {
+            errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
+        }
+        known.push(kind);
+        names(item, &path, &mut errors);
+        amounts(item, &path, &mut errors);
+    }
+    errors
+}
+
+/// Which resources an item may limit.
+fn names(item: &Value, path: &FieldPath, errors: &mut Errors) {
+    let kind = text(item, "type");
+    let given = |list: &str| item.get(list).and_then(Value::as_object).filter(|list| !list.is_empty());
+    let mut lists = vec!["max", "min"];
+    match kind {
+        "Pod" => {
+            for list in ["default", "defaultRequest"].into_iter().filter(|list| given(list).is_some()) {
+                let why = "may not be specified when `type` is 'Pod'";
+                errors.push(FieldError::forbidden(&path.child(list), why));
+            }
+        }
+        _ => lists.extend(["default", "defaultRequest"]),
+    }
+    lists.push("maxLimitRequestRatio");
+    for list in lists {
+        for (name, _) in given(list).into_iter().flat_map(Map::iter).filter(|_| matches!(kind, "Container" | "Pod")) {
+            podspec::container_resource(name, &path.child(list).key(name), errors);
+        }
+    }
+    let limits_storage = |list: &str| given(list).is_some_and(|list| list.get("storage").is_some());
+    if kind == "PersistentVolumeClaim" && !limits_storage("min") && !limits_storage("max") {
+        let why = "either minimum or maximum storage value is required, but neither was provided";
+        errors.push(FieldError::required(&path.child("limits"), why));
+    }
+}
+
+/// The order of an item's amounts: minimum, default of requests, default of limits, maximum.
+fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
+    let mut resources: Vec<&str> = vec![];
+    let given = |list: &str| item.get(list).and_then(Value::as_object);
+    for list in ["max", "min", "defaultRequest", "default", "maxLimitRequestRatio"] {
+        let names = given(list).into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str());
+        names.for_each(|name| {
+            if !resources.contains(&name) {
+                resources.push(name)
+            }
+        });
+    }
+    let has_defaults = text(item, "type") != "Pod";
+    for name in resources {
+        let amount = |list: &str| given(list)?.get(name).and_then(|amount| Quantity::of(amount).ok());
+        let (min, max) = (amount("min"), amount("max"));
+        let (request, default) = (amount("defaultRequest"), amount("default"));
+        // the list, the value that the error shows, and the two amounts of which the first must not be greater
+        let orders = [
+            ("min", &min, ("min value", &min), ("max value", &max)),
+            ("defaultRequest", &request, ("min value", &min), ("default request value", &request)),
+            ("defaultRequest", &request, ("default request value", &request), ("max value", &max)),
+            ("defaultRequest", &request, ("default request value", &request), ("default limit value", &default)),
+            ("default", &min, ("min value", &min), ("default value", &default)),
+            ("default", &max, ("default value", &default), ("max value", &max)),
+        ];
+        for (list, shown, (what, less), (limit, more)) in orders {
+            let is_default = list != "min";
+            if let (Some(shown), Some(less), Some(more)) = (shown, less, more)
+                && less.compare(more).is_gt()
+                && (has_defaults || !is_default)
+            {
+                let why = format!("{what} {less} is greater than {limit} {more}");
+                errors.push(FieldError::invalid(&path.child(list).key(name), &Value::from(shown.to_string()), why));
+            }
+        }
+        ratio(amount("maxLimitRequestRatio"), min, max, &path.child("maxLimitRequestRatio").key(name), errors);
+    }
+}
+
+fn ratio(ratio: Option<Quantity>, min: Option<Quantity>, max: Option<Quantity>, path: &FieldPath, errors: &mut Errors) {
+    let Some(ratio) = ratio else { return };
+    let mut invalid = |why: String| errors.push(FieldError::invalid(path, &Value::from(ratio.to_string()), why));
+    if ratio.compare(&Quantity::from_int(1)).is_lt() {
+        invalid(format!("ratio {ratio} is less than 1"));
+    }
+    if let (Some(min), Some(max)) = (min.filter(|min| min.signum() > 0), max) {
+        let most = max.approximate() / min.approximate();
+        if ratio.approximate() > most {
+            invalid(format!("ratio {ratio} is greater than max/min = {most:.6}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn amounts_of_an_item_are_in_order() {
+        let texts = |item: Value| -> Vec<String> {
+            let range = json!({"spec": {"limits": [item]}});
+            validate(&range, None, Release::V1_37).iter().map(ToString::to_string).collect()
+        };
+        let below = json!({"type": "Container", "default": {"cpu": "1"}, "min": {"cpu": "2"}});
+        assert_eq!(
+            texts(below),
+            [r#"spec.limits[0].default[cpu]: Invalid value: "2": min value 2 is greater than default value 1"#]
+        );
+        let amounts = |ratio: &str| json!({"type": "Pod", "max": {"cpu": "2"}, "min": {"cpu": "1"}, "maxLimitRequestRatio": {"cpu": ratio}});
+        assert_eq!(texts(amounts("2")), Vec::<String>::new());
+        assert_eq!(
+            texts(amounts("3")),
+            [
+                r#"spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000"#
+            ]
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! The volumes of Pods, and the sources that they share with PersistentVolumes.
+
+use std::collections::HashSet;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
+use schema::shape;
+
+use super::checks::{invalid_each, is_set, items, list, shown_invalid, text};
+use super::rule_checks;
+
+type Errors = Vec<FieldError>;
+
+/// The names of the valid volumes.
+pub fn valid_names<'a>(spec: &'a Value, path: &FieldPath, errors: &mut Errors) -> HashSet<&'a str> {
+    let mut known = HashSet::new();
+    for (path, volume) in items(spec, "volumes", path) {
+        let name = text(volume, "name");
+        let own = volume_errors(volume, &path);
+        if name.is_empty() {
+            errors.push(FieldError::required(&path.child("name"), ""));
+        } else {
+            let problems = names::dns1123_label(name);
+            let is_name = problems.is_empty();
+            invalid_each(&path.child("name"), name, problems, errors);
+            if known.contains(name) {
+                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+            } else if is_name && own.is_empty() && is_valid(volume, "core.v1.Volume") {
+                known.insert(name);
+            }
+        }
+        errors.extend(own);
+    }
+    known
+}
+
+/// Whether an object violates no rule of its type.
+fn is_valid(object: &Value, go: &'static str) -> bool {
+    let mut errors = vec![];
+    let mut rules =
+        shape::RuleErrors { is_update: false, of_status: false, checks: rule_checks::named, errors: &mut errors };
+    rules.of(object, None, shape::named(go), &FieldPath::new("spec"));
+    errors.is_empty()
+}
+
+/// The errors of a volume that depend on several of its fields.
+fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
+    let mut errors = vec![];
+    if let Some(source) = volume.get("emptyDir")
+        && source.str_at(&["sizeLimit"]).starts_with('-')
+    {
+        let why = "SizeLimit field must be a valid resource quantity";
+        errors.push(FieldError::forbidden(&path.child("emptyDir").child("sizeLimit"), why));
+    }
+    source_errors(volume, "core.v1.VolumeSource", path, &mut errors);
+    if let Some(target) = volume.get("iscsi").filter(|_| first_source(volume, "core.v1.VolumeSource") == Some("iscsi"))
+    {
+        let name = text(target, "iqn");
+        if !name.is_empty() && !["iqn.", "eui.", "naa."].iter().any(|prefix| name.starts_with(prefix)) {
+            let why = "must be valid format starting with iqn, eui, or naa";
+            errors.push(FieldError::invalid(&path.child("iscsi").child("iqn"), &Value::from(name), why));
+        }
+    }
+    errors
+}
+
+/// The source of a volume that counts: the first of its union.
+fn first_source(volume: &Value, go: &'static str) -> Option<&'static str> {
+    let (union, _) = shape::named(go).fields.iter().find_map(|field| field.rules?.union)?;
+    union.names.iter().find(|name| is_set(volume, name)).copied()
+}
+
+/// The errors of a volume's source that depend on several of its fields.
+pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
+    let Some(name) = first_source(volume, go) else { return };
+    let (source, path) = (volume.get(name).unwrap_or(&Value::Null), path.child(name));
+    match name {
+        "fc" => {
+            let (names, ids) = (!list(source, "targetWWNs").is_empty(), !list(source, "wwids").is_empty());
+            if names == ids {
+                let why = "must specify either targetWWNs or wwids, but not both";
+                errors.push(match names {
+                    true => shown_invalid(&path.child("targetWWNs"), source, "core.FCVolumeSource", why),
+                    false => FieldError::required(&path.child("targetWWNs"), why),
+                });
+            }
+            if names && !is_set(source, "lun") {
+                let why = "lun is required if targetWWNs is specified";
+                errors.push(FieldError::required(&path.child("lun"), why));
+            }
+        }
+        "flocker" => {
+            let (name, uuid) = (text(source, "datasetName"), text(source, "datasetUUID"));
+            if name.is_empty() && uuid.is_empty() {
+                errors.push(FieldError::required(&path, "one of datasetName and datasetUUID is required"));
+            } else if !name.is_empty() && !uuid.is_empty() {
+                let why = "resource name and UUID can not be specified simultaneously";
+                errors.push(FieldError::invalid(&path, &Value::from("resource"), why));
+            }
+            if name.contains('/') {
+                let why = "must not contain '/'";
+                errors.push(FieldError::invalid(&path.child("datasetName"), &Value::from(name), why));
+            }
+        }
+        // upstream's name of the field
+        "gcePersistentDisk" if text(source, "pdName").is_empty() => {
+            let path = FieldPath::new(path.as_str().replace(name, "persistentDisk"));
+            errors.push(FieldError::required(&path.child("pdName"), ""));
+        }
+        "storageos" if text(source, "volumeName").is_empty() => {
+            errors.push(FieldError::required(&path.child("volumeName"), ""));
+        }
+        "azureDisk" => disk_address(source, &path, errors),
+        _ => {}
+    }
+}
+
+/// The URI of a disk depends on its kind.
+fn disk_address(source: &Value, path: &FieldPath, errors: &mut Errors) {
+    const MANAGED: &str =
+        "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
+    const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
+    let (uri, is_managed) = (text(source, "diskURI"), text(source, "kind") == "Managed");
+    let (prefix, wanted) = if is_managed { ("/subscriptions/", MANAGED) } else { ("https://", BLOB) };
+    if !uri.starts_with(prefix) {
+        errors.push(FieldError::not_supported(&path.child("diskURI"), &Value::from(uri), &[wanted]));
+    }
+}

@@ -1,0 +1,316 @@
+//! Warnings about Pods and templates of Pods: what is accepted and does not do what it seems to.
+
+use std::collections::HashSet;
+
+use machinery::field::FieldPath;
+use machinery::quantity::Quantity;
+use machinery::{Map, Release, Value};
+
+use super::checks::{items, list, text};
+
+/// Labels of Nodes that have a successor.
+const FORMER_LABELS: [(&str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
+    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+    ),
+    ("failure-domain.beta.kubernetes.io/zone", "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"),
+    ("beta.kubernetes.io/instance-type", "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"),
+];
+
+/// Sources of volumes that no longer work: the field, its name in warnings, and since when.
+const FORMER_VOLUMES: [(&str, &str, &str); 9] = [
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+];
+
+/// The resources whose amounts are bytes.
+const BYTES: [&str; 3] = ["ephemeral-storage", "memory", "storage"];
+
+const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
+
+/// The warnings about a Pod.
+pub fn of_pod(pod: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+    of_spec(pod, &FieldPath::root())
+}
+
+/// The warnings about the template in a workload, if its spec is new.
+pub fn of_workload(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
+    let is_same = |old: &Value| ["spec", "template"].iter().all(|name| old.get(name) == object.get(name));
+    if old.is_some_and(is_same) {
+        return vec![];
+    }
+    let spec = FieldPath::new("spec");
+    let mut warnings = vec![];
+    for (template, path) in [
+        (object.get("template"), FieldPath::new("template")),
+        (object.at(&["spec", "template"]), spec.child("template")),
+        (
+            object.at(&["spec", "jobTemplate", "spec", "template"]),
+            spec.child("jobTemplate").child("spec").child("template"),
+        ),
+    ] {
+        if let Some(template) = template.filter(|template| !template.is_null()) {
+            warnings.extend(of_spec(template, &path));
+        }
+    }
+    for (path, claim) in items(object.get("spec").unwrap_or(&Value::Null), "volumeClaimTemplates", &spec) {
+        // upstream leaves out the claim's `spec`
+        let resources = claim.at(&["spec", "resources"]);
+        fractions(resources, "requests", &path.child("resources"), &mut warnings);
+    }
+    let history = object.at(&["spec", "revisionHistoryLimit"]).and_then(Value::as_int);
+    if object.str_at(&["kind"]) == "StatefulSet" && history.is_some_and(|history| history < 0) {
+        warnings.push(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// The warnings about a Pod or a template.
+fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
+    let (mut warnings, empty) = (vec![], Value::object());
+    let (spec, path) = (pod.get("spec").unwrap_or(&empty), root.child("spec"));
+    former_labels(spec, &path, &mut warnings);
+    repeated_names(spec, &path, &mut warnings);
+    volumes(spec, &path, &mut warnings);
+    annotations(pod, root, &mut warnings);
+    for kind in ["initContainers", "containers"] {
+        items(spec, kind, &path).for_each(|(path, inner)| container(inner, &path, &mut warnings));
+    }
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
+        let path = path.child("terminationGracePeriodSeconds");
+        warnings.push(format!("{path}: must be >= 0; negative values are invalid and will be treated as 1"));
+    }
+    null_selectors(spec, &path, &mut warnings);
+    warnings
+}
+
+fn former_label(key: &str) -> Option<&'static str> {
+    FORMER_LABELS.iter().find(|(label, _)| *label == key).map(|(_, why)| *why)
+}
+
+fn former_labels(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+    let selector = spec.get("nodeSelector").and_then(Value::as_object);
+    for (key, _) in selector.into_iter().flat_map(Map::iter) {
+        if let Some(why) = former_label(key) {
+            warnings.push(format!("{}: {why}", path.child("nodeSelector").key(key)));
+        }
+    }
+    let mut keys = |term: &Value, path: &FieldPath| {
+        for (path, requirement) in items(term, "matchExpressions", path) {
+            let key = text(requirement, "key");
+            if let Some(why) = former_label(key) {
+                warnings.push(format!("{}: {key} is {why}", path.child("key")));
+            }
+        }
+    };
+    let (empty, path_of_affinity) = (Value::object(), path.child("affinity").child("nodeAffinity"));
+    let affinity = spec.at(&["affinity", "nodeAffinity"]).unwrap_or(&empty);
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    if let Some(selector) = affinity.get(required) {
+        let path = path_of_affinity.child(required);
+        items(selector, "nodeSelectorTerms", &path).for_each(|(path, term)| keys(term, &path));
+    }
+    for (path, term) in items(affinity, "preferredDuringSchedulingIgnoredDuringExecution", &path_of_affinity) {
+        keys(term.get("preference").unwrap_or(&empty), &path.child("preference"));
+    }
+    for (path, constraint) in items(spec, "topologySpreadConstraints", path) {
+        let key = text(constraint, "topologyKey");
+        if let Some(why) = former_label(key) {
+            warnings.push(format!("{}: {key} is {why}", path.child("topologyKey")));
+        }
+    }
+}
+
+fn repeated_names(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+    for (kind, name) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
+        let mut known = HashSet::new();
+        for (path, item) in items(spec, kind, path) {
+            let given = text(item, name);
+            if !known.insert(given) {
+                warnings.push(format!("{}: duplicate {name} {given:?}", path.child(name)));
+            }
+        }
+    }
+    for (path, _) in items(spec, "imagePullSecrets", path).filter(|(_, secret)| text(secret, "name").is_empty()) {
+        warnings.push(format!("{}: invalid empty name \"\"", path.child("name")));
+    }
+}
+
+fn volumes(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+    for (path, volume) in items(spec, "volumes", path) {
+        for (field, name, why) in FORMER_VOLUMES {
+            if volume.get(field).is_some_and(|source| !source.is_null()) {
+                warnings.push(format!("{}: {why}", path.child(name)));
+            }
+        }
+        let template = ["ephemeral", "volumeClaimTemplate", "spec", "resources"];
+        let (resources, last) = (volume.at(&template), template.iter().fold(path, |path, name| path.child(name)));
+        fractions(resources, "requests", &last, warnings);
+    }
+    for volume in list(spec, "volumes") {
+        overlaps(volume, warnings);
+    }
+}
+
+/// The sources of files in a volume, or in a part of a projected one: how warnings name each, and its paths.
+fn file_sources(volume: &Value) -> Vec<(String, Vec<&str>)> {
+    let given = |name: &str| volume.get(name).filter(|source| !source.is_null());
+    let paths = |source| -> Vec<&str> { list(source, "items").iter().map(|item| text(item, "path")).collect() };
+    let mut found = vec![];
+    if let Some(source) = given("configMap") {
+        found.push((format!("(ConfigMap {:?})", text(source, "name")), paths(source)));
+    }
+    if let Some(source) = given("secret") {
+        let name = [text(source, "secretName"), text(source, "name")].concat();
+        found.push((format!("(Secret {name:?})"), paths(source)));
+    }
+    if let Some(source) = given("downwardAPI") {
+        found.push(("(DownwardAPI)".to_owned(), paths(source)));
+    }
+    if let Some(source) = given("serviceAccountToken") {
+        found.push(("(ServiceAccountToken)".to_owned(), vec![text(source, "path")]));
+    }
+    found
+}
+
+/// Warns of the files of a volume that are, or lie below, others.
+fn overlaps(volume: &Value, warnings: &mut Vec<String>) {
+    let (sources, is_projected) = match volume.at(&["projected", "sources"]).and_then(Value::as_array) {
+        Some(parts) => (parts.iter().flat_map(file_sources).collect(), true),
+        None => (file_sources(volume), false),
+    };
+    let Some((first, _)) = sources.first() else { return };
+    let of_volume = if is_projected { "(Projected)" } else { first };
+    let head = format!("volume {:?} {of_volume}: overlapping paths:", text(volume, "name"));
+    let mut files: Vec<(&str, String)> = vec![];
+    for (source, paths) in &sources {
+        let shown = |path: &str| if is_projected { format!("{path:?} {source}") } else { format!("{path:?}") };
+        files.extend(paths.iter().map(|path| (*path, shown(path))));
+    }
+    files.sort();
+    files.dedup_by(|next, last| is_projected && next == last);
+    let (mut above, mut known): (Vec<&(&str, String)>, HashSet<String>) = (vec![], HashSet::new());
+    for file in &files {
+        above.retain(|(outer, _)| {
+            file.0.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        for (_, outer) in &above {
+            let warning = format!("{head} {} with {outer}", file.1);
+            if known.insert(warning.clone()) {
+                warnings.push(warning);
+            }
+        }
+        if above.last().is_none_or(|last| *last != file) {
+            above.push(file);
+        }
+    }
+}
+
+fn annotations(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
+    let given = pod.at(&["metadata", "annotations"]).and_then(Value::as_object);
+    for (key, _) in given.into_iter().flat_map(Map::iter) {
+        if key.starts_with("container.apparmor.security.beta.kubernetes.io/") {
+            let path = root.child("metadata").child("annotations").key(key);
+            warnings.push(format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead"));
+        }
+    }
+}
+
+/// Warns of amounts of bytes that are not whole.
+fn fractions(resources: Option<&Value>, kind: &str, path: &FieldPath, warnings: &mut Vec<String>) {
+    let amounts = resources.and_then(|resources| resources.get(kind)).and_then(Value::as_object);
+    for (name, amount) in amounts.into_iter().flat_map(Map::iter).filter(|(name, _)| BYTES.contains(&name.as_str())) {
+        if let Ok(amount) = Quantity::of(amount)
+            && !amount.is_whole()
+        {
+            let path = path.child(kind).key(name);
+            let shown = amount.rounded_to_thousandths();
+            warnings.push(format!("{path}: fractional byte value \"{shown}\" is invalid, must be an integer"));
+        }
+    }
+}
+
+fn container(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+    for kind in ["limits", "requests"] {
+        fractions(container.get("resources"), kind, &path.child("resources"), warnings);
+    }
+    let mut known = HashSet::new();
+    for (path, variable) in items(container, "env", path) {
+        let name = text(variable, "name");
+        if !known.insert(name) {
+            warnings
+                .push(format!("{path}: hides previous definition of {name:?}, which may be dropped when using apply"));
+        }
+    }
+    ports(container, path, warnings);
+}
+
+/// A port as warnings compare it.
+struct Port<'a> {
+    path: FieldPath,
+    number: i64,
+    protocol: &'a str,
+    host: i64,
+    address: &'a str,
+}
+
+fn ports(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+    let number = |port: &Value, name: &str| port.get(name).and_then(Value::as_int).unwrap_or_default();
+    let mut known: Vec<Port<'_>> = vec![];
+    for (path, value) in items(container, "ports", path) {
+        let (protocol, address) = (text(value, "protocol"), text(value, "hostIP"));
+        let (own, host) = (number(value, "containerPort"), number(value, "hostPort"));
+        let port = Port { path, number: own, protocol, host, address };
+        let path = &port.path;
+        let others = known.iter().filter(|other| other.number == own && other.protocol == protocol);
+        if let Some((word, other)) = others.filter_map(|other| Some((overlap(&port, other)?, other))).next() {
+            warnings.push(format!("{path}: {word} port definition with {}", other.path));
+        }
+        if host == 0 && !address.is_empty() {
+            let name = text(value, "name");
+            warnings.push(format!("{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{own} Protocol:{protocol} HostIP:{address}}}"));
+        }
+        known.push(port);
+    }
+}
+
+/// How a port and another one for the same port of the container collide.
+fn overlap(port: &Port<'_>, other: &Port<'_>) -> Option<&'static str> {
+    let is_everywhere = |port: &Port<'_>| port.address.is_empty();
+    match () {
+        () if port.host == other.host && port.address == other.address => Some("duplicate"),
+        () if port.host == other.host && (is_everywhere(port) || is_everywhere(other)) => Some("dangerously ambiguous"),
+        () if port.host == 0 || other.host == 0 => Some("overlapping"),
+        () => None,
+    }
+}
+
+fn null_selectors(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+    let is_null = |term: &Value| term.get("labelSelector").is_none_or(Value::is_null);
+    let mut warn = |path: FieldPath| warnings.push(format!("{}: {NO_SELECTOR}", path.child("labelSelector")));
+    items(spec, "topologySpreadConstraints", path).filter(|(_, item)| is_null(item)).for_each(|(path, _)| warn(path));
+    let empty = Value::object();
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let (terms, path) = (spec.at(&["affinity", kind]).unwrap_or(&empty), path.child("affinity").child(kind));
+        let required = items(terms, "requiredDuringSchedulingIgnoredDuringExecution", &path);
+        required.filter(|(_, term)| is_null(term)).for_each(|(path, _)| warn(path));
+        for (path, term) in items(terms, "preferredDuringSchedulingIgnoredDuringExecution", &path) {
+            if term.get("podAffinityTerm").is_none_or(is_null) {
+                warn(path.child("podAffinityTerm"));
+            }
+        }
+    }
+}

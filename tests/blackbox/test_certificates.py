@@ -1,0 +1,259 @@
+"""Certificates and people: the certificates that the server makes, their renewal and rotation, kubeconfigs, and certificate
+signing requests."""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import socket
+import ssl
+import stat
+import subprocess
+import time
+
+import pytest
+
+from pintle import eventually
+from programs import openssl
+
+pytestmark = pytest.mark.certificates
+
+DAY = 24 * 3600
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+
+def pintle(launch, *arguments, status=0, **environment):
+    """Runs a command. Returns its output."""
+    done = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=30, env=os.environ | environment)
+    assert done.returncode == status, done
+    assert status == 0 or len(done.stderr.splitlines()) == 1, "an error is one line"
+    return done.stdout + done.stderr
+
+
+def listed(launch, directory):
+    """The certificates of a directory by their names; of two authorities the one that signs."""
+    rows = json.loads(pintle(launch, "certificates", "list", "--data-dir", str(directory), "-o", "json"))
+    return {row["name"]: row for row in reversed(rows)}
+
+
+def presented(server, authority, name="localhost"):
+    """The serving certificate, verified by the CA bundle."""
+    context = ssl.create_default_context(cafile=str(authority))
+    address = (server.url.split("//")[1].rsplit(":", 1)[0], int(server.url.rsplit(":", 1)[1]))
+    with socket.create_connection(address) as connection, context.wrap_socket(connection, server_hostname=name) as tls:
+        return tls.getpeercert()
+
+
+def serial(file):
+    return openssl("x509", "-in", file, "-noout", "-serial").decode().strip().removeprefix("serial=")
+
+
+def days_left(certificate):
+    return (ssl.cert_time_to_seconds(certificate["notAfter"]) - time.time() + 60) // DAY
+
+
+def read(kubeconfig):
+    """A kubeconfig, without a library for YAML: each field is on a line of its own."""
+    lines = [line.strip().removeprefix("- ") for line in pathlib.Path(kubeconfig).read_text().splitlines()]
+    return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+def who(server, certificate, key, tmp_path):
+    """The user and groups of a client certificate (PEM)."""
+    for name, content in (("client.crt", certificate), ("client.key", key)):
+        (tmp_path / name).write_bytes(content)
+    context = ssl.create_default_context(cafile=str(server.dir / "ca.crt"))
+    context.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    body = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+    address = (server.url.split("//")[1].rsplit(":", 1)[0], int(server.url.rsplit(":", 1)[1]))
+    with socket.create_connection(address) as connection, context.wrap_socket(connection, server_hostname="localhost") as tls:
+        tls.sendall(("POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+                     f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+        response = b"".join(iter(lambda: tls.recv(65536), b""))
+    head, _, body = response.partition(b"\r\n\r\n")
+    assert b" 201 " in head.splitlines()[0], response
+    user = json.loads(body)["status"]["userInfo"]
+    return user["username"], user["groups"]
+
+
+def decoded(kubeconfig, field):
+    return base64.b64decode(read(kubeconfig)[field])
+
+
+def test_names_and_lifetime(launch):
+    host = socket.gethostname().lower()
+    with launch("--bind-address=0.0.0.0", "--advertise-address=10.9.8.7", "--tls-san=pintle.example.com,192.0.2.7") as server:
+        certificate = presented(server, server.dir / "ca.crt")
+        names = {name.lower() for _, name in certificate["subjectAltName"]}
+        assert {"pintle.example.com", "192.0.2.7", "10.9.8.7", "127.0.0.1", "localhost", host} <= names, names
+        assert days_left(certificate) == 365
+        assert presented(server, server.dir / "ca.crt", "pintle.example.com")
+        found = listed(launch, server.dir)
+        assert set(found) == {"ca", "serving", "admin"} and host in found["serving"]["names"], found
+        table = pintle(launch, "certificates", "list", "--data-dir", str(server.dir))
+        assert table.splitlines()[0].split() == ["NAME", "EXPIRES", "IN", "SUBJECT", "NAMES"] and ("364d" in table or "365d" in table), table
+    status = subprocess.run([launch.binary, "serve", "--tls-san", "a b"], capture_output=True, text=True, timeout=30)
+    assert status.returncode == 2 and "'a b'" in status.stderr and "no DNS name" in status.stderr, status
+
+
+def test_names_are_added_at_the_next_start(launch):
+    with launch(storage="embedded") as server:
+        before = (server.dir / "ca.crt").read_text()
+        server.stop()
+        server.flags = ("--tls-san=later.example.com",)
+        server.start()
+        assert presented(server, server.dir / "ca.crt", "later.example.com")
+        assert (server.dir / "ca.crt").read_text() == before
+
+
+def test_certificates_renew_without_a_restart(launch, tmp_path):
+    """Both by the command, and by the server itself when it finds a certificate that expires soon."""
+    with launch() as server:
+        before = presented(server, server.dir / "ca.crt")["serialNumber"]
+        said = pintle(launch, "certificates", "renew", "--data-dir", str(server.dir))
+        assert "serving.crt is renewed" in said and "admin.crt is renewed" in said, said
+        renewed = (server.dir / "serving.crt").read_text()
+        eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] != before)
+        # a certificate that the server would renew: its key is another one
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 3, "-subj", "/CN=old",
+                "-keyout", tmp_path / "k", "-out", tmp_path / "c")
+        shutil.copy(tmp_path / "k", server.dir / "serving.key")
+        shutil.copy(tmp_path / "c", server.dir / "serving.crt")
+        server.process.send_signal(1)
+        given = (tmp_path / "c").read_text()
+        eventually(lambda: (server.dir / "serving.crt").read_text() not in (renewed, given))
+        eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] == serial(server.dir / "serving.crt"))
+        assert days_left(presented(server, server.dir / "ca.crt")) == 365
+        assert who(server, decoded(server.kubeconfig, "client-certificate-data"), decoded(server.kubeconfig, "client-key-data"),
+                   tmp_path)[0] == "kubernetes-admin"
+
+
+def test_authority_is_rotated_under_clients(launch, tmp_path):
+    with launch("--controllers=*,root-ca-cert-publisher") as server:
+        former, kubeconfig = tmp_path / "former.crt", tmp_path / "former.kubeconfig"
+        shutil.copy(server.dir / "ca.crt", former)
+        shutil.copy(server.kubeconfig, kubeconfig)
+        credentials = decoded(kubeconfig, "client-certificate-data"), decoded(kubeconfig, "client-key-data")
+        published = lambda: server.request("GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt")[1].get("data", {}).get("ca.crt")
+        eventually(lambda: published() == former.read_text())
+        assert "no rotation to finish" in pintle(launch, "certificates", "rotate-ca", "--finish", "--data-dir", str(server.dir), status=1)
+        pintle(launch, "certificates", "rotate-ca", "--data-dir", str(server.dir))
+        assert "not finished" in pintle(launch, "certificates", "rotate-ca", "--data-dir", str(server.dir), status=1)
+        bundle = server.dir / "ca.crt"
+        assert bundle.read_text().count("BEGIN CERTIFICATE") == 2
+        new = tmp_path / "new.crt"
+        new.write_text(bundle.read_text().replace(former.read_text(), ""))
+        eventually(lambda: published() == bundle.read_text())
+        # clients with either authority, and with certificates of the former one
+        for authority in (former, new, bundle):
+            assert presented(server, authority)
+        assert who(server, *credentials, tmp_path)[0] == "kubernetes-admin"
+        assert decoded(server.kubeconfig, "certificate-authority-data").decode() == bundle.read_text()
+        pintle(launch, "certificates", "rotate-ca", "--finish", "--data-dir", str(server.dir))
+        assert bundle.read_text() == new.read_text()
+        eventually(lambda: published() == new.read_text())
+        assert presented(server, new)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            presented(server, former)
+        with pytest.raises(AssertionError, match="401|403"):
+            who(server, *credentials, tmp_path)
+
+
+def test_wrong_directories_are_refused(launch, tmp_path):
+    for command in (("list",), ("renew",), ("rotate-ca",)):
+        words = pintle(launch, "certificates", *command, "--data-dir", str(tmp_path / "none"), status=1)
+        assert str(tmp_path / "none") in words and "has no certificates" in words, words
+    assert not (tmp_path / "none").exists()
+
+
+def test_kubeconfigs_of_users(launch, tmp_path):
+    with launch() as server:
+        data = ("--data-dir", str(server.dir))
+        file = tmp_path / "jane.kubeconfig"
+        file.write_text(pintle(launch, "kubeconfig", "create", "jane", "--group", "dev", "--group", "qa", "--ttl", "1h", *data))
+        assert read(file)["server"] == server.url
+        certificate, key = decoded(file, "client-certificate-data"), decoded(file, "client-key-data")
+        assert who(server, certificate, key, tmp_path) == ("jane", ["dev", "qa", "system:authenticated"])
+        target = tmp_path / "config"
+        target.write_text("apiVersion: v1\nkind: Config\ncurrent-context: mine\nusers:\n- name: me\n  user:\n    token: t\n")
+        merge = ("kubeconfig", "create", "joe", "--merge", "--context", "small", "--server", "https://pintle.example.com:6443", *data)
+        words = pintle(launch, *merge, KUBECONFIG=str(target))
+        assert str(target) in words
+        text = target.read_text()
+        assert "token: t" in text and "current-context: mine" in text and "name: joe" in text, text
+        assert read(target)["server"] == "https://pintle.example.com:6443"
+        assert stat.S_IMODE(target.stat().st_mode) == 0o600
+        target.write_text("- a\n")
+        assert "no kubeconfig" in pintle(launch, *merge, status=1, KUBECONFIG=str(target))
+        assert target.read_text() == "- a\n"
+    for wrong in (("--ttl", "1m"), ("--server", "pintle.example.com")):
+        done = subprocess.run([launch.binary, "kubeconfig", "create", "joe", *wrong], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 2 and f"'{wrong[1]}'" in done.stderr, done
+
+
+def test_kubeconfig_of_the_administrator_keeps_changes(launch, tmp_path):
+    extra = tmp_path / "extra.kubeconfig"
+    with launch(f"--write-kubeconfig={extra}", "--write-kubeconfig-mode=0640", "--kubeconfig-context=small", storage="embedded") as server:
+        assert stat.S_IMODE(extra.stat().st_mode) == 0o640
+        assert read(extra)["current-context"] == "small" and extra.read_text() == pathlib.Path(server.kubeconfig).read_text()
+        changed = extra.read_text().replace("current-context: small", "current-context: other")
+        extra.write_text(changed.replace("users:\n", "users:\n- name: other\n  user:\n    token: t\n"))
+        server.stop()
+        server.port = 0
+        server.start()
+        text = extra.read_text()
+        assert "token: t" in text and "current-context: other" in text and read(extra)["server"] == server.url, text
+        server.stop()
+        extra.write_text("clusters: 7\n")
+        done = subprocess.run([launch.binary, "serve", "--data-dir", str(server.dir), "--write-kubeconfig", str(extra), "--secure-port", "0"],
+                              capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and "clusters is no list" in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert extra.read_text() == "clusters: 7\n"
+
+
+def signing_request(tmp_path, name, subject, usages=("client auth",), **spec):
+    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
+            "-keyout", tmp_path / f"{name}.key", "-out", tmp_path / f"{name}.csr")
+    return {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
+            "spec": {"signerName": "kubernetes.io/kube-apiserver-client", "usages": list(usages),
+                     "request": base64.b64encode((tmp_path / f"{name}.csr").read_bytes()).decode(), **spec}}
+
+
+def approve(server, name, kind="Approved"):
+    path = f"{REQUESTS}/{name}/approval"
+    request = server.ok("GET", f"{REQUESTS}/{name}")
+    request["status"]["conditions"] = [{"type": kind, "status": "True", "reason": "Test", "message": "by a test"}]
+    server.ok("PUT", path, request)
+
+
+def test_approved_requests_are_signed(launch, tmp_path):
+    with launch() as server:
+        server.ok("POST", REQUESTS, signing_request(tmp_path, "jane", "/O=dev/O=qa/CN=jane", expirationSeconds=3600))
+        server.ok("POST", REQUESTS, signing_request(tmp_path, "joe", "/CN=joe", ["client auth", "server auth"]))
+        server.ok("POST", REQUESTS, signing_request(tmp_path, "denied", "/CN=denied"))
+        approve(server, "denied", "Denied")
+        approve(server, "jane")
+        approve(server, "joe")
+        status = lambda name: server.ok("GET", f"{REQUESTS}/{name}")["status"]
+        certificate = base64.b64decode(eventually(lambda: status("jane").get("certificate")))
+        assert who(server, certificate, (tmp_path / "jane.key").read_bytes(), tmp_path) == ("jane", ["dev", "qa", "system:authenticated"])
+        (tmp_path / "jane.crt").write_bytes(certificate)
+        shown = openssl("x509", "-in", tmp_path / "jane.crt", "-noout", "-enddate", "-ext", "extendedKeyUsage,basicConstraints").decode()
+        end = ssl.cert_time_to_seconds(shown.splitlines()[0].removeprefix("notAfter="))
+        assert 3500 < end - time.time() <= 3600 and "Client Authentication" in shown and "CA:FALSE" in shown, shown
+        failed = eventually(lambda: [c for c in status("joe")["conditions"] if c["type"] == "Failed"])[0]
+        assert (failed["reason"], failed["message"]) == ("SignerValidationFailure", "invalid usage for client certificate: server auth")
+        assert "certificate" not in status("joe") and "certificate" not in status("denied")
+        code, body, _ = server.request("POST", REQUESTS, signing_request(tmp_path, "root", "/O=system:masters/CN=root"))
+        assert code == 403 and "system:masters" in body["message"], body
+
+
+def test_signing_can_be_turned_off(launch, tmp_path):
+    with launch("--controllers=-csrsigning,*") as server:
+        server.ok("POST", REQUESTS, signing_request(tmp_path, "jane", "/CN=jane"))
+        approve(server, "jane")
+        # what follows an approval is done before a namespace is cleaned up
+        server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "short"}})
+        server.ok("DELETE", "/api/v1/namespaces/short")
+        eventually(lambda: server.request("GET", "/api/v1/namespaces/short")[0] == 404)
+        assert "certificate" not in server.ok("GET", f"{REQUESTS}/jane")["status"]
