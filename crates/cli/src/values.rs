@@ -124,7 +124,7 @@ mod tests {
         for (text, seconds) in [("0", 0), ("0s", 0), ("30s", 30), ("1m30s", 90), ("1.5h", 5400)] {
             assert_eq!(duration(text), Ok(std::time::Duration::from_secs(seconds)), "{text}");
         }
-        assert_eq!(duration("30"), Err("it has no unit: 30s, 30m or 30h?".to_owned()));
+        assert_eq!(duration("30"), Err("the unit is missing: write 30s, 30m or 30h".to_owned()));
         for wrong in ["", "s", "-1s", "1x", "99999999999999999999"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
