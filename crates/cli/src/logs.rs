@@ -31,7 +31,7 @@ pub fn print(text: &[u8]) -> Result<(), String> {
     std::io::stdout().write_all(text).map_err(|error| format!("cannot write to stdout: {error}"))
 }
 
-/// Starts logging at a verbosity of kube-apiserver's scale.
+/// Starts logging at a verbosity on kube-apiserver's scale (`-v`).
 pub fn start(verbosity: u8, format: LogFormat) {
     let level = match verbosity {
         0 | 1 => LevelFilter::WARN,
@@ -46,10 +46,10 @@ pub fn start(verbosity: u8, format: LogFormat) {
         .with_max_level(requests)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        // it would be logged where a write has just failed, by code that panics when that fails again
+        // the subscriber would log the failure of a write to stderr, and panic when that fails too
         .log_internal_errors(false)
         .with_target(false);
-    // a second subscriber in one process is not worth failing for
+    // fails only if there is a subscriber already, which is harmless
     let _ = match format {
         LogFormat::Text => builder.finish().with(filter).try_init(),
         LogFormat::Json => {

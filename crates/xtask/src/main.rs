@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The tasks of development.
+/// Development tasks.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
 struct Arguments {
@@ -23,7 +23,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure the release server as its clients see it.
+    /// Measure the release build of the server.
     ///
     /// Starts the server with durable storage in a temporary directory, drives it over TLS with the administrator's
     /// certificate, and prints a table with targets. A complete run is also written to benches/results/.
