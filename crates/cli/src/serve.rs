@@ -86,14 +86,19 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         log_start(flags, &given.changed, &server);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
-        let began = Instant::now();
-        notify(&[sd_notify::NotifyState::Stopping]);
-        server.stop().await;
-        tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
+        stop(server).await;
         ended
     });
     end_threads(runtime, key);
     ended
+}
+
+#[allow(clippy::disallowed_methods, reason = "the log reports how long the end took")]
+async fn stop(server: Server) {
+    let began = Instant::now();
+    notify(&[sd_notify::NotifyState::Stopping]);
+    server.stop().await;
+    tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
 }
 
 fn write_kubeconfigs(flags: &Serve, own: &Own, address: SocketAddr) -> Result<PathBuf, String> {
