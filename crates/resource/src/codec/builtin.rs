@@ -204,10 +204,11 @@ impl BuiltInCodec {
     /// The error of the first field of a wrong type, in the order of the body.
     fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
         let errors = self.row_of(object).shape(object).errors;
-        if errors.len() < 2 {
-            return why;
-        }
-        shape::first_error(&errors, Some(&key_order(&document.bytes))).unwrap_or(why)
+        let first = match errors.len() {
+            0 | 1 => None,
+            _ => shape::first_error(&errors, Some(&key_order(&document.bytes))),
+        };
+        self.row_of(object).typed_in_version(&first.unwrap_or(why))
     }
 
     /// The error of converting a map to the typed object, for a field of a wrong type.
