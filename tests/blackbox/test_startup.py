@@ -103,6 +103,6 @@ def test_backups_to_stdout(launch):
 
 def test_mistaken_flags_get_hints(launch):
     for flags, said in ((["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
-                        (["--request-timeout", "30"], "it has no unit: 30s, 30m or 30h?")):
+                        (["--request-timeout", "30"], "the unit is missing: write 30s, 30m or 30h")):
         done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and said in done.stderr, done.stderr

@@ -239,7 +239,7 @@ def test_migration(launch):
             eventually(lambda: writers.written > seen + 5)
         assert not writers.refused, writers.refused[:3]
         assert "is created" in out and "is established" in out and "is deleted" in out, out
-        assert re.search(r"(\d+) of \1 have the uid that they had", out), out
+        assert re.search(r"(\d+) of \1 have kept their uid", out), out
         assert watch.ended.wait(20) and not any('"DELETED"' in line for line in watch.lines), "watches end without deletions"
         assert server.request("GET", RESOURCES + "/cron-tab.stable.example.com")[0] == 404
         for _ in range(2):
@@ -271,7 +271,7 @@ def test_migration_is_refused(launch):
             server.ok("POST", V1, wrong)
             for more in ((), ("--dry-run",)):
                 out = migrate(launch, server, name, *more, code=1)
-                assert f"CustomResourceDefinition crontabs.stable.example.com is in the way: {why}" in out and len(out.splitlines()) == 1, out
+                assert f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {why}" in out and len(out.splitlines()) == 1, out
             status, answer, _ = server.request("DELETE", third)
             assert status == 409 and why in answer["message"], answer
             # and its deletion touches nothing that is not its own
@@ -284,7 +284,7 @@ def test_migration_is_refused(launch):
         server.ok("DELETE", third + "?dryRun=All")
         assert "deletionTimestamp" not in server.ok("GET", third)["metadata"]
         assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2"]
-        assert "is there already and fits" in migrate(launch, server, name)
+        assert "already exists and matches" in migrate(launch, server, name)
         assert server.ok("GET", CRONTABS)["items"] == before
         assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2", "v1"]
         server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))

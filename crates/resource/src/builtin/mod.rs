@@ -675,7 +675,7 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
 
 /// Whether a group is one of built-in kinds.
 pub fn is_built_in_group(group: &str) -> bool {
-    kinds().any(|built_in| built_in.group == group)
+    group == MIGRATION_GROUP || kinds().any(|built_in| built_in.group == group)
 }
 
 /// Whether a group is kube-apiserver's own: no custom resource is served in it.
