@@ -85,8 +85,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         say_ready(server.address, started.elapsed(), &path);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
-        notify(&[sd_notify::NotifyState::Stopping]);
-        server.stop().await;
+        stop(server).await;
         ended
     });
     end_threads(runtime, key);
@@ -167,6 +166,11 @@ async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<
             why = server.failed() => return Err(why),
         }
     }
+}
+
+async fn stop(server: Server) {
+    notify(&[sd_notify::NotifyState::Stopping]);
+    server.stop().await;
 }
 
 /// Ends every thread that may use a random number generator: the exit of the process destroys the state of the generators

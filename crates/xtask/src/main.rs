@@ -32,7 +32,7 @@ enum Task {
     ///
     /// Builds with cargo-zigbuild and zig, which it installs into target from Python packages; needs rustup and Python. The same
     /// commit gives the same bytes. SHA256SUMS has the checksums of all files.
-    Dist(dist::Flags),
+    Dist(dist::Packaging),
     /// Write the tables of built-in kinds from the facts that Kubernetes publishes.
     ///
     /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, and writes types.txt and kinds.txt. Needs Go.
