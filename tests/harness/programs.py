@@ -38,22 +38,23 @@ def locked(path):
         yield
 
 
-def go_build(module, path, ldflags=""):
-    """Builds the main package in the folder `module` as `path`, unless that exists. Returns `path`."""
+def go_build(module, path, ldflags="", package="."):
+    """Builds the main package of the Go module in the folder `module`, or another that it requires, as `path`, unless that exists.
+    Returns `path`."""
     if path.exists():
         return path
     require("go")
     with locked(path):
         if not path.exists():
             unfinished = path.with_name(path.name + ".unfinished")
-            command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {ldflags}", "-o", str(unfinished), "."]
+            command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {ldflags}", "-o", str(unfinished), package]
             subprocess.run(command, cwd=module, check=True)
             unfinished.rename(path)
     return path
 
 
-def built(module, requirement, place):
+def built(module, requirement, place, package="."):
     """Builds the main package of a Go module, in the version that the pattern `requirement` finds in its go.mod. Returns
     the path of the binary: `place` below target, with the version before the name."""
     version = re.search(requirement + r" (\S+)", (module / "go.mod").read_text()).group(1)
-    return go_build(module, ROOT / "target" / place.parent / version / place.name)
+    return go_build(module, ROOT / "target" / place.parent / version / place.name, package=package)

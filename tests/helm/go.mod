@@ -1,6 +1,8 @@
-module pintle.dev/tests/helm
+module pintle.test/helm
 
 go 1.26.0
+
+require helm.sh/helm/v3 v3.22.0
 
 require (
 	dario.cat/mergo v1.0.1 // indirect
@@ -97,7 +99,6 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	helm.sh/helm/v3 v3.22.0 // indirect
 	k8s.io/api v0.37.0 // indirect
 	k8s.io/apiextensions-apiserver v0.37.0 // indirect
 	k8s.io/apimachinery v0.37.0 // indirect

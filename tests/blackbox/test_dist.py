@@ -1,0 +1,180 @@
+"""What is published: archives, the Debian package, the container image, manifests and the Helm chart."""
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+
+import pytest
+
+from pintle import Pintle
+from programs import ROOT, built, require
+
+pytestmark = pytest.mark.dist
+
+PACKAGING = ROOT / "packaging"
+
+
+def dist(output, *flags):
+    """Packages a release into a directory."""
+    command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "dist", "--output", str(output), *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+@pytest.fixture(scope="module")
+def packages(launch, tmp_path_factory):
+    """The packages of the binary under test, without debug information."""
+    directory = tmp_path_factory.mktemp("dist")
+    binary = directory / "pintle"
+    shutil.copy(launch.binary, binary)
+    if shutil.which("strip"):
+        subprocess.run(["strip", binary], check=True)
+    machine = os.uname().machine
+    yield dist(directory / "one", "--architecture", machine, "--binary", str(binary))
+    shutil.rmtree(directory)
+
+
+def only(directory, pattern):
+    found = list(directory.glob(pattern))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_tarball_and_checksums(packages, tmp_path):
+    sums = dict(reversed(line.split("  ")) for line in (packages / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {path.name for path in packages.iterdir()} - {"SHA256SUMS"}
+    for name, digest in sums.items():
+        assert hashlib.sha256((packages / name).read_bytes()).hexdigest() == digest, name
+    with tarfile.open(only(packages, "*.tar.gz")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    root = only(tmp_path, "pintle-*")
+    for name in ("LICENSE", "NOTICE", "README.md", "completions/bash/pintle", "completions/zsh/_pintle", "completions/fish/pintle.fish",
+                 "man/man1/pintle-serve.1"):
+        assert (root / name).stat().st_size > 100, name
+    assert subprocess.run([root / "pintle", "version"], capture_output=True, check=True).stdout.startswith(b"pintle ")
+
+
+def test_same_input_gives_the_same_bytes(packages):
+    binary = str(packages.parent / "pintle")
+    again = dist(packages.parent / "two", "--architecture", os.uname().machine, "--binary", binary)
+    assert (again / "SHA256SUMS").read_text() == (packages / "SHA256SUMS").read_text()
+
+
+def test_image_is_valid(packages, tmp_path):
+    """As go-containerregistry validates it: digests, sizes, the configuration, and every layer."""
+    with tarfile.open(only(packages, "*-oci.tar")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    index = json.loads((tmp_path / "index.json").read_text())
+    blob = lambda descriptor: (tmp_path / "blobs" / descriptor["digest"].replace(":", "/"))
+    image = json.loads(blob(index["manifests"][0]).read_text())["manifests"][0]
+    manifest = json.loads(blob(image).read_text())
+    configuration = json.loads(blob(manifest["config"]).read_text())["config"]
+    assert configuration["User"] == "65532:65532" and configuration["Volumes"] == {"/data": {}}, configuration
+    with tarfile.open(blob(manifest["layers"][0])) as layer:
+        data, binary = layer.getmember("data"), layer.getmember("pintle")
+        assert (data.mode, data.uid, binary.mode, binary.uid) == (0o700, 65532, 0o755, 0)
+    validator = built(ROOT / "tests" / "oci", r"github.com/google/go-containerregistry", pathlib.Path("oci/validate"))
+    subprocess.run([validator, tmp_path], check=True)
+
+
+@contextlib.contextmanager
+def notified():
+    """A socket as systemd has it, and its path."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        path = f"/tmp/pintle-notify-{os.getpid()}"
+        listener.bind(path)
+        listener.settimeout(30)
+        yield listener, path
+        os.unlink(path)
+
+
+def test_start_and_stop_are_reported_to_systemd(launch):
+    with notified() as (listener, path):
+        with launch(environment={"NOTIFY_SOCKET": path}) as server:
+            said = listener.recv(4096).decode().splitlines()
+            assert "READY=1" in said and any(line.startswith(f"STATUS=pintle is ready on {server.url}") for line in said), said
+            server.process.send_signal(signal.SIGTERM)
+            assert listener.recv(4096) == b"STOPPING=1\n"
+
+
+def test_debian_package_installs_and_starts(packages, tmp_path):
+    """The package is unpacked by dpkg into a directory of its own; the unit is checked, and its command runs as it says."""
+    require("dpkg-deb")
+    package = only(packages, "*.deb")
+    control = subprocess.run(["dpkg-deb", "--field", package], capture_output=True, text=True, check=True).stdout
+    assert "Package: pintle\n" in control and "\nArchitecture: " in control, control
+    root = tmp_path / "root"
+    subprocess.run(["dpkg-deb", "--extract", package, root], check=True)
+    scripts = tmp_path / "control"
+    subprocess.run(["dpkg-deb", "--control", package, scripts], check=True)
+    for script in ("postinst", "prerm", "postrm"):
+        subprocess.run(["sh", "-n", scripts / script], check=True)
+    unit = root / "usr/lib/systemd/system/pintle.service"
+    lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line)
+    assert (lines["Type"], lines["User"], lines["StateDirectory"]) == ("notify", "pintle", "pintle")
+    if shutil.which("systemd-analyze"):
+        # the paths of the unit are those of an installed system
+        checked = tmp_path / "pintle.service"
+        checked.write_text(unit.read_text().replace("/usr/bin/pintle", str(root / "usr/bin/pintle")).replace("Documentation=", "#"))
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", checked], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and "Unknown" not in done.stderr, done.stderr
+    program, *arguments = lines["ExecStart"].split()
+    config = (root / "etc/pintle/config.yaml").read_text().replace("/var/lib/pintle", str(tmp_path / "state"))
+    (tmp_path / "config.yaml").write_text(config)
+    arguments = [word.replace("/etc/pintle", str(tmp_path)) for word in arguments]
+    with notified() as (listener, path):
+        process = subprocess.Popen([root / program.lstrip("/"), *arguments, "--secure-port", "0"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": path})
+        assert b"READY=1" in listener.recv(4096)
+        assert (tmp_path / "state" / "admin.kubeconfig").exists()
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+
+
+def test_manifests_apply(server, kubectl_binary):
+    command = [kubectl_binary, "--kubeconfig", server.kubeconfig, "apply", "-f", str(PACKAGING / "kubernetes" / "pintle.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.splitlines() == ["service/pintle created", "statefulset.apps/pintle created"], done
+    stateful = server.ok("GET", "/apis/apps/v1/namespaces/default/statefulsets/pintle")
+    container = stateful["spec"]["template"]["spec"]["containers"][0]
+    assert container["securityContext"]["readOnlyRootFilesystem"] and container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_chart_installs(server, kubectl_binary, launch):
+    """With helm itself, which takes minutes to build."""
+    helm = built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")
+    chart = PACKAGING / "helm" / "pintle"
+    subprocess.run([helm, "lint", "--strict", chart], check=True)
+    command = [helm, "--kubeconfig", server.kubeconfig, "install", "small", chart, "--set", "config.event-ttl=2h"]
+    subprocess.run(command, check=True, timeout=120)
+    assert server.ok("GET", "/apis/apps/v1/namespaces/default/statefulsets/small")["spec"]["replicas"] == 1
+    config = server.ok("GET", "/api/v1/namespaces/default/configmaps/small")["data"]["config.yaml"]
+    file = server.dir / "chart.yaml"
+    file.write_text(config)
+    done = subprocess.run([launch.binary, "config", "view", "--config", file], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0 and "event-ttl: 2h # file" in done.stdout and "- small.default.svc" in done.stdout, done
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_static_binaries(tmp_path):
+    """Builds for both architectures: static, and the same bytes in a second build of one of them."""
+    require("rustup", "file")
+    output = dist(tmp_path / "dist")
+    for machine in ("x86_64", "aarch64"):
+        with tarfile.open(only(output, f"*-linux-{machine}.tar.gz")) as archive:
+            archive.extractall(tmp_path, filter="data")
+        binary = only(tmp_path, f"pintle-*-linux-{machine}") / "pintle"
+        shown = subprocess.run(["file", binary], capture_output=True, text=True, check=True).stdout
+        assert "static" in shown and "dynamically" not in shown, shown
+    with Pintle(str(only(tmp_path, "pintle-*-linux-x86_64") / "pintle")) as server:
+        assert server.ok("GET", "/version")["major"] == "1"
