@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::error::ContextKind;
+use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::certificate_tasks::CertificateTask;
@@ -27,6 +28,8 @@ pub struct Arguments {
 pub struct Given {
     /// The values of all flags, for `/flagz`.
     pub shown: BTreeMap<String, String>,
+    /// The flags that are given, by any means, as `name=value`.
+    pub changed: Vec<String>,
     /// The flags of kube-apiserver that have no effect.
     pub without_effect: Vec<String>,
     /// The flags as a file for `--config`.
@@ -50,9 +53,10 @@ pub fn parse(given: Vec<String>) -> Result<(Arguments, Given), String> {
         None => error.exit(),
     })?;
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let mut given = Given { shown: BTreeMap::new(), without_effect: vec![], file: String::new() };
+    let mut given = Given { shown: BTreeMap::new(), changed: vec![], without_effect: vec![], file: String::new() };
     if let Some((subcommand, matches)) = config_file::chosen(&command, &matches) {
         given.shown = values(subcommand, matches);
+        given.changed = changed(subcommand, matches, &given.shown);
         given.without_effect = upstream_flags::without_effect(matches);
         given.file = config_file::view(subcommand, matches, &file.1);
     }
@@ -80,6 +84,15 @@ fn values(command: &clap::Command, matches: &ArgMatches) -> BTreeMap<String, Str
         }
     };
     flags.filter_map(|flag| Some((flag.get_long()?.to_owned(), value(flag)))).collect()
+}
+
+/// The flags that do not have their defaults, as `name=value`.
+fn changed(command: &clap::Command, matches: &ArgMatches, values: &BTreeMap<String, String>) -> Vec<String> {
+    let is_given = |flag: &&clap::Arg| {
+        matches.value_source(flag.get_id().as_str()).is_some_and(|source| source != ValueSource::DefaultValue)
+    };
+    let flags = command.get_arguments().filter(is_given).filter_map(clap::Arg::get_long);
+    flags.filter_map(|name| Some(format!("{name}={}", values.get(name)?))).collect()
 }
 
 #[derive(Subcommand)]
@@ -299,6 +312,13 @@ pub enum Engine {
     Memory,
     /// Objects in etcd, with kube-apiserver's key layout.
     Etcd,
+}
+
+impl Serve {
+    /// The storage engine: etcd if its servers are given.
+    pub fn engine(&self) -> Engine {
+        if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
+    }
 }
 
 /// A file to export to or import from, and the store.

@@ -83,13 +83,22 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         };
         let path = write_kubeconfigs(flags, &own, server.address)?;
         say_ready(server.address, started.elapsed(), &path);
+        log_start(flags, &given.changed, &server);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
-        server.stop().await;
+        stop(server).await;
         ended
     });
     end_threads(runtime, key);
     ended
+}
+
+#[allow(clippy::disallowed_methods, reason = "the log reports how long the end took")]
+async fn stop(server: Server) {
+    let began = Instant::now();
+    notify(&[sd_notify::NotifyState::Stopping]);
+    server.stop().await;
+    tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
 }
 
 fn write_kubeconfigs(flags: &Serve, own: &Own, address: SocketAddr) -> Result<PathBuf, String> {
@@ -110,11 +119,27 @@ fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGa
     Ok((runtime, gates))
 }
 
-/// Prints that the server is ready. stdout may be closed.
+/// Logs the version, the storage and the flags of a server that is ready.
+fn log_start(flags: &Serve, changed: &[String], server: &Server) {
+    let (storage, data_directory) = (flags.engine(), flags.data_dir.display());
+    let (version, flags) = (env!("CARGO_PKG_VERSION"), changed.join(" "));
+    let Server { address, revision, .. } = server;
+    tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
+}
+
+/// Reports to systemd, if it has started the server.
+fn notify(state: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "systemd cannot be notified");
+    }
+}
+
+/// Prints that the server is ready, and reports it to systemd. stdout may be closed.
 fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
     let (url, milliseconds) = (url(address), after.as_millis());
     let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
     let _ = writeln!(std::io::stdout(), "{ready}");
+    notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&ready)]);
 }
 
 fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
@@ -148,13 +173,19 @@ async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<
                     own.renew();
                     server.reload();
                 }
-                Signal::End => return Ok(()),
+                Signal::End => {
+                    tracing::info!(reason = "signal", "stopping");
+                    return Ok(());
+                }
             },
             _ = look.tick() => {
                 own.renew();
                 server.reload();
             }
-            why = server.failed() => return Err(why),
+            why = server.failed() => {
+                tracing::error!(reason = why, "stopping");
+                return Err(why);
+            }
         }
     }
 }
@@ -251,8 +282,7 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
         let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
         etcd::storage(&flags.etcd, Some(&server))
     };
-    match flags.storage {
-        _ if !flags.etcd.etcd_servers.is_empty() => etcd(),
+    match flags.engine() {
         Engine::Etcd => etcd(),
         Engine::Memory => Ok(server::Storage::own(Arc::new(store::Embedded::in_memory()))),
         Engine::Embedded => {

@@ -39,6 +39,7 @@ pub use base::request::FeatureGates;
 pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace, webhook};
+pub use http::REQUESTS;
 pub use machinery::Release;
 use machinery::Value;
 pub use objects::{Encryption, Layout, Storage};
@@ -197,6 +198,8 @@ impl<T: 'static> Followed<T> {
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
+    /// The revision of the store at the start.
+    pub revision: u64,
     stop: watch::Sender<bool>,
     /// The reason for which the process has to exit.
     fault: watch::Sender<Option<String>>,
@@ -255,6 +258,7 @@ impl Server {
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = found.set(Arc::downgrade(&context.objects));
+        let revision = context.objects.revision();
         publish_trust(context.clone(), trust).await;
         follow_files(&context, config.authentication_file, config.authorization_file);
         config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
@@ -275,7 +279,7 @@ impl Server {
             audit.clone(),
         );
         door.serve_all(Arc::new(edge));
-        Ok(Server { address, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
+        Ok(Server { address, revision, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
     }
 
     /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed.

@@ -1,9 +1,10 @@
-//! `cargo xtask`: development tasks. `bench` measures the server, `kinds` generates the tables of built-in kinds, `tidy` checks
-//! rules that the compiler does not.
+//! `cargo xtask`: development tasks. `bench` measures the server, `dist` packages a release, `kinds` generates the tables of
+//! built-in kinds, `tidy` checks rules that the compiler does not.
 
 #![allow(clippy::disallowed_methods, reason = "a tool measures real time and starts its own tasks")]
 
 mod bench;
+mod dist;
 mod kinds;
 mod tidy;
 mod workspace;
@@ -27,7 +28,12 @@ enum Task {
     /// Starts the server with durable storage in a temporary directory, drives it over TLS with the administrator's
     /// certificate, and prints a table with targets. A complete run is also written to benches/results/.
     Bench(Box<bench::Flags>),
-    /// Generate the tables of built-in kinds from Go types and published documents of Kubernetes.
+    /// Build and package a release: static binaries, tarballs, Debian packages and a container image.
+    ///
+    /// Builds with cargo-zigbuild and zig, which it installs into target from Python packages; needs rustup and Python. The same
+    /// commit gives the same bytes. SHA256SUMS has the checksums of all files.
+    Dist(dist::DistFlags),
+    /// Write the tables of built-in kinds from the facts that Kubernetes publishes.
     ///
     /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, and writes types.txt and kinds.txt. Needs Go.
     Kinds,
@@ -40,6 +46,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Bench(flags) => bench::run(&flags),
+        Task::Dist(flags) => dist::run(&flags),
         Task::Kinds => kinds::run(),
         Task::Tidy => tidy::run(),
     };

@@ -2,8 +2,9 @@
 
 use super::services::PROXY_VERBS;
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
-    components, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods, routing, tables, volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
+    claim_templates, columns, components, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods, routing,
+    runtime_classes, storage_kinds, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -208,7 +209,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["sts"],
         scale: true,
         default: workloads::default_stateful_set,
-        validated: workloads::with_claims,
+        validated: claim_templates::with_claims,
         validate: workloads::validate,
         warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.StatefulSet", "StatefulSet", "statefulsets", "statefulset"))
@@ -301,6 +302,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::SLICE,
+        validate: routing::validate_slice,
         prepare: workloads::count_labels,
         ..with_generation(namespaced(
             "discovery.k8s.io",
@@ -312,6 +314,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::INGRESS_CLASS,
+        validate: routing::validate_ingress_class,
         ..with_generation(kind(
             "networking.k8s.io",
             "networking.v1.IngressClass",
@@ -368,6 +371,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RUNTIME_CLASS,
+        validate: runtime_classes::validate,
         unconditional_update: false,
         ..kind("node.k8s.io", "node.v1.RuntimeClass", "RuntimeClass", "runtimeclasses", "runtimeclass")
     },
@@ -449,17 +453,20 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CSI_DRIVER,
+        validate: storage_kinds::validate_driver,
         warnings: volumes::driver_warnings,
         unconditional_update: false,
         ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
     },
     BuiltIn {
         columns: tables::CSI_NODE,
+        validate: storage_kinds::validate_node,
         unconditional_update: false,
         ..returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode")))
     },
     BuiltIn {
         columns: columns::PLAIN,
+        validate: storage_kinds::validate_capacity,
         unconditional_update: false,
         ..namespaced(
             "storage.k8s.io",
@@ -471,11 +478,13 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STORAGE_CLASS,
+        validate: storage_kinds::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
     BuiltIn {
         columns: tables::ATTACHMENT,
+        validate: storage_kinds::validate_attachment,
         unconditional_update: false,
         ..returned(with_status(kind(
             "storage.k8s.io",

@@ -8,6 +8,7 @@ mod autoscaling;
 mod catalogue;
 mod certificates;
 mod checks;
+mod claim_templates;
 mod columns;
 mod components;
 mod config;
@@ -37,10 +38,12 @@ mod reviews;
 mod rollouts;
 mod routing;
 mod rule_checks;
+mod runtime_classes;
 mod runtime_config;
 mod schedules;
 mod secrets;
 pub mod services;
+mod storage_kinds;
 mod tables;
 mod third_party;
 mod volumes;
@@ -334,7 +337,9 @@ impl BuiltIn {
         let validated = (self.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
         let mut errors = (self.validate)(object, old, release);
+        let own = errors.len();
         self.add_rule_errors(object, old, false, &mut errors);
+        podspec::drop_unchecked(&mut errors, own);
         errors
     }
 

@@ -48,6 +48,12 @@ pub fn validate(node: &Value, old: Option<&Value>, _release: Release) -> Vec<Fie
         let why = "node updates may not change podCIDR except from \"\" to valid";
         errors.push(FieldError::forbidden(&path.child("podCIDRs"), why));
     }
+    let provider = |node: &Value| node.str_at(&["spec", "providerID"]).to_owned();
+    if !provider(old).is_empty() && provider(old) != provider(node) {
+        let why = if provider(node).is_empty() { "cleared" } else { "modified" };
+        let why = format!("field cannot be {why} once set");
+        errors.push(FieldError::invalid(&path.child("providerID"), &Value::Null, why));
+    }
     if node.str_at(&["spec", "externalID"]) != old.str_at(&["spec", "externalID"]) {
         errors.push(FieldError::forbidden(&path.child("externalID"), "may not be updated"));
     }

@@ -215,10 +215,15 @@ pub fn default_spec(spec: &mut Value) {
         }
     }
     for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
-        let sources = volume.as_object().into_iter().flat_map(Map::iter);
-        if volume.as_object().is_some() && sources.filter(|(name, _)| *name != "name").all(|(_, value)| value.is_null())
-        {
+        let has_none = volume
+            .as_object()
+            .is_some_and(|fields| Map::iter(fields).all(|(name, value)| name.as_str() == "name" || value.is_null()));
+        if has_none {
             volume.set_at(&["emptyDir"], Value::object());
+        }
+        if let Some(image) = volume.get_mut("image").filter(|image| text(image, "pullPolicy").is_empty()) {
+            let policy = if is_latest(text(image, "reference")) { "Always" } else { "IfNotPresent" };
+            image.set_at(&["pullPolicy"], Value::from(policy));
         }
     }
     // two names of one field

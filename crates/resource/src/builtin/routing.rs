@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
-use super::checks::{items, list, text};
+use super::checks::{invalid_each, items, list, text};
 use super::podspec;
 
 /// An Ingress has a backend for what it routes.
@@ -26,7 +26,9 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
             if matches!(kind, "Exact" | "Prefix") && !given.starts_with('/') {
                 errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
             }
-            backend_errors(one.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
+            if one.get("pathType").is_some_and(|kind| !kind.is_null()) {
+                backend_errors(one.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
+            }
         }
     }
     errors
@@ -124,10 +126,81 @@ fn is_share(text: &str) -> bool {
 
 /// The value of a PriorityClass never changes.
 pub fn validate_priority_class(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    match old {
-        Some(old) if old.get("value") != object.get("value") => {
+    let path = FieldPath::new("preemptionPolicy");
+    match (old, text(object, "preemptionPolicy")) {
+        (Some(old), _) if old.get("value") != object.get("value") => {
             vec![FieldError::forbidden(&FieldPath::new("value"), "may not be changed in an update.")]
         }
-        _ => vec![],
+        (Some(_), _) | (None, "PreemptLowerPriority" | "Never") => vec![],
+        (None, "") => vec![FieldError::required(&path, "")],
+        (None, policy) => {
+            vec![FieldError::not_supported(&path, &Value::from(policy), &["PreemptLowerPriority", "Never"])]
+        }
+    }
+}
+
+/// Parameters of an IngressClass that are in a namespace name it.
+pub fn validate_ingress_class(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let Some(parameters) = class.at(&["spec", "parameters"]).filter(|parameters| !parameters.is_null()) else {
+        return errors;
+    };
+    let path = FieldPath::new("spec").child("parameters").child("namespace");
+    let namespace = parameters.get("namespace").filter(|namespace| !namespace.is_null());
+    match (text(parameters, "scope"), namespace) {
+        ("Namespace", None) => {
+            errors.push(FieldError::required(&path, "`parameters.scope` is set to 'Namespace'"));
+        }
+        ("Namespace", Some(namespace)) => {
+            let name = namespace.as_str().unwrap_or_default();
+            invalid_each(&path, name, machinery::names::dns1123_label(name), &mut errors);
+        }
+        ("Cluster", Some(_)) => errors.push(FieldError::forbidden(&path, "`parameters.scope` is set to 'Cluster'")),
+        _ => {}
+    }
+    errors
+}
+
+/// The addresses of an EndpointSlice are of its type; names of its ports and zones of its hints occur once.
+pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, root) = (vec![], FieldPath::root());
+    let kind = text(slice, "addressType");
+    for (path, endpoint) in items(slice, "endpoints", &root) {
+        for (path, address) in items(endpoint, "addresses", &path) {
+            address_errors(kind, address.as_str().unwrap_or_default(), &path, &mut errors);
+        }
+        let (empty, mut zones) = (Value::object(), vec![]);
+        for (path, zone) in items(endpoint.get("hints").unwrap_or(&empty), "forZones", &path.child("hints")) {
+            let name = text(zone, "name");
+            if zones.contains(&name) {
+                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+            }
+            zones.push(name);
+        }
+    }
+    let mut names = vec![];
+    for (path, port) in items(slice, "ports", &root) {
+        let name = text(port, "name");
+        if names.contains(&name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+        }
+        names.push(name);
+    }
+    errors
+}
+
+fn address_errors(kind: &str, address: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let before = errors.len();
+    match kind {
+        "FQDN" => invalid_each(path, address, machinery::names::dns1123_subdomain(address), errors),
+        "IPv4" | "IPv6" => {
+            super::rule_checks::ip(address, path, errors);
+            let is_sixth = address.contains(':');
+            if errors.len() == before && is_sixth != (kind == "IPv6") {
+                let why = format!("must be a valid {kind} address");
+                errors.push(FieldError::invalid(path, &Value::from(address), why));
+            }
+        }
+        _ => {}
     }
 }

@@ -47,7 +47,17 @@ const CHECKS: &[(&str, Check)] = &[
             errors.push(FieldError::invalid(path, value, why));
         }
     }),
-    ("hosts", |value, path, errors| each(value, path, |value, path| host(value, path, errors))),
+    ("given", |value, path, errors| {
+        if value.is_null() {
+            errors.push(FieldError::required(path, ""));
+        }
+    }),
+    ("hosts", |value, path, errors| {
+        each(value, path, |value, path| match value {
+            "" => subdomain(value, path, errors),
+            host_name => host(host_name, path, errors),
+        });
+    }),
     ("http-header", http_header),
     ("id", |value, path, errors| {
         if value.as_int().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
@@ -84,8 +94,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("none", |_, _, _| {}),
     ("policy-types", |value, path, errors| {
         for (i, kind) in value.as_array().unwrap_or_default().iter().enumerate() {
-            if !["Egress", "Ingress"].contains(&of(kind)) {
-                errors.push(FieldError::not_supported(&path.index(i), kind, &["Egress", "Ingress"]));
+            if !["Ingress", "Egress"].contains(&of(kind)) {
+                errors.push(FieldError::not_supported(&path.index(i), kind, &["Ingress", "Egress"]));
             }
         }
     }),
@@ -95,6 +105,11 @@ const CHECKS: &[(&str, Check)] = &[
     ("qualified-lower", |value, path, errors| {
         let lower = of(value).to_lowercase();
         invalid_each(path, &lower, names::qualified_name(&lower), errors);
+    }),
+    ("reclaim-policy", |value, path, errors| {
+        if !["Delete", "Retain"].contains(&of(value)) {
+            errors.push(FieldError::not_supported(path, value, &["Delete", "Retain"]));
+        }
     }),
     ("scaled-version", |value, path, errors| {
         let version = of(value);
@@ -113,6 +128,10 @@ const CHECKS: &[(&str, Check)] = &[
         });
     }),
     ("selector-labels", |value, path, errors| labels(value, path, errors)),
+    ("short-label", |value, path, errors| {
+        let problems = names::dns1123_label(of(value)).into_iter().map(|why| why.replace("63 characters", "63 bytes"));
+        invalid_each(path, of(value), problems.collect(), errors);
+    }),
     ("subdomain", |value, path, errors| subdomain(of(value), path, errors)),
     ("subdomains", |value, path, errors| each(value, path, |value, path| subdomain(value, path, errors))),
     ("sysctl", sysctl),

@@ -49,7 +49,7 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     for name in ["dataSource", "dataSourceRef"] {
         if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
             let kind = text(source, "kind");
-            if text(source, "apiGroup").is_empty() && kind != "PersistentVolumeClaim" {
+            if text(source, "apiGroup").is_empty() && !kind.is_empty() && kind != "PersistentVolumeClaim" {
                 let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
                 errors.push(FieldError::invalid(&path.child(name), &Value::from(kind), why));
             }
@@ -81,6 +81,34 @@ fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, err
     }
 }
 
+/// The Secrets that a CSI driver gets.
+const SECRETS: [&str; 5] = [
+    "controllerExpandSecretRef",
+    "controllerPublishSecretRef",
+    "nodeExpandSecretRef",
+    "nodePublishSecretRef",
+    "nodeStageSecretRef",
+];
+
+/// The source of a volume never changes, nor do the Nodes that it can be used on.
+fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
+    let (before, after) = (print(old), print(spec));
+    if before != after {
+        let difference = machinery::difflines::unified(&before, &after);
+        let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
+        errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), why));
+    }
+    let affinity = |spec: &Value| spec.get("nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
+    if affinity(old).is_some() && affinity(old) != affinity(spec) {
+        let print = |affinity: Value| machinery::types::internal_json(&affinity, "core.VolumeNodeAffinity", false);
+        let shown = affinity(spec).map_or_else(|| "null".to_owned(), print);
+        let why = "field is immutable, except for updating from beta label to GA";
+        let error = FieldError::invalid(&FieldPath::new("nodeAffinity"), &Value::Null, why);
+        errors.push(FieldError { value: shown, ..error });
+    }
+}
+
 /// A PersistentVolume.
 pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
@@ -98,7 +126,16 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     if let Some(required) = spec.at(&["nodeAffinity", "required"]) {
         podspec::node_selector(required, &path.child("nodeAffinity").child("required"), &mut errors);
     }
+    super::pod_volumes::source_errors(spec, "core.v1.PersistentVolumeSource", &path, &mut errors);
+    for name in SECRETS.into_iter().filter(|_| super::checks::is_set(spec, "csi")) {
+        let Some(secret) = spec.at(&["csi", name]).filter(|secret| !secret.is_null()) else { continue };
+        let path = path.child("csi").child(name);
+        for field in ["name", "namespace"].into_iter().filter(|field| text(secret, field).is_empty()) {
+            errors.push(FieldError::required(&path.child(field), ""));
+        }
+    }
     if let Some(old) = old.and_then(|old| old.get("spec")) {
+        volume_changes(spec, old, &path, &mut errors);
         let mode = |spec: &Value| spec.get("volumeMode").cloned().unwrap_or_default();
         if mode(spec) != mode(old) {
             errors.push(FieldError::invalid(&FieldPath::new("volumeMode"), &mode(spec), "field is immutable"));

@@ -5,7 +5,7 @@ use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, json, names};
 
 use super::checks::{is_set, items, list, text};
-use super::{job_rules, pods, rollouts};
+use super::{claim_templates, job_rules, pods, rollouts};
 
 fn or_else(object: &mut Value, path: &[&str], value: Value) {
     if object.at(path).is_none_or(Value::is_null) {
@@ -127,8 +127,7 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
         return;
     }
     // labels that default to those of the template are the same map in Go
-    let own = job.at(&["metadata", "labels"]);
-    let shares = own.is_some() && own == job.at(&["spec", "template", "metadata", "labels"]);
+    let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
         let value = Value::from(job.str_at(&["metadata", field]));
         job.set_at(&["spec", "template", "metadata", "labels", label], value);
@@ -209,6 +208,10 @@ pub fn count_labels(object: &mut Value, old: Option<&Value>) {
 pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, data) = (FieldPath::new("data"), object.get("data").filter(|data| !data.is_null()));
     match (data, old.and_then(|old| old.get("data"))) {
+        (None, Some(_)) => vec![FieldError::invalid(&path, &Value::Null, "field is immutable")],
+        (Some(data), None) if data.as_object().is_none() => {
+            vec![FieldError::required(&path, "data must be a valid JSON object")]
+        }
         (None, _) => vec![FieldError::required(&path, "data is mandatory")],
         (Some(data), Some(old)) if data != old => vec![FieldError::invalid(&path, data, "field is immutable")],
         _ => vec![],
@@ -274,7 +277,7 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
     validate_template(object, selector, &path, &mut errors);
     rollouts::check(object, &path, &mut errors);
     if kind == "StatefulSet" {
-        claim_templates(object, old, &path, &mut errors);
+        claim_templates::check(object, old, &path, &mut errors);
     }
     if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
         && selector != Some(old)
@@ -283,48 +286,6 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
         errors.push(invalid_shown(&path.child("selector"), shown, "field is immutable"));
     }
     errors
-}
-
-/// The templates of a StatefulSet's claims, which never change.
-fn claim_templates(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let spec = object.get("spec").unwrap_or(&Value::Null);
-    let name = "volumeClaimTemplates";
-    match old.map(|old| list(old.get("spec").unwrap_or(&Value::Null), name)) {
-        None => {
-            for (path, claim) in items(spec, name, path) {
-                let empty = Value::object();
-                super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
-            }
-        }
-        Some(old) if old != list(spec, name) => {
-            let shown = |claim| machinery::types::internal_json(claim, "core.PersistentVolumeClaim", false);
-            let claims = spec.get(name).and_then(Value::as_array);
-            let claims = claims.map(|claims| claims.iter().map(shown).collect::<Vec<_>>().join(","));
-            let shown = claims.map_or_else(|| "null".to_owned(), |claims| format!("[{claims}]"));
-            errors.push(invalid_shown(&path.child(name), shown, "field is immutable"));
-        }
-        Some(_) => {}
-    }
-}
-
-/// A StatefulSet as it is validated: the volumes of its Pods are the claims from its templates, and then its own.
-pub fn with_claims(set: &Value) -> Option<Value> {
-    let spec = set.get("spec")?;
-    let claims = list(spec, "volumeClaimTemplates");
-    if claims.is_empty() {
-        return None;
-    }
-    let name = |claim: &Value| claim.str_at(&["metadata", "name"]).to_owned();
-    let names: Vec<String> = claims.iter().map(name).collect();
-    let own = spec.at(&["template", "spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
-    let own = own.iter().filter(|volume| !names.iter().any(|name| *name == text(volume, "name"))).cloned();
-    let claimed = names
-        .iter()
-        .map(|name| json!({"name": (name.as_str()), "persistentVolumeClaim": {"claimName": (name.as_str())}}));
-    let volumes = Value::Array(claimed.chain(own).collect());
-    let mut set = set.clone();
-    set.set_at(&["spec", "template", "spec", "volumes"], volumes);
-    Some(set)
 }
 
 fn is_empty_selector(selector: &Value) -> bool {
