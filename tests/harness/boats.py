@@ -4,7 +4,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/{}/namespaces/default/boats"
 
 
-def convert(request):
+def convert_boats(request):
     """The response of the conversion webhook: `spec.sails` in v1 is `spec.rig.sails` in v2."""
     objects = []
     for boat in request["objects"]:
