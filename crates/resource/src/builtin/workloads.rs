@@ -1,4 +1,4 @@
-//! Kinds that manage Pods, and a few small ones besides: defaults and validation that depend on several fields.
+//! Workloads and some other kinds: defaults and validation that depend on several fields.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
@@ -87,7 +87,7 @@ pub fn default_cron_job(object: &mut Value) {
     default_pod_template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
 }
 
-/// Jobs have defaults that templates of Jobs in CronJobs do not have.
+/// Defaults of Jobs that do not apply to the Job templates of CronJobs.
 pub fn default_job(object: &mut Value) {
     default_template(object);
     let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
@@ -639,7 +639,7 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
     }
 }
 
-/// Taints of devices have the time at which they were added.
+/// Sets the times of new device taints.
 pub fn default_taint_rule(rule: &mut Value) {
     let path = ["spec", "taint", "timeAdded"];
     if rule.at(&["spec", "taint"]).is_some() && rule.at(&path).is_none_or(Value::is_null) {
@@ -647,7 +647,7 @@ pub fn default_taint_rule(rule: &mut Value) {
     }
 }
 
-/// The same in a ResourceSlice.
+/// Sets the times of new device taints in a ResourceSlice.
 pub fn default_slice(slice: &mut Value) {
     for device in at_mut(slice, &["spec", "devices"]).and_then(Value::as_array_mut).into_iter().flatten() {
         for taint in device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten() {
