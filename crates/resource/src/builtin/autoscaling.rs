@@ -28,6 +28,11 @@ pub const FIRST: BuiltIn = BuiltIn {
         if object.at(&["spec", "minReplicas"]).is_none_or(Value::is_null) {
             object.set_at(&["spec", "minReplicas"], Value::Int(1));
         }
+        let target = ["spec", "targetCPUUtilizationPercentage"];
+        let has_metrics = object.at(&["metadata", "annotations", METRICS]).is_some();
+        if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics {
+            object.set_at(&target, Value::Int(80));
+        }
     },
     validate,
     columns: tables::AUTOSCALER,
@@ -83,6 +88,11 @@ pub fn validate(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<
     }
     for (path, metric) in items(spec, "metrics", &path) {
         metric_errors(metric, &path, &mut errors);
+    }
+    // the form of v1 has one metric, which is validated as v2 stores it
+    if let Some(share) = number("targetCPUUtilizationPercentage").filter(|share| *share < 1) {
+        let path = path.child("metrics").index(0).child("resource").child("target").child("averageUtilization");
+        errors.push(FieldError::invalid(&path, &Value::Int(share), "must be greater than 0"));
     }
     for name in ["scaleUp", "scaleDown"] {
         if let Some(rules) = spec.at(&["behavior", name]) {
@@ -150,7 +160,8 @@ fn metric_errors(metric: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
             errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
         }
     }
-    for field in given {
+    // upstream does not look into a metric of a container that does not belong there
+    for field in given.into_iter().filter(|field| *field != "containerResource" || own == Some(*field)) {
         let source = metric.get(field).cloned().unwrap_or_default();
         source_errors(field, &source, &path.child(field), errors);
     }
@@ -333,7 +344,19 @@ fn shown_status(object: &mut Value) {
     for metric in current.as_array().unwrap_or_default() {
         let share = metric.at(&["resource", "current", "averageUtilization"]).cloned();
         match share.filter(|_| metric.str_at(&["resource", "name"]) == "cpu") {
-            Some(share) => object.set_at(&["status", "currentCPUUtilizationPercentage"], share),
+            Some(share) => {
+                let average = metric.at(&["resource", "current", "averageValue"]).cloned();
+                let current = json!({
+                    "type": "Resource",
+                    "resource": {
+                        "name": "cpu",
+                        "currentAverageUtilization": (share.clone()),
+                        "currentAverageValue": (average.unwrap_or_else(|| Value::from("0")))
+                    }
+                });
+                object.set_at(&["status", "currentCPUUtilizationPercentage"], share);
+                others.push(current);
+            }
             None => others.push(metric.clone()),
         }
     }

@@ -3,8 +3,8 @@
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
-    claim_templates, columns, components, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods, routing,
-    runtime_classes, storage_kinds, tables, volumes, workloads,
+    claim_templates, columns, components, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods,
+    routing, runtime_classes, storage_kinds, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -106,6 +106,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         deletion: RETURNED,
         prepare: volumes::prepare_claim,
         validate: volumes::validate_claim,
+        validate_status: volumes::validate_claim_status,
         ..with_status(namespaced(
             "",
             "core.v1.PersistentVolumeClaim",
@@ -348,6 +349,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::SERVICE_CIDR,
+        validate: routing::validate_service_cidr,
         ..with_status(kind(
             "networking.k8s.io",
             "networking.v1.ServiceCIDR",
@@ -378,6 +380,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
         validate: routing::validate_budget,
+        validate_status: routing::validate_conditions,
         unconditional_update: false,
         short_names: &["pdb"],
         ..with_generation(with_status(namespaced(
@@ -399,8 +402,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
-        default: workloads::default_resource_claim,
-        validate: workloads::validate_claim,
+        default: devices::default_resource_claim,
+        validate: devices::validate_claim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -410,8 +413,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
-        default: workloads::default_resource_claim,
-        validate: workloads::validate_claim_template,
+        default: devices::default_resource_claim,
+        validate: devices::validate_claim_template,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -422,7 +425,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_SLICE,
-        default: workloads::default_slice,
+        validate: devices::validate_slice,
+        default: devices::default_slice,
         selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
         ..with_generation(kind(
             "resource.k8s.io",
@@ -434,8 +438,9 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        validate_status: routing::validate_conditions,
         unconditional_update: false,
-        default: workloads::default_taint_rule,
+        default: devices::default_taint_rule,
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",
@@ -496,6 +501,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
+        validate: storage_kinds::validate_attributes,
         deletion: RETURNED,
         short_names: &["vac"],
         ..kind(

@@ -108,9 +108,7 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     let spec = request.get("spec").unwrap_or(&empty);
     if let Some(why) = request_error(text(spec, "request")) {
-        // Go prints bytes as a list of numbers
-        let bytes = base64::engine::general_purpose::STANDARD.decode(text(spec, "request")).unwrap_or_default();
-        let shown: Value = bytes.iter().map(|byte| Value::Int(i64::from(*byte))).collect();
+        let shown = spec.get("request").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("request"), &shown, why));
     }
     let mut seen = vec![];

@@ -14,6 +14,7 @@ mod components;
 mod config;
 mod declarative;
 mod definition;
+mod devices;
 mod events;
 mod expressions;
 mod flow;
@@ -311,6 +312,17 @@ impl BuiltIn {
                 let read = shape::read_request(object, self.structure());
                 Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
             }
+        }
+    }
+
+    /// A type error with the names of the types of this version. Types of metadata are always of v1.
+    pub fn typed_in_version(&self, why: &str) -> String {
+        const SHARED: [&str; 3] = ["LabelSelector", "ObjectMeta", "OwnerReference"];
+        match why.rsplit_once(" of type v1.") {
+            Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
+                format!("{head} of type {}.{name}", self.version)
+            }
+            _ => why.to_owned(),
         }
     }
 
@@ -663,7 +675,7 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
 
 /// Whether a group is one of built-in kinds.
 pub fn is_built_in_group(group: &str) -> bool {
-    kinds().any(|built_in| built_in.group == group)
+    group == MIGRATION_GROUP || kinds().any(|built_in| built_in.group == group)
 }
 
 /// Whether a group is kube-apiserver's own: no custom resource is served in it.

@@ -117,7 +117,48 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
         let given = object.at(&["spec", name]).cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child(name), &given, why));
     }
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    if super::checks::is_set(spec, "minAvailable") && super::checks::is_set(spec, "maxUnavailable") {
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        errors.push(super::checks::shown_invalid(&path, spec, "policy.PodDisruptionBudgetSpec", why));
+    }
     errors
+}
+
+/// The ranges of a ServiceCIDR, which never change.
+pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path) = (vec![], FieldPath::new("spec").child("cidrs"));
+    let (spec, given) = (object.get("spec").unwrap_or(&Value::Null), object.at(&["spec", "cidrs"]));
+    let ranges = list(spec, "cidrs");
+    if let Some(old) = old.and_then(|old| old.at(&["spec", "cidrs"])).and_then(Value::as_array) {
+        if old.len() != ranges.len() {
+            let given = given.cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(&path, &given, "field is immutable"));
+        }
+        for (i, range) in ranges.iter().enumerate().filter(|(i, range)| old.len() == ranges.len() && old[*i] != **range)
+        {
+            errors.push(FieldError::invalid(&path.index(i), range, "field is immutable"));
+        }
+        return errors;
+    }
+    if ranges.is_empty() {
+        errors.push(FieldError::required(&path, "at least one CIDR required"));
+    }
+    let is_sixth = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
+    if ranges.len() > 2 || ranges.len() == 2 && is_sixth(&ranges[0]) == is_sixth(&ranges[1]) {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.push(FieldError::invalid(&path, &Value::Array(ranges.to_vec()), why));
+    }
+    for (i, range) in ranges.iter().enumerate() {
+        super::rule_checks::cidr(range.as_str().unwrap_or_default(), &path.index(i), &mut errors);
+    }
+    errors
+}
+
+/// The conditions of a status that has no other rules.
+pub fn validate_conditions(object: &Value, _old: &Value, release: Release) -> Vec<FieldError> {
+    let status = object.get("status").unwrap_or(&Value::Null);
+    super::checks::condition_errors(status, &FieldPath::new("status"), release)
 }
 
 fn is_share(text: &str) -> bool {

@@ -24,9 +24,21 @@ const CHECKS: &[(&str, Check)] = &[
     ("cidr", |value, path, errors| cidr(of(value), path, errors)),
     ("cidrs", |value, path, errors| each(value, path, |value, path| cidr(value, path, errors))),
     ("config-key", |value, path, errors| config_key(of(value), path, errors)),
+    ("controller-length", |value, path, errors| {
+        if of(value).len() > 250 {
+            errors.push(FieldError::too_long(path, 250));
+        }
+    }),
     ("cron", super::schedules::check),
     ("csi-driver", csi_driver),
+    ("domain-name", |value, path, errors| {
+        if !of(value).contains('/') {
+            let why = "a name must be a domain-prefixed path, such as 'example.com/my-prop'";
+            errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
     ("domain-path", domain_path),
+    ("driver-name", driver_name),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
     ("endpoint-subsets", |value, path, errors| {
@@ -45,6 +57,12 @@ const CHECKS: &[(&str, Check)] = &[
         if !of(value).split(',').all(|pair| pair.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty())) {
             let why = "must be a host:port pair or multiple pairs separated by commas";
             errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
+    ("generation", |value, path, errors| {
+        let number = value.as_int().unwrap_or_default();
+        if number < 0 {
+            errors.push(FieldError::invalid(path, &Value::Int(number), "must be greater than or equal to zero"));
         }
     }),
     ("given", |value, path, errors| {
@@ -69,6 +87,14 @@ const CHECKS: &[(&str, Check)] = &[
     ("iqn", |value, path, errors| {
         if !["iqn.", "eui.", "naa."].iter().any(|prefix| of(value).starts_with(prefix)) {
             errors.push(FieldError::invalid(path, value, "must be valid format"));
+        }
+    }),
+    ("json-object", |value, path, errors| match value {
+        Value::Null => errors.push(FieldError::required(path, "")),
+        Value::Object(_) => {}
+        _ => {
+            let why = "must be a valid JSON object";
+            errors.push(FieldError::invalid(path, &Value::from("<value omitted>"), why));
         }
     }),
     ("label", |value, path, errors| invalid_each(path, of(value), names::dns1123_label(of(value)), errors)),
@@ -111,8 +137,8 @@ const CHECKS: &[(&str, Check)] = &[
             errors.push(FieldError::not_supported(path, value, &["Delete", "Retain"]));
         }
     }),
-    ("scaled-version", |value, path, errors| {
-        let version = of(value);
+    ("scaled", |value, path, errors| {
+        let (version, path) = (text(value, "apiVersion"), &path.child("apiVersion"));
         if !(version.contains('/')
             || version.starts_with('v') && version[1..].starts_with(|c: char| c.is_ascii_digit()))
         {
@@ -173,7 +199,7 @@ pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let is_range = |(address, bits): (&str, &str)| {
         let most = match address.parse::<IpAddr>().ok()? {
             IpAddr::V4(_) => 32,
@@ -228,6 +254,23 @@ fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     let lower = name.to_lowercase();
     invalid_each(path, name, names::dns1123_subdomain(&lower), errors);
+}
+
+/// The name of a driver, of which case does not matter.
+fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    const CHARACTERS_MAX: usize = 63;
+    let name = of(value);
+    for why in names::dns1123_subdomain(&name.to_lowercase()) {
+        let is_long = why.starts_with("must be no more");
+        let why = if is_long { "must be no more than 253 bytes" } else { CASELESS };
+        errors.push(FieldError::invalid(path, value, why));
+    }
+    if name.len() > CHARACTERS_MAX {
+        let mut error = FieldError::too_long(path, CHARACTERS_MAX);
+        error.detail = error.detail.replace("bytes", "characters");
+        errors.push(error);
+    }
 }
 
 fn domain_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

@@ -106,6 +106,15 @@ pub fn validate_capacity(capacity: &Value, _old: Option<&Value>, _release: Relea
     errors
 }
 
+/// The driver of a VolumeAttributesClass and its parameters never change.
+pub fn validate_attributes(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let changed = |name: &&str| old.is_some_and(|old| old.get(name) != class.get(name));
+    let names = ["driverName", "parameters"].into_iter().filter(changed);
+    let refused =
+        |name: &str| FieldError::forbidden(&FieldPath::new(name), format!("updates to {name} are forbidden."));
+    names.map(refused).collect()
+}
+
 pub fn validate_attachment(attachment: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, empty) = (vec![], Value::object());
     let path = FieldPath::new("spec").child("source");

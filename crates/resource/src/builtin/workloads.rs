@@ -7,13 +7,13 @@ use machinery::{Map, Release, Value, json, names};
 use super::checks::{is_set, items, list, text};
 use super::{claim_templates, job_rules, pods, rollouts};
 
-fn or_else(object: &mut Value, path: &[&str], value: Value) {
+pub fn or_else(object: &mut Value, path: &[&str], value: Value) {
     if object.at(path).is_none_or(Value::is_null) {
         object.set_at(path, value);
     }
 }
 
-fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
+pub fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
     path.iter().try_fold(object, |value, name| value.get_mut(name))
 }
 
@@ -218,17 +218,6 @@ pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release)
     }
 }
 
-/// Requests of a ResourceClaim, or of its template, are for one device.
-pub fn default_resource_claim(object: &mut Value) {
-    for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
-        for request in at_mut(object, path).and_then(Value::as_array_mut).into_iter().flatten() {
-            if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
-                or_else(request, &["exactly", "count"], Value::Int(1));
-            }
-        }
-    }
-}
-
 /// A PodTemplate.
 pub fn validate_pod_template(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
@@ -252,7 +241,7 @@ fn shown_selector(selector: &Value) -> String {
 }
 
 /// An error that shows a value as Go prints it.
-fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
+pub fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
     FieldError { value: shown, ..FieldError::invalid(path, &Value::Null, why) }
 }
 
@@ -636,118 +625,6 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
     if values.windows(2).any(|pair| pair[0].as_int() > pair[1].as_int()) {
         let given = Value::Array(values.to_vec());
         errors.push(FieldError::invalid(&path.child("values"), &given, "must be ordered"));
-    }
-}
-
-/// Sets the times of new device taints.
-pub fn default_taint_rule(rule: &mut Value) {
-    let path = ["spec", "taint", "timeAdded"];
-    if rule.at(&["spec", "taint"]).is_some() && rule.at(&path).is_none_or(Value::is_null) {
-        rule.set_at(&path, Value::from(base::clock::now_rfc3339()));
-    }
-}
-
-/// Sets the times of new device taints in a ResourceSlice.
-pub fn default_slice(slice: &mut Value) {
-    for device in at_mut(slice, &["spec", "devices"]).and_then(Value::as_array_mut).into_iter().flatten() {
-        for taint in device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten() {
-            or_else(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
-        }
-    }
-}
-
-/// The spec of a ResourceClaim never changes.
-pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    devices(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors);
-    if old.is_some_and(|old| old.get("spec") != claim.get("spec")) {
-        errors = vec![FieldError::invalid(&path, &Value::Null, "field is immutable")];
-    }
-    errors
-}
-
-/// A template of ResourceClaims.
-pub fn validate_claim_template(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec").child("spec").child("devices"), Value::object());
-    devices(claim.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &path, &mut errors);
-    let (null, metadata) = (Value::Null, path);
-    let labels = claim.at(&["spec", "metadata", "labels"]).unwrap_or(&null);
-    let _ = metadata;
-    super::rule_checks::labels(labels, &FieldPath::new("spec").child("labels"), &mut errors);
-    unchanged(claim, old, "resource.ResourceClaimTemplateSpec", &mut errors);
-    errors
-}
-
-/// A spec that never changes.
-fn unchanged(object: &Value, old: Option<&Value>, go: &str, errors: &mut Vec<FieldError>) {
-    let spec = object.get("spec");
-    if let Some(old) = old
-        && old.get("spec") != spec
-    {
-        let shown = machinery::types::internal_json(spec.unwrap_or(&Value::object()), go, false);
-        errors.push(invalid_shown(&FieldPath::new("spec"), shown, "field is immutable"));
-    }
-}
-
-/// The device requests of a claim.
-fn devices(devices: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut names: Vec<String> = vec![];
-    for (path, request) in items(devices, "requests", path) {
-        let name = text(request, "name");
-        if names.iter().any(|known| known == name) {
-            errors.push(FieldError::duplicate(&path, &Value::from(name)));
-        }
-        names.push(name.to_owned());
-        names.extend(list(request, "firstAvailable").iter().map(|sub| format!("{name}/{}", text(sub, "name"))));
-        let is_set = |field: &str| request.get(field).is_some_and(|value| !value.is_null());
-        match (is_set("exactly"), !list(request, "firstAvailable").is_empty()) {
-            (false, false) => {
-                let why = "exactly one of `exactly` or `firstAvailable` is required";
-                errors.push(FieldError::required(&path, why));
-            }
-            (true, true) => {
-                let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-                errors.push(FieldError::invalid(&path, &Value::Null, why));
-            }
-            _ => {}
-        }
-    }
-    for kind in ["constraints", "config"] {
-        for (path, item) in items(devices, kind, path) {
-            request_names(item, &names, &path, errors);
-            if kind == "config" && item.get("opaque").is_none_or(Value::is_null) {
-                errors.push(FieldError::required(&path.child("opaque"), ""));
-            }
-            if kind == "constraints" {
-                constraint(item, &path, errors);
-            }
-        }
-    }
-}
-
-fn constraint(constraint: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let given = ["matchAttribute", "distinctAttribute"]
-        .into_iter()
-        .filter(|name| constraint.get(name).is_some_and(|value| !value.is_null()))
-        .count();
-    let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required";
-    match given {
-        0 => errors.push(FieldError::required(path, why)),
-        1 => {}
-        _ => errors.push(FieldError::required(path, format!("{why}, but multiple fields are set"))),
-    }
-}
-
-fn request_names(item: &Value, names: &[String], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (path, name) in items(item, "requests", path) {
-        let text = name.as_str().unwrap_or_default();
-        if !names.iter().any(|known| known == text) {
-            let why =
-                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
-            errors.push(FieldError::invalid(&path, name, why));
-        }
     }
 }
 
