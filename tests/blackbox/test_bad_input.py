@@ -69,7 +69,7 @@ def test_malformed_requests(launch):
 
 
 def test_malformed_command_lines(launch):
-    """Each is refused in one line that names what is wrong."""
+    """Each fails with one line that names the problem."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
     text = directory / "text"
     text.write_text("no certificate, no token\n")

@@ -1,4 +1,4 @@
-"""ThirdPartyResources, and how they become definitions that keep their objects."""
+"""ThirdPartyResources, and their migration to CRDs that keep the objects."""
 import json
 import re
 import subprocess
@@ -49,7 +49,7 @@ def test_third_party_names(launch):
             assert sorted(found["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
         status, answer, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", placed)
         assert status == 422 and "not allowed on this type" in answer["message"], answer
-        # what one has, another can't have, of whichever generation
+        # names that one has cannot be taken by another, CRD or ThirdPartyResource
         refused(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
         server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
             "metadata": {"name": "ships.stable.example.com"}})
@@ -188,7 +188,7 @@ def successor(*versions, kind="CronTab", scope="Namespaced"):
 
 
 class Writers:
-    """Writes and reads that go on while something else happens; every refusal is kept."""
+    """Concurrent writes and reads in the background; every error is recorded."""
 
     def __init__(self, server):
         self.server, self.refused, self.written = server, [], 0
@@ -219,7 +219,7 @@ class Writers:
 
 
 def test_migration(launch):
-    """Objects are served all the time, and no write on the way is lost."""
+    """Objects are served throughout, and no write in flight is lost."""
     with launch(THIRD, storage="embedded") as server:
         server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
         for i in range(700):
@@ -250,7 +250,7 @@ def test_migration(launch):
             definition = server.ok("GET", V1 + "/crontabs.stable.example.com")
             assert definition["status"]["storedVersions"] == ["v1"], definition
             server.restart()
-        # from now on it is a definition like any other
+        # from now on it is an ordinary CRD
         status, answer, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
         assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer["message"]
         assert "not found" in migrate(launch, server, "cron-tab.stable.example.com", code=1)
@@ -278,7 +278,7 @@ def test_migration_is_refused(launch):
             server.ok("DELETE", V1 + "/crontabs.stable.example.com")
             eventually(lambda: server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404)
             assert server.ok("GET", CRONTABS)["items"] == before
-        # one that fits is used
+        # a matching CRD is used
         server.ok("POST", V1, successor("v2", "v1", "v3"))
         assert server.ok("GET", CRONTABS)["items"] == before
         server.ok("DELETE", third + "?dryRun=All")

@@ -81,8 +81,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
             // opening the store may take time, so that a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
-        let path = write_kubeconfigs(flags, &own, server.address)?;
-        say_ready(server.address, started.elapsed(), &path);
+        say_ready(server.address, &write_kubeconfigs(flags, &own, server.address)?, started.elapsed());
         log_start(flags, &given.changed, &server);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
@@ -135,7 +134,7 @@ fn notify(state: &[sd_notify::NotifyState<'_>]) {
 }
 
 /// Prints that the server is ready, and reports it to systemd. stdout may be closed.
-fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
+fn say_ready(address: SocketAddr, kubeconfig: &Path, after: Duration) {
     let (url, milliseconds) = (url(address), after.as_millis());
     let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
     let _ = writeln!(std::io::stdout(), "{ready}");

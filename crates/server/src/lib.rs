@@ -10,8 +10,6 @@ mod discovery;
 mod http;
 mod limits;
 mod openapi;
-#[cfg(test)]
-mod testing;
 pub mod transfer;
 mod verbs;
 
@@ -499,6 +497,21 @@ mod tests {
     use store::Embedded;
 
     use super::*;
+    use crate::controllers::{Controllers, Derived};
+
+    /// A server with the default configuration on a store, and the state of its controllers, which are not running.
+    pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<Derived>) {
+        let derived = Arc::new(Derived::new(&Controllers::default(), false));
+        let (admission, components) = Default::default();
+        let (runtime, gates) = Default::default();
+        let prepared = prepare(Storage::own(store), admission, components, derived.clone(), runtime, gates);
+        (prepared.await.unwrap(), derived)
+    }
+
+    /// [`server`] on an empty store in memory.
+    pub async fn empty_server() -> (Arc<Context>, Arc<Derived>) {
+        server(Arc::new(Embedded::in_memory())).await
+    }
 
     #[tokio::test(start_paused = true)]
     async fn lasting_fault_is_reported_after_grace_period() {

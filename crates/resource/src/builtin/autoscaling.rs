@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored in v2. What v1 has no field for is JSON in annotations.
+//! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored in v2. Fields that v1 does not have are JSON in annotations.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json};
@@ -39,7 +39,7 @@ pub const FIRST: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// How fast replicas are added and removed if the autoscaler says nothing else.
+/// The default scaling rules.
 pub fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
     if spec.get("metrics").and_then(Value::as_array).is_none_or(<[Value]>::is_empty) {
@@ -218,7 +218,7 @@ fn target_type(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Takes the JSON of an annotation.
+/// Removes an annotation and decodes its JSON.
 fn take(object: &mut Value, annotation: &str) -> Option<Value> {
     let text = object.remove_at(&["metadata", "annotations", annotation])?;
     if object.at(&["metadata", "annotations"]).and_then(Value::as_object).is_some_and(machinery::Map::is_empty) {
@@ -307,7 +307,7 @@ fn metric_from_first(metric: &Value) -> Value {
     out
 }
 
-/// The share of processor time that a metric aims at, if it does.
+/// The target CPU utilization of a metric, if it has one.
 fn processor_share(metric: &Value) -> Option<Value> {
     let is_processor = metric.str_at(&["type"]) == "Resource" && metric.str_at(&["resource", "name"]) == "cpu";
     let share = metric.at(&["resource", "target", "averageUtilization"]).filter(|_| is_processor)?;

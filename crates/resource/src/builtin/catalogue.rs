@@ -1,4 +1,4 @@
-//! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
+//! The kinds whose shape is in the table of Go types: a row each, in the order of discovery.
 
 use super::services::PROXY_VERBS;
 use super::{
@@ -29,7 +29,7 @@ const fn namespaced(
     BuiltIn { namespaced: true, ..kind(group, go, name, plural, singular) }
 }
 
-/// With a status of its own, which creates reset.
+/// A kind with a status subresource; creates reset the status.
 const fn with_status(row: BuiltIn) -> BuiltIn {
     BuiltIn { status: true, fresh_status: true, ..row }
 }
@@ -46,15 +46,15 @@ const fn workload(row: BuiltIn) -> BuiltIn {
 const RETURNED: Deletion = Deletion { returns_object: true, ..Deletion::DEFAULT };
 const ORPHANED: Deletion = Deletion { propagation: Some(Propagation::Orphan), ..Deletion::DEFAULT };
 
-/// The advice for a deletion of Jobs that says nothing about their Pods.
+/// The warning about a deletion of Jobs without propagation policy.
 const CHILDREN: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// Whose deletion responds with the object.
+/// A kind whose DELETE responds with the object.
 const fn returned(row: BuiltIn) -> BuiltIn {
     BuiltIn { deletion: RETURNED, ..row }
 }
 
-/// The name of a bundle: a subdomain, behind the signer if there is one.
+/// The name of a ClusterTrustBundle: a subdomain, prefixed by the signer if there is one.
 fn bundle_name(name: &str) -> Vec<String> {
     machinery::names::dns1123_subdomain(name.rsplit(':').next().unwrap_or(name))
 }

@@ -60,7 +60,7 @@ pub fn validate(node: &Value, old: Option<&Value>, _release: Release) -> Vec<Fie
     errors
 }
 
-/// A Node's network of Pods is there in two forms, and all of its capacity can be allocated unless it says otherwise.
+/// Defaults: `podCIDR` and `podCIDRs` complete each other, and `allocatable` defaults to `capacity`.
 pub fn default(node: &mut Value) {
     let first = node.at(&["spec", "podCIDRs"]).and_then(Value::as_array).and_then(<[Value]>::first).cloned();
     match (first, node.str_at(&["spec", "podCIDR"]).to_owned()) {
@@ -78,7 +78,7 @@ pub fn default(node: &mut Value) {
     }
 }
 
-/// Several networks are one of each family.
+/// Two networks must be of different IP families.
 fn family_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>) {
     if ranges.len() < 2 {
         return;

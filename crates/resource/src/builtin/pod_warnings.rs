@@ -1,4 +1,4 @@
-//! Warnings about Pods and templates of Pods: what is accepted and does not do what it seems to.
+//! Warnings about Pods and Pod templates: accepted fields that are deprecated or have no effect.
 
 use std::collections::HashSet;
 
@@ -187,7 +187,7 @@ fn file_sources(volume: &Value) -> Vec<(String, Vec<&str>)> {
     found
 }
 
-/// Warns of the files of a volume that are, or lie below, others.
+/// Warns about files of a volume whose paths are equal or below each other.
 fn overlaps(volume: &Value, warnings: &mut Vec<String>) {
     let (sources, is_projected) = match volume.at(&["projected", "sources"]).and_then(Value::as_array) {
         Some(parts) => (parts.iter().flat_map(file_sources).collect(), true),
@@ -230,7 +230,7 @@ fn annotations(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
     }
 }
 
-/// Warns of amounts of bytes that are not whole.
+/// Warns about fractional amounts of bytes.
 fn fractions(resources: Option<&Value>, kind: &str, path: &FieldPath, warnings: &mut Vec<String>) {
     let amounts = resources.and_then(|resources| resources.get(kind)).and_then(Value::as_object);
     for (name, amount) in amounts.into_iter().flat_map(Map::iter).filter(|(name, _)| BYTES.contains(&name.as_str())) {
@@ -297,7 +297,7 @@ fn ports(containers: &[(FieldPath, &Value)], warnings: &mut Vec<String>) {
     warnings.extend(repeated);
 }
 
-/// How a port and another one for the same port of the container collide.
+/// The warning about two ports with the same container port, if they conflict.
 fn overlap(port: &Port<'_>, other: &Port<'_>) -> Option<&'static str> {
     let is_everywhere = |port: &Port<'_>| port.address.is_empty();
     match () {

@@ -85,7 +85,7 @@ fn resets(kept: &[&str]) -> FieldSet {
     FieldSet::of_fields(&all)
 }
 
-/// Keeps everything of the stored Pod but a part.
+/// Keeps the stored Pod, except one part.
 fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
     let new = std::mem::replace(pod, old.clone());
     for path in [&["metadata", "managedFields"][..], &["metadata", "resourceVersion"]] {
@@ -168,7 +168,7 @@ fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldErro
     errors
 }
 
-/// The seconds that a Pod has to end; none if it was not assigned to a Node, or has ended.
+/// The grace period of the deletion of a Pod in seconds; 0 if it is not assigned to a Node or has ended.
 pub fn grace(pod: &Value, given: Option<i64>) -> i64 {
     let own = || pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default();
     let unassigned = pod.str_at(&["spec", "nodeName"]).is_empty();

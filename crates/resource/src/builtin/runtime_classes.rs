@@ -1,4 +1,4 @@
-//! RuntimeClasses: the overhead of their Pods, and where these run.
+//! RuntimeClass: the overhead and scheduling of its Pods.
 
 use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::{Map, Release, Value};

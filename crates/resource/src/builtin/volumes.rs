@@ -11,7 +11,7 @@ use super::podspec;
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
 
-/// A new volume waits to be bound, since it was created.
+/// Sets the phase of a new volume to Pending, with its transition time.
 pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
     prepare_pending(volume, old);
     if old.is_none() {
@@ -19,7 +19,7 @@ pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A new claim waits to be bound; the two forms of its data source are equal.
+/// Sets the phase of a new claim to Pending; `dataSource` and `dataSourceRef` complete each other.
 pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     prepare_pending(claim, old);
     let source = claim.at(&["spec", "dataSource"]).filter(|source| !source.is_null());
@@ -135,11 +135,11 @@ fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, err
     }
 }
 
-/// The Secrets that a CSI driver gets.
+/// The references to Secrets of a CSI driver.
 const SECRETS: [&str; 4] =
     ["controllerExpandSecretRef", "controllerPublishSecretRef", "nodeExpandSecretRef", "nodePublishSecretRef"];
 
-/// The source of a volume never changes, nor do the Nodes that it can be used on.
+/// The source and the node affinity of a volume are immutable.
 fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
     let mut old_source = old.clone();
@@ -199,7 +199,7 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     errors
 }
 
-/// The advice for drivers that get tokens.
+/// The warning about CSI drivers that get tokens.
 pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
     if old.is_some() {
         return vec![];
@@ -212,7 +212,7 @@ pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -
     vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()]
 }
 
-/// A new object waits to be bound.
+/// Sets the phase of a new object to Pending.
 fn prepare_pending(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status", "phase"], Value::from(PENDING));

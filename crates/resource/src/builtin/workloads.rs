@@ -1,4 +1,4 @@
-//! Kinds that manage Pods, and a few small ones besides: defaults and validation that depend on several fields.
+//! Workloads and some other kinds: defaults and validation that depend on several fields.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
@@ -87,7 +87,7 @@ pub fn default_cron_job(object: &mut Value) {
     default_pod_template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
 }
 
-/// Jobs have defaults that templates of Jobs in CronJobs do not have.
+/// Defaults of Jobs that do not apply to the Job templates of CronJobs.
 pub fn default_job(object: &mut Value) {
     default_template(object);
     let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
