@@ -89,3 +89,18 @@ def test_malformed_command_lines(launch):
         words = done.stdout + done.stderr
         assert done.returncode == 1 and part in words and len(words.strip().splitlines()) == 1, (flags, words)
     shutil.rmtree(directory)
+
+
+def test_early_responses_are_readable(launch):
+    """A client that sends a large body gets the response of a request that is refused before its body is read."""
+    body = b"a: " + b"x" * 2_000_000
+    cases = [
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x?fieldManager=m", {"Accept": "text/plain"}, 406),
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x", {"Content-Type": "text/plain"}, 415),
+        ("/apis/none.example.com/v1/things/x", {}, 404),
+        ("/api/v1/namespaces/default/configmaps/x", {"Authorization": "Bearer wrong"}, 401),
+    ]
+    with launch() as server:
+        for path, headers, want in cases * 5:
+            headers = {"Content-Type": "application/apply-patch+yaml", **headers}
+            assert server.request("PATCH", path, body, headers=headers)[0] == want, path

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 /// Maximum size of a request body in bytes.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// Bytes of a body of excessive size that are read and discarded before the response.
-pub const BODY_BYTES_DRAINED: usize = 16 * 1024 * 1024;
+/// Bytes of a body that are read and discarded if the response does not depend on them, and the time limit for that.
+pub const BODY_BYTES_DISCARDED: usize = 16 * 1024 * 1024;
+pub const BODY_DISCARD: Duration = Duration::from_secs(10);
 /// Maximum size of a stored object in bytes; etcd's default for a request.
 pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// Objects of a list that are read from its snapshot at a time.

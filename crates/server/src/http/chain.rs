@@ -11,7 +11,6 @@ use base::request::{FeatureGates, RequestInfo, Verb};
 use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
-use hyper::body::Incoming;
 use machinery::status::Reason;
 use machinery::{Status, Value};
 
@@ -22,6 +21,7 @@ use super::inflight::{InFlight, InFlightMax};
 use super::measure::Measured;
 use super::negotiate::{self, Media};
 use super::open::OpenCount;
+use super::request_body::RequestBody;
 use super::request_log::RequestLog;
 use super::respond::{self, Reply, set};
 use super::warnings::prepend_warnings;
@@ -95,7 +95,7 @@ impl Edge {
     }
 
     /// Handles a request. A response is always returned, even if a handler panics.
-    pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<Incoming>) -> HttpResponse {
+    pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<RequestBody>) -> HttpResponse {
         let audit_id = request.headers().get("audit-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
         let audit_id = audit_id.filter(|id| !id.is_empty()).unwrap_or_else(clock::uuid);
         let head = *request.method() == Method::HEAD;
@@ -117,7 +117,7 @@ impl Edge {
         self: Arc<Self>,
         client: &Client,
         audit_id: &str,
-        request: http::Request<Incoming>,
+        request: http::Request<RequestBody>,
     ) -> HttpResponse {
         let (mut parts, body) = request.into_parts();
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());

@@ -13,6 +13,7 @@ use super::chain::Edge;
 use super::client::Client;
 use super::health::Health;
 use super::open::OpenCount;
+use super::request_body::RequestBody;
 use super::respond;
 
 /// The handler of all connections, which serves health checks only until [`Door::serve_all`] is called.
@@ -36,7 +37,7 @@ impl Door {
 
     pub async fn serve(&self, client: Arc<Client>, request: Request<Incoming>) -> Response<Body> {
         match self.edge.get() {
-            Some(edge) => edge.clone().serve(client, request).await,
+            Some(edge) => edge.clone().serve(client, RequestBody::of(request)).await,
             None => self.loading(request.uri()),
         }
     }

@@ -7,11 +7,11 @@ use base::request::Verb;
 use base::trace::{self, Kind};
 use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
-use hyper::body::Incoming;
 use machinery::Text;
 
 use super::chain::{Edge, HttpResponse};
 use super::measure;
+use super::request_body::RequestBody;
 use super::respond::{self, Reply};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
@@ -23,7 +23,7 @@ impl Edge {
         self: Arc<Self>,
         authorized: Authorized,
         headers: &HeaderMap,
-        body: Incoming,
+        body: RequestBody,
         reply: &Reply,
     ) -> HttpResponse {
         if !authorized.info.is_resource {

@@ -20,6 +20,7 @@ mod open;
 mod perform;
 mod pretty;
 mod relay;
+mod request_body;
 mod request_log;
 mod respond;
 mod route;

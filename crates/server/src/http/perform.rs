@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
 use machinery::status::Reason;
 use machinery::{Release, Status};
 use resource::builtin::OwnEndpoint;
@@ -18,6 +17,7 @@ use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
+use super::request_body::RequestBody;
 use super::respond::{Reply, set};
 use super::route::{check_accept, verb_of};
 use super::watch::Stream;
@@ -30,7 +30,7 @@ impl Edge {
         self: Arc<Self>,
         request: Arc<Request>,
         headers: &HeaderMap,
-        body: Incoming,
+        body: RequestBody,
         reply: &Reply,
     ) -> Result<HttpResponse, Status> {
         let verb = verb_of(&request)?;
@@ -185,21 +185,18 @@ fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Resul
 }
 
 /// Reads the body of a request, up to [`limits::BODY_BYTES_MAX`] bytes.
-async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Document, Status> {
+async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<Document, Status> {
     let too_large = || {
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
         Status::new(Reason::RequestEntityTooLarge, message)
     };
-    let mut body = body;
     let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
-        drain(&mut body).await;
         return Err(too_large());
     }
-    let bytes: Bytes = match Limited::new(&mut body, limits::BODY_BYTES_MAX).collect().await {
+    let bytes: Bytes = match Limited::new(body, limits::BODY_BYTES_MAX).collect().await {
         Ok(collected) => collected.to_bytes(),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            drain(&mut body).await;
             return Err(too_large());
         }
         Err(error) => return Err(Status::bad_request(error.to_string())),
@@ -207,15 +204,8 @@ async fn read(headers: &HeaderMap, body: Incoming, format: Format) -> Result<Doc
     Ok(Document { bytes, format })
 }
 
-/// Reads and discards up to [`limits::BODY_BYTES_DRAINED`] bytes of a body: a client that is still sending may not read
-/// the response otherwise.
-async fn drain(body: &mut Incoming) {
-    let mut rest = Limited::new(body, limits::BODY_BYTES_DRAINED);
-    while let Some(Ok(_)) = rest.frame().await {}
-}
-
 /// The DeleteOptions in the body of a DELETE; `None` if it is empty.
-async fn delete_document(served: &[Media], headers: &HeaderMap, body: Incoming) -> Result<Option<Document>, Status> {
+async fn delete_document(served: &[Media], headers: &HeaderMap, body: RequestBody) -> Result<Option<Document>, Status> {
     let document = read(headers, body, Format::Json).await?;
     if document.bytes.is_empty() {
         return Ok(None);

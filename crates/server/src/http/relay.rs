@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::body::{Body, NextPiece, PieceSource};
 use super::chain::{Edge, HttpResponse};
 use super::open::OpenGuard;
+use super::request_body::RequestBody;
 use super::respond;
 use crate::aggregation::{HOP_BY_HOP, Remote, introduce, upgrade_of};
 
@@ -29,7 +30,7 @@ impl Edge {
         parts: &mut request::Parts,
         address: IpAddr,
         audit_id: &str,
-        body: Incoming,
+        body: RequestBody,
     ) -> HttpResponse {
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
