@@ -67,13 +67,13 @@ def kubectl_binary(request):
 
 @pytest.fixture(scope="session")
 def etcd_binary():
-    """Builds etcd before the time of a test begins."""
+    """Builds etcd before the time limit of a test applies."""
     return etcd.build()
 
 
 @pytest.fixture(autouse=True)
 def servers_of_this_test():
-    """Forgets the servers of tests before this one, but for those that still run."""
+    """Forgets the servers of earlier tests, except those that are still running."""
     pintle.STARTED[:] = [server for server in pintle.STARTED if server.process is not None]
 
 
@@ -86,7 +86,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints how many recorded responses and cases of client programs the tests compared, beside what pytest counts."""
+    """Prints the number of recorded responses and cases of client programs that the tests compared."""
     passed = terminalreporter.stats.get("passed", [])
     checks = sum(value for report in passed for name, value in report.user_properties if name == "checks")
     if checks:

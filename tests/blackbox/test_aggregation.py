@@ -1,4 +1,4 @@
-"""Servers beside ours, that APIServices name: requests passed on to them, their conditions, discovery."""
+"""Aggregated API servers: proxied requests, conditions of APIServices, discovery and OpenAPI."""
 import base64
 import contextlib
 import http.server
@@ -25,7 +25,7 @@ def bundle(server):
 
 
 def register(server, group, service="kubernetes", version="v1", **spec):
-    """An APIService whose server is what `default/kubernetes` is mapped to, or another service."""
+    """An APIService of `default/kubernetes`, or of another Service."""
     if isinstance(service, str):
         service = {"namespace": "default", "name": service}
     spec = {"group": group, "version": version, "groupPriorityMinimum": 2000, "versionPriority": 10, "service": service, **spec}
@@ -88,7 +88,7 @@ class Beside:
                 for name, value in self.headers.items():
                     headers.setdefault(name.lower(), []).append(value)
                 path = self.path.split("?")[0]
-                # looks whether it is there are not counted
+                # availability checks are not counted
                 if headers["x-remote-user"] not in (["system:kube-aggregator"], ["system:aggregator"]):
                     beside.asked.append((self.command, self.path, headers, body))
                 status, more, sent = beside.answers.get(path, (200, {}, b"{}"))
@@ -158,7 +158,7 @@ def passing_on(server, remote):
     remote.ok("PATCH", V1 + "/gig", {"spec": {"sails": 1}})
     server.ok("DELETE", V1 + "/gig")
     eventually(lambda: [json.loads(line)["type"] for line in watch.lines] == ["ADDED", "MODIFIED", "DELETED"])
-    # first our rights count, then those over there
+    # the user must be authorized by both servers
     status, answer, _ = server.request("GET", V1, token="plain-token")
     assert (status, answer["message"]) == (403, 'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" '
                                            'in API group "harbor.example.com" in the namespace "default"'), answer
@@ -172,7 +172,7 @@ def passing_on(server, remote):
             "roleRef": {"kind": "ClusterRole", "name": "sailor"}})
     assert server.ok("GET", V1, token="plain-token")["items"] == []
     documents(server, remote)
-    # responses of the aggregated server are passed on
+    # responses of the aggregated server are proxied
     assert server.request("GET", V1 + "/none")[1]["message"] == 'boats.harbor.example.com "none" not found'
     assert server.ok("GET", "/apis/harbor.example.com")["preferredVersion"]["version"] == "v1"
     assert "harbor.example.com" in [group["name"] for group in server.ok("GET", "/apis")["groups"]]
@@ -218,7 +218,7 @@ def is_gone(server, remote, port):
     status, answer, headers = server.request("GET", V1)
     assert (status, answer) == (503, f"error trying to reach service: dial tcp 127.0.0.1:{port}: connect: connection refused\n"), answer
     assert headers["content-type"] == "text/plain; charset=utf-8", headers
-    # a change of its spec is looked at at once
+    # a change of its spec is handled at once
     server.ok("PATCH", SERVICES + "/v1.harbor.example.com", {"spec": {"versionPriority": 11}})
     url = f"https://127.0.0.1:{port}/apis/harbor.example.com/v1"
     why = f'failing or missing response from {url}: Get "{url}": dial tcp 127.0.0.1:{port}: connect: connection refused'
@@ -229,7 +229,7 @@ def is_gone(server, remote, port):
     metrics = lambda: server.request("GET", "/metrics")[1]
     series = 'aggregator_unavailable_apiservice{name="v1.harbor.example.com"}'
     assert series + " 1" in metrics() and 'name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1' in metrics(), metrics()
-    # it comes back on its own
+    # it becomes available again without a change
     remote.port = int(port)
     remote.start()
     passed(server, "harbor.example.com")
@@ -241,7 +241,7 @@ def is_gone(server, remote, port):
 
 
 def test_forwarded_requests(launch):
-    """Who asks, and nothing that could be mistaken for that; bodies of any size, both ways."""
+    """Requests have the user headers of the proxy and none of the client; bodies of any size are passed both ways."""
     named = ["--requestheader-username-headers=X-Own-User", "--requestheader-extra-headers-prefix=X-Own-Extra-"]
     with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port), *named) as server:
         register(server, "sea.example.com", caBundle=bundle(other))
@@ -260,10 +260,10 @@ def test_forwarded_requests(launch):
             "x-remote-extra-a.b%2fc": ["d"], "x-mine": ["1"], "audit-id": ["an-id"], "host": [host],
             "content-type": ["application/json"], "x-forwarded-for": ["10.0.0.1, 127.0.0.1"], "x-forwarded-host": [host],
             "x-forwarded-proto": ["https"], "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"]}, told
-        # what is passed on is what was decided about
+        # the proxied path is the one that was authorized
         server.ok("GET", root + "/namespaces/n%2fwaves/%41%20")
         assert beside.asked.pop()[1] == root + "/namespaces/n/waves/A%20"
-        # reads go over one connection, as long as the server keeps it
+        # reads reuse one connection as long as the server keeps it open
         before = beside.connections
         for _ in range(50):
             server.ok("GET", root + "/waves")

@@ -1,4 +1,4 @@
-"""What is recorded of requests: policy, log, webhook."""
+"""Audit: policy, log and webhook."""
 import http.client
 import json
 import re

@@ -69,7 +69,7 @@ def test_malformed_requests(launch):
 
 
 def test_malformed_command_lines(launch):
-    """Each is refused in one line that names what is wrong."""
+    """Each fails with one line that names the problem."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
     text = directory / "text"
     text.write_text("no certificate, no token\n")
@@ -78,8 +78,8 @@ def test_malformed_command_lines(launch):
     for flags, part in ((("--token-auth-file", missing), f"cannot read {missing}"),
                         (("--token-auth-file", str(text)), "--token-auth-file: line 1: expected at least token,user,uid"),
                         (("--client-ca-file", missing), f"cannot read {missing}"),
-                        (("--client-ca-file", str(text)), f"{text} holds no certificate"),
-                        (("--tls-cert-file", str(text), "--tls-private-key-file", str(text)), f"{text} holds no certificate"),
+                        (("--client-ca-file", str(text)), f"{text} contains no certificate"),
+                        (("--tls-cert-file", str(text), "--tls-private-key-file", str(text)), f"{text} contains no certificate"),
                         (("--cert-dir", "/proc/pintle"), "/proc/pintle"),
                         (("--storage", "embedded", "--data-dir", str(directory / "file")), str(directory / "file")),
                         (("--bind-address", "192.0.2.1"), "cannot listen on 192.0.2.1:0")):

@@ -1,4 +1,4 @@
-"""`pintle cel cost`: it says of a definition what the server says, and the bounds that it asks for are enough."""
+"""`pintle cel cost`: it agrees with the server about a CRD, and the bounds that it suggests are sufficient."""
 import copy
 import json
 import pathlib
@@ -33,7 +33,7 @@ DEFINITION = {
 
 
 def cost(launch, definition):
-    """The exit status of `pintle cel cost` and what it says."""
+    """The exit status and the output of `pintle cel cost`."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "crd.json")
         file.write_text(json.dumps(definition))

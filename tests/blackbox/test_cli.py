@@ -1,4 +1,4 @@
-"""The command line and the life of the process: start, restart, refusal, drain."""
+"""The command line, and start, restart and shutdown of the process."""
 import concurrent.futures
 import json
 import os

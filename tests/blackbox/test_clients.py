@@ -17,7 +17,7 @@ import pytest
 
 from programs import require
 
-# a cold build of a program takes minutes
+# the first build of a program takes minutes
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(1800)]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

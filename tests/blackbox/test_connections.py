@@ -1,4 +1,4 @@
-"""Connections: how many, how long they may be silent, and what happens when the process has no descriptors left."""
+"""Connections: limits, idle timeouts, and exhaustion of file descriptors."""
 import pathlib
 import resource
 import socket
@@ -41,7 +41,7 @@ def limit(soft, hard):
 
 
 def test_idle_connections(launch):
-    """More idle connections than descriptors: others are served, and the log gets its next segments."""
+    """With more idle connections than file descriptors, other clients are served and the store can open new segments."""
     with launch(storage="embedded", before=limit(DESCRIPTORS, DESCRIPTORS)) as server:
         connections = []
         for i in range(2 * DESCRIPTORS):
@@ -124,7 +124,7 @@ def test_unread_streams(launch):
                 for _ in range(100):
                     connection.get(MAPS + query, TOKEN)
                 connections.append(connection)
-            # each begins with its settings; the responses stay unread
+            # only the settings frame of each connection is read, not the responses
             for _ in range(20):
                 server.ok("GET", MAPS + "/map-1", timeout=10)
             added = server.resident_mib() - before

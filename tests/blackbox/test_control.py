@@ -37,7 +37,7 @@ def test_hanging_webhooks_do_not_block_others(launch):
         for writer in writers:
             writer.start()
         eventually(lambda: len(hooks.requests("/hangs")) == 20)
-        # others write meanwhile
+        # other clients write meanwhile
         for i in range(20):
             server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": f"s{i}"}})
         assert answers == [], "those that wait still wait"
@@ -51,7 +51,7 @@ def test_hanging_webhooks_do_not_block_others(launch):
 def test_looping_webhooks_are_reinvoked_once(launch):
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
         def other(request):
-            """Takes back what the other one did."""
+            """Reverts the change of the other webhook."""
             value = "1" if request["object"].get("data", {}).get("turn") == "2" else "2"
             return patch({"op": "add", "path": "/data", "value": {"turn": value}})
 
@@ -174,7 +174,7 @@ def test_unusual_owner_references(launch):
             owned_by("a", owner(c, blockOwnerDeletion=True))
             server.ok("DELETE", MAPS + "/a", {"propagationPolicy": policy})
             eventually(lambda: not any(there(server, "default", name) for name in "abc"))
-        # an owner elsewhere is none: what it owns goes, and the owner stays
+        # an owner in another namespace is absent: the dependent is deleted, and the owner is kept
         server.ok("POST", CORE, {"metadata": {"name": "far"}})
         far = made(server, "far", "owner")
         made(server, "default", "lost", owner(far))
@@ -182,7 +182,7 @@ def test_unusual_owner_references(launch):
         eventually(lambda: not there(server, "default", "lost"), seconds=40)
         eventually(lambda: len(server.ok("GET", MAPS + "/kept")["metadata"]["ownerReferences"]) == 1, seconds=40)
         assert there(server, "far", "owner") and there(server, "default", "kept")
-        # what belongs to no namespace cannot be owned from one: it stays, with an event
+        # a cluster-scoped object cannot have a namespaced owner: it is kept, with an Event
         role = {"metadata": {"name": "wide", "ownerReferences": [owner(far)]}, "rules": []}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
         made(server, "default", "last", owner(far))
@@ -212,7 +212,7 @@ def test_namespace_that_cannot_terminate(launch):
         }, conditions()
         status, answer, _ = server.request("POST", stuck + "/configmaps", {"metadata": {"name": "late"}})
         assert status == 403 and "because it is being terminated" in answer["message"], answer
-        # others come and go
+        # other namespaces can be created and deleted
         server.ok("POST", CORE, {"metadata": {"name": "brief"}})
         server.ok("POST", CORE + "/brief/configmaps", {"metadata": {"name": "m"}})
         server.ok("DELETE", CORE + "/brief")

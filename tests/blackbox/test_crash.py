@@ -1,4 +1,4 @@
-"""kill -9 at random moments under 64 writers: what was acknowledged is there, and watches go on where they were.
+"""SIGKILL at random moments under 64 writers: acknowledged writes are not lost, and watches can be resumed.
 
 Each writer has objects of its own and knows, at every moment, which states of them it may find after a crash: the last
 one that was acknowledged, or that of the one write that was on its way.

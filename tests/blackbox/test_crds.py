@@ -85,7 +85,7 @@ def test_hostile_definitions(launch):
 
 
 def test_hostile_objects(launch):
-    """Objects that meet large patterns, and values that are as many as they can be."""
+    """Objects matched against large patterns, and objects with as many values as possible."""
     with launch() as server:
         text = {"type": "string"}
         patterns = {f"p{n}": {**text, "pattern": "^\\pL{1,%d}$" % (n % 900 + 1)} for n in range(500)}
@@ -147,7 +147,7 @@ def test_scales(launch):
 
 
 def test_defaults_of_status(launch):
-    """A default of the status itself is there when an object is read, though a write of the object leaves the status out."""
+    """A default of `status` itself is set when an object is read, although writes of the object drop its status."""
     with launch() as server:
         server.ok("POST", V1, definition("gauges", {"n": {"type": "integer"}, "status": {"type": "integer", "default": 7}},
                                          subresources={"status": {}}))

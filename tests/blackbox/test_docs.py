@@ -1,4 +1,4 @@
-"""The documentation: its links lead somewhere, its commands work, and its pages are in the table of contents."""
+"""The documentation: links resolve, commands work, and all pages are in the table of contents."""
 import re
 
 import pytest

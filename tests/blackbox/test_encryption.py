@@ -1,4 +1,4 @@
-"""Encryption at rest: what lies on disk, keys that are replaced, and keys that are wrong."""
+"""Encryption at rest: the content of the disk, rotation of keys, and wrong keys."""
 import json
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.encryption
 
 
 def stored(server):
-    """All that lies on disk."""
+    """The content of all files of the data directory."""
     return b"".join(file.read_bytes() for file in sorted((server.dir / "log").iterdir()))
 
 

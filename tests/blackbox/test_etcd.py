@@ -1,4 +1,4 @@
-"""Pintle on etcd: the transcripts again, what lies in etcd, several servers, members and servers that die, bad input."""
+"""Pintle on etcd: transcripts, the layout of keys, several servers, failing members and servers, bad input."""
 import base64
 import concurrent.futures
 import contextlib
@@ -25,7 +25,7 @@ from workload import Client, ResumingWatch, Writer
 pytestmark = pytest.mark.etcd
 
 VERSIONS = [NEWEST, *(pytest.param(folder, marks=pytest.mark.slow) for folder in OLDER)]
-# etcd 3.4, built with a Go of today, takes no writes after a restart
+# etcd 3.4, built with a current Go, accepts no writes after a restart
 RESTARTING = ("test_changes_lost", "test_outages", "test_waits_for_etcd", "test_users_of_etcd")
 
 
@@ -133,7 +133,7 @@ def test_layout(launch):
 
 
 def test_two_servers(launch):
-    """What one has acknowledged the other sees at once, whatever it is asked."""
+    """Writes that one server has acknowledged are visible at the other at once, for every verb."""
     with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
         for number in range(30):
             first, second = (one, two) if number % 2 else (two, one)
@@ -170,7 +170,7 @@ def service(name, **spec):
 
 
 def test_services_have_addresses_of_their_own(launch):
-    """Two servers that create Services at once give no address and no node port twice."""
+    """Two servers that create Services concurrently never allocate the same address or node port."""
     with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
         def create(number):
             server = (one, two)[number % 2]
@@ -190,7 +190,7 @@ def test_services_have_addresses_of_their_own(launch):
             assert status == 422 and "is already allocated" in answer["message"], answer
         one.ok("DELETE", f"{SERVICES}/s-0")
         two.ok("POST", SERVICES, service("other", clusterIP=taken["clusterIP"], type="NodePort", ports=[{"port": 80, "nodePort": taken["ports"][0]["nodePort"]}]))
-        # what was lost is reserved again at the next start
+        # lost reservations are restored at the next start
         etcd.delete(f"/registry/ipaddresses/{taken['clusterIP']}")
         etcd.delete("/registry/ranges/servicenodeports")
         one.restart()
@@ -242,7 +242,7 @@ RUNS, RUNS_NO_LONGER = "this server runs the controllers", "this server no longe
 
 
 def test_controllers_have_one_holder(launch):
-    """Who is killed is followed when its Lease has run out; who is asleep for longer than that lets go when it wakes."""
+    """When the holder is killed, another server takes over after the Lease has expired; a holder that was suspended for longer stops its controllers."""
     lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
     with Etcd() as etcd, server_on(launch, etcd, "-v", "2") as one:
         eventually(lambda: RUNS in one.stderr())
@@ -264,7 +264,7 @@ def test_controllers_have_one_holder(launch):
 
 
 def test_controllers_without_a_lease(launch):
-    """--leader-elect=false: they run at once, and no Lease is written."""
+    """With --leader-elect=false, controllers run immediately and no Lease is written."""
     lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
     with Etcd() as etcd, server_on(launch, etcd, "--leader-elect=false", "-v", "2") as server:
         owner = server.ok("POST", MAPS, config_map("owner"))["metadata"]
@@ -319,7 +319,7 @@ class Restless(Writer):
 
 
 def test_outages(launch):
-    """Three members and two servers under load; each is killed in turn and started again."""
+    """Three members and two servers under load; each is killed and restarted in turn."""
     rounds = 20 if launch.slow else 1
     with Etcd(members=3) as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
         servers = [one, two]
@@ -354,7 +354,7 @@ def test_outages(launch):
 
 
 def compare(writers, watches, one, two):
-    """What was acknowledged is there and was seen, once."""
+    """Acknowledged writes are stored, and every event was delivered once."""
     failures = [who.failure for who in [*writers, *watches] if who.failure]
     assert not failures, failures
     mark = one.ok("POST", MAPS, config_map("mark"))["metadata"]
@@ -373,7 +373,7 @@ def compare(writers, watches, one, two):
 
 
 def goes_on(writers, when):
-    """Every writer but one gets more writes acknowledged, soon."""
+    """All writers except one get more writes acknowledged soon."""
     before = [len(writer.acknowledged) for writer in writers]
     moved = lambda: [len(writer.acknowledged) - had for writer, had in zip(writers, before)]
     try:
@@ -383,7 +383,7 @@ def goes_on(writers, when):
 
 
 class FollowingWatch(ResumingWatch):
-    """A watch that goes on at the other server when its own has gone."""
+    """A watch that is resumed at the other server when its own has failed."""
 
     def __init__(self, start, servers, number):
         super().__init__(start["metadata"]["resourceVersion"])
@@ -536,7 +536,7 @@ def test_users_of_etcd(launch):
             assert len(lines) == 1 and f"etcd at {etcd.urls}: {why}" in lines[0], said
         with server_on(launch, etcd, "--etcd-username", "pintle", "--etcd-password-file", str(password)) as server:
             server.ok("POST", MAPS, config_map("a"))
-            # tokens go with the member that gave them
+            # tokens are lost with the member that issued them
             etcd.members[0].stop(signal.SIGKILL)
             etcd.members[0].start(etcd.members)
             eventually(lambda: server.request("POST", MAPS, config_map("b"))[0] in (201, 409))
@@ -602,7 +602,7 @@ def test_each_server_tracks_uses_of_tokens(launch):
 
 
 def test_encrypted_connections(launch):
-    """etcd that wants to know its clients by certificates."""
+    """etcd that authenticates its clients by certificates."""
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as place:
         place = pathlib.Path(place)
 
@@ -629,7 +629,7 @@ def test_encrypted_connections(launch):
 
 
 def test_events_have_leases(launch):
-    """Events go by themselves when their time is over, even if no server looks after them; one lease is for many."""
+    """etcd deletes expired Events even if no server is running; many Events share a lease."""
     events = "/api/v1/namespaces/default/events"
 
     def lease_of(name):
@@ -656,7 +656,7 @@ def test_events_have_leases(launch):
 
 
 def test_another_cluster(launch):
-    """An etcd that was made anew at the same place is not taken for the one before."""
+    """A new etcd cluster at the same address is not accepted as the previous one."""
     with Etcd() as etcd, server_on(launch, etcd) as server:
         server.ok("POST", MAPS, config_map("a"))
         member = etcd.members[0]
@@ -691,7 +691,7 @@ def test_another_cluster(launch):
 
 
 def test_etcd_without_room(launch):
-    """Writes fail with etcd's words and change nothing; reads and watches go on. With room and without the alarm, writes do too."""
+    """Writes fail with etcd's message and change nothing; reads and watches continue. Once space is free and the alarm is cleared, writes succeed."""
     quota, text = 6_000_000, "x" * 100_000
     with Etcd(flags=("--unsafe-no-fsync", f"--quota-backend-bytes={quota}")) as etcd, server_on(launch, etcd) as server:
         start, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
@@ -751,7 +751,7 @@ def test_changes_lost(launch):
 
 
 def test_member_hangs(launch):
-    """Calls and the watch leave a member that is alive and does not respond."""
+    """Calls and the watch move away from a member that accepts connections but does not respond."""
     with Etcd(members=3) as etcd, server_on(launch, etcd) as server:
         start, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], set()
         for member in etcd.members[:2]:

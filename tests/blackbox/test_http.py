@@ -1,4 +1,4 @@
-"""The front door: health, metrics, limits, timeouts, shutdown, and encodings behind their switch."""
+"""HTTP: health, metrics, limits, timeouts, shutdown, and encodings behind feature gates."""
 import http.client
 import re
 import signal
@@ -42,7 +42,7 @@ def test_health(launch):
 
 
 def test_index(launch):
-    """Every path that is listed is there, or stands for those below it: `kubectl get --raw /`."""
+    """Every listed path exists, or is the prefix of existing ones: `kubectl get --raw /`."""
     with launch() as server:
         status, answer, headers = server.request("GET", "/")
         assert (status, headers["content-type"]) == (200, "application/json"), (status, headers)
@@ -235,7 +235,7 @@ def test_in_flight(launch):
 
 
 def test_compression(launch):
-    """From 128 KiB on, and for those who name gzip without further words, as kube-apiserver reads the header."""
+    """Responses from 128 KiB on are compressed if Accept-Encoding has gzip without parameters, as in kube-apiserver."""
     with launch() as server:
         for name, size in (("small", 120_000), ("large", 140_000)):
             server.ok("POST", MAPS, {"metadata": {"name": name}, "data": {"key": "x" * size}})
@@ -280,7 +280,7 @@ def test_stops_in_steps(launch):
 
 
 class WebSocket:
-    """A watch over a WebSocket, as far as this needs one."""
+    """A minimal WebSocket client for a watch."""
 
     def __init__(self, server, path):
         url = urlparse(server.url)
@@ -302,7 +302,7 @@ class WebSocket:
         return first[0] & 0x0F, self.file.read(length)
 
     def close(self):
-        """Says goodbye: an empty close frame, masked with zeros."""
+        """Sends an empty close frame, masked with zeros."""
         self.socket.sendall(b"\x88\x80\0\0\0\0")
 
 

@@ -1,4 +1,4 @@
-"""Who may come in: issuers of tokens, webhooks of authentication and authorization, proxies; and who may not."""
+"""Authentication and authorization: token issuers, webhooks, authenticating proxies, certificates, impersonation."""
 import base64
 import hmac
 import http.client
@@ -35,7 +35,7 @@ def free_port():
 
 
 class Issuer:
-    """A pintle whose ServiceAccount tokens others trust, as an issuer of OpenID Connect."""
+    """A pintle server as an OpenID Connect issuer, whose ServiceAccount tokens other servers accept."""
 
     def __init__(self, launch):
         port = free_port()
@@ -153,7 +153,7 @@ def test_a_webhook_knows_tokens(launch):
 
 
 def test_health_is_authorized(launch):
-    """Everybody may ask whether the server is well since a role says so, and not beside the roles."""
+    """Health checks are allowed to everybody by a role, not by an exception."""
     with launch() as server:
         paths = ("/healthz", "/livez", "/readyz", "/version")
         assert [server.request("GET", path, token=None)[0] for path in paths] == [200] * 4
@@ -189,7 +189,7 @@ def test_a_webhook_decides(launch):
             status = server.ok("POST", ACCESS, {"spec": spec}, token="plain-token")["status"]
             assert status == {"allowed": False, "denied": True, "reason": "never"}, status
             assert hooks.requests("/access")[-1]["resourceAttributes"]["version"] == "*", "none is every version"
-            # RBAC is asked after it
+            # RBAC is evaluated after it
             assert server.request("GET", "/version", **plain)[0] == 200
             before = len(hooks.requests("/access"))
             server.request("GET", MAPS, **plain)
@@ -298,7 +298,7 @@ def test_authorization_configuration(launch):
                                {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
             assert (answer["denied"], bool(answer["evaluationError"])) == (True, True), answer
 
-            # a file that is wrong changes nothing, and one that is right again does
+            # an invalid file changes nothing, and a valid one is applied
             file.write_text(json.dumps(authorizers()))
             reloads = 'apiserver_authorization_config_controller_automatic_reloads_total{status="%s"}'
             eventually(lambda: reloads % "failure" + " 1" in server.ok("GET", "/metrics"))
@@ -347,7 +347,7 @@ def test_issuers_change_with_their_file(launch):
 
 
 class Certified:
-    """Requests under a client certificate."""
+    """Requests with a client certificate."""
 
     def __init__(self, server, certificate, key):
         url = urlparse(server.url)
@@ -392,7 +392,7 @@ def test_front_proxy_headers(launch):
 
 
 class Raw:
-    """A request as it is written, with a body that never comes."""
+    """A raw request whose body never arrives."""
 
     def __init__(self, server, method, path, headers):
         url = urlparse(server.url)
@@ -533,7 +533,7 @@ def test_paths_are_not_normalized(launch):
                 assert (status, answer) == (404, b"404 page not found\n"), (trick, answer)
                 continue
             assert (status, json.loads(answer)["message"]) == (403, long_form(short)), (trick, answer)
-        # the same paths are no way around the rights of who has some
+        # such paths do not bypass the permissions of a user who has some
         role = {"metadata": {"name": "maps"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
@@ -719,7 +719,7 @@ def answered(server, method, path, headers):
 
 
 def acts(server, rules, name="acts"):
-    """Lets plain do what these rules say."""
+    """Grants these rules to the user `plain`."""
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     role = {"metadata": {"name": name}, "rules": [{"apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": names}
                                                   for group, resources, verbs, names in rules]}
@@ -762,7 +762,7 @@ def modes_of_impersonation(server, settle=lambda: None):
     users, groups = to("user-info", "users"), to("user-info", "groups")
     # kube-apiserver goes on allowing for 10 s what was allowed once, so that names change where a right is gone
     tables = [
-        # what is asked for first is what is refused
+        # the first requested permission is the one that is denied
         ([], [({"User": "bob"}, at("user-info")), ({"User": node}, at("arbitrary-node")), ({"User": account}, at("serviceaccount")),
               ({"User": "system:node:N1"}, at("user-info")), ({"User": account + ":b"}, at("user-info")),
               ({"User": node, "Group": "g"}, at_legacy("users", node)),
@@ -804,7 +804,7 @@ def modes_of_impersonation(server, settle=lambda: None):
           ({"User": "system:node:n2"}, part("arbitrary-node", "nodes", "n2")),
           ({"User": account}, (201, f"{account}: system:authenticated system:serviceaccounts system:serviceaccounts:n")),
           ({"User": "carl"}, at("user-info"))]),
-        # impersonate is as good as ever, and what was used last is tried first
+        # the verb impersonate still works, and the mode that was used last is tried first
         ([on("user-info"), ("", ["users"], ["impersonate"], ["carl"])],
          [({"User": "carl"}, (201, "carl: system:authenticated")), ({"User": "eve"}, at_legacy("users", "eve")),
           ({"User": "system:node:n3"}, at_legacy("users", "system:node:n3")), ({"User": "carl", "Uid": "7"}, cannot(f'uids.{identity} "7"', "impersonate", "uids"))]),
@@ -953,7 +953,7 @@ def test_uses_of_tokens_in_secrets(launch):
 
 
 def test_secrets_are_not_logged(launch):
-    """Neither in logs, however much is logged, nor in what is audited of requests without their bodies, nor in events."""
+    """Secrets are neither in logs at any verbosity, nor in audit events without bodies, nor in Events."""
     server = launch()
     policy, log = written(server, "policy.json", {
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"

@@ -71,7 +71,7 @@ def test_one_object_in_two_versions(launch):
         assert (spec["versions"], spec["version"], spec["scope"]) == ([version], "v1", "Namespaced"), old
         assert (spec["validation"], spec["additionalPrinterColumns"], spec["preserveUnknownFields"]) == (schema, columns, False)
         assert new["metadata"] == old["metadata"] and new["status"] == old["status"]
-        # what v1 writes, v1beta1 shows, and the other way round
+        # objects written in v1 are shown in v1beta1, and vice versa
         new["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": schema})
         new = server.ok("PUT", V1 + name, new)
         old = server.ok("GET", V1BETA1 + name)
@@ -81,7 +81,7 @@ def test_one_object_in_two_versions(launch):
         assert server.ok("GET", V1 + name)["spec"] == new["spec"]
         eventually(lambda: any('"MODIFIED"' in line and '"v2"' in line for line in events.lines))
         assert all('"apiVersion":"apiextensions.k8s.io/v1beta1"' in line for line in events.lines), events.lines
-        # instances know nothing of it
+        # instances are not affected
         status, answer, _ = server.request("POST", CRONTABS, crontab(spec={"cronSpec": "* *"}))
         assert status == 422 and "spec.cronSpec in body should match" in answer["message"], answer
         server.ok("POST", CRONTABS, crontab(spec={"cronSpec": "*", "more": 1}))
@@ -91,7 +91,7 @@ def test_one_object_in_two_versions(launch):
 
 
 def test_apply_in_two_versions(launch):
-    """Owners keep what they own whichever version they and others write in."""
+    """Managers keep their fields, whichever version they and others write in."""
     with launch(BETA) as server:
         def apply(path, manager, body, force="false"):
             path = f"{path}/crontabs.stable.example.com?fieldManager={manager}&force={force}"

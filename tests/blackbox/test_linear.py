@@ -133,17 +133,17 @@ def test_what_cannot_happen_is_refused():
             raise AssertionError(f"{name} was accepted")
 
 
-# the servers
+# tests with servers
 
 @dataclass
 class Face:
-    """A server as clients see it."""
+    """The address and credentials of a server."""
     url: str
 
 
 @dataclass
 class Setting:
-    """Servers, and what may happen to them: each fault is over when it returns."""
+    """Servers and their faults; each fault has ended when its function returns."""
     server: Pintle
     faces: list
     faults: list
@@ -152,7 +152,7 @@ class Setting:
 
 
 class Worker(threading.Thread):
-    """Does what `one` does again and again; a broken connection is made anew, to any of the servers."""
+    """Calls `one` repeatedly; after a failure, it connects to any of the servers again."""
 
     def __init__(self, setting, stop, seed):
         super().__init__()
@@ -320,7 +320,7 @@ def paused(process):
 
 
 def cut(proxies, seconds):
-    """Connections break and cannot be made for a while."""
+    """Connections are closed, and new ones are rejected for a while."""
     def fault():
         [proxy.cut() for proxy in proxies]
         time.sleep(seconds)
@@ -329,7 +329,7 @@ def cut(proxies, seconds):
 
 
 def silent(proxies, seconds):
-    """Connections stay, and nothing comes through for a while."""
+    """Connections stay open, but no bytes are transmitted for a while."""
     def fault():
         [proxy.be_silent() for proxy in proxies]
         time.sleep(seconds)
@@ -373,7 +373,7 @@ def two_over_etcd(launch):
             outer = proxy_to(stack, server.url)
             servers.append(server)
             faces.append(Face(f"https://127.0.0.1:{outer.port}"))
-            # the long ones are noticed: other members are asked, or calls fail
+            # long faults have an effect: calls go to other members, or fail
             seconds = [MOMENT, 8] if launch.slow else [MOMENT]
             faults += [killed(server), restarted(server)]
             faults += [fault(proxies, long) for fault in (cut, silent) for proxies in (inner, inner[:1], [outer]) for long in seconds]

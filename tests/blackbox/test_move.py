@@ -31,7 +31,7 @@ def definition(group):
 
 
 def objects(tag):
-    """One object of each built-in kind, by collection and name."""
+    """One object of each built-in kind, by collection path and name."""
     core, roles = "/api/v1/namespaces/default", f"/apis/{RBAC}/v1"
     admission, flow = "/apis/admissionregistration.k8s.io/v1", "/apis/flowcontrol.apiserver.k8s.io/v1"
     beta, group = f"/apis/{BETA}", f"{tag}.example.com"

@@ -50,7 +50,7 @@ def test_policies_are_behind_their_gate(launch):
 
 
 def test_one_object_in_both_versions(launch):
-    """Each is served as what it is asked for, whichever it was written in, and either may change it."""
+    """Each object is served and can be changed in both versions, whichever it was written in."""
     with launch("--runtime-config=admissionregistration.k8s.io/v1beta1=true") as server:
         for written in ("v1", "v1beta1"):
             at = lambda version: f"{ADMISSION.replace('/v1', '/' + version)}/mutatingadmissionpolicies"
@@ -176,7 +176,7 @@ def test_webhooks_reinvoke_policies(launch):
 
 
 def test_types_are_checked(launch):
-    """ValidatingAdmissionPolicies say in their status what they get wrong about the types that they are for."""
+    """The status of ValidatingAdmissionPolicies has the type errors of their expressions."""
     with launch("--controllers=*,validatingadmissionpolicy-status-controller") as server:
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
         rule = {"apiGroups": ["acme.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["boats"]}
@@ -217,7 +217,7 @@ def test_types_are_checked(launch):
 
 
 def test_recorded_mutations(launch):
-    """What a kube-apiserver 1.37 makes of mutations that are right, and of many that are not."""
+    """Valid and invalid mutations, compared with responses recorded from kube-apiserver 1.37."""
     with launch() as server:
         for file in ("mutated-custom", "mutated-typed"):
             transcripts.check(server, transcripts.OWN / "switched" / f"{file}.json")

@@ -1,4 +1,4 @@
-"""What a replay takes for equal, and what it does not."""
+"""The comparison of responses in replays."""
 import unittest
 
 import pytest

@@ -1,4 +1,4 @@
-"""Starts that were interrupted or are odd, and files that are read again while the server runs."""
+"""Interrupted and unusual starts, and files that are reloaded while the server runs."""
 import hashlib
 import pathlib
 import signal
@@ -34,7 +34,7 @@ def status(server, token):
 
 
 def test_files_are_read_again(launch):
-    """Tokens and certificates that change count for new requests and connections; files that are wrong change nothing."""
+    """Changed tokens and certificates apply to new requests and connections; invalid files change nothing."""
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory, launch() as one, launch() as two:
         certificate, key = (pathlib.Path(directory) / name for name in ("tls.crt", "tls.key"))
 
@@ -53,7 +53,7 @@ def test_files_are_read_again(launch):
             show(two)
             server.process.send_signal(signal.SIGHUP)
             eventually(lambda: shown_certificate(server) == digest_of(two.dir / "serving.crt"))
-            # without a signal they are found as well
+            # changes are also found without a signal
             server.tokens.write_text(old)
             eventually(lambda: status(server, "another-token") == 401)
             certificate.write_text("no certificate")
@@ -78,7 +78,7 @@ def test_memory_with_directories_of_its_own(launch):
 
 
 def test_the_holder_of_a_directory_is_named(launch):
-    """A port that is chosen later is not named as 0."""
+    """The error message does not name port 0 if the port is chosen later."""
     with launch(storage="embedded") as server:
         command = [launch.binary, "serve", "--data-dir", str(server.dir), "--secure-port", "0"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
@@ -103,6 +103,6 @@ def test_backups_to_stdout(launch):
 
 def test_mistaken_flags_get_hints(launch):
     for flags, said in ((["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
-                        (["--request-timeout", "30"], "it has no unit: 30s, 30m or 30h?")):
+                        (["--request-timeout", "30"], "the unit is missing: write 30s, 30m or 30h")):
         done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and said in done.stderr, done.stderr

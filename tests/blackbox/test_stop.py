@@ -1,4 +1,4 @@
-"""A clean stop is clean at any moment, under load and directly behind the start."""
+"""The exit status of a stop is 0 at any moment, under load and directly after the start."""
 import concurrent.futures
 import random
 import threading
@@ -32,7 +32,7 @@ def start_and_stop(launch, seed):
         clients = [threading.Thread(target=load, args=(client,), daemon=True) for client in range(2)]
         for client in clients:
             client.start()
-        # the key of ServiceAccount tokens is made in the first moments
+        # the key of ServiceAccount tokens is generated directly after the start
         stopping.wait(chance.choice((0, 0, 0.02, 0.1, 0.3)))
         try:
             return server.stop()

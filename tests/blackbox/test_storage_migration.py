@@ -70,7 +70,7 @@ def test_migration_online(launch):
             assert item["metadata"]["uid"] == old["metadata"]["uid"], item
             assert item["spec"]["rig"]["sails"] in (old["spec"]["sails"], -1), item
         assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "as it was"
-        # and now the old version can go
+        # now the old version can be removed
         server.ok("PATCH", DEFINITIONS + NAME, {"spec": {"versions": boats(hook, storage="v2")["spec"]["versions"][1:]}})
         server.restart()
         assert len(server.ok("GET", V2)["items"]) == 1201
@@ -85,7 +85,7 @@ def test_migration_refused(launch):
         for i in range(3):
             server.ok("POST", V1, boat("v1", f"gig-{i}", sails=i))
         store_v2(server, hook)
-        # what can't be converted stays, is named, and the old version is not forgotten
+        # objects that cannot be converted are kept and reported, and storedVersions keeps the old version
         hooks.on("/convert", lambda request: {"result": {"status": "Failure", "message": "sunk"}})
         out = migrate(server, "--all", code=1)
         assert "Kind=Boat failed: sunk" in out and "1 of 1 resources are not migrated" in out, out
@@ -155,7 +155,7 @@ def test_storage_version_migrations_run(launch):
 
 
 def test_migrations_of_built_in_kinds(launch):
-    """Secrets lie under a new key afterwards; what lies as it should is not written."""
+    """Secrets are encrypted with the new key afterwards; objects that already are, are not written."""
     secrets, maps = encryption.SECRETS, encryption.MAPS
     with tempfile.TemporaryDirectory() as directory:
         configuration = lambda *keys: encryption.configuration(directory, {"aescbc": list(keys)})

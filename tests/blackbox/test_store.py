@@ -74,7 +74,7 @@ def test_backup_beside_a_server(launch):
         version = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
         status, said = run_pintle(launch, "store", "backup", backup, "--data-dir", server.dir)
         found = re.search(r"objects at revision (\d+)", said)
-        # the server writes things of its own too
+        # the server writes objects itself too
         assert status == 0 and version <= int(found[1]) <= int(server.ok("GET", MAPS)["metadata"]["resourceVersion"]), said
         assert stat.S_IMODE(os.stat(backup).st_mode) == 0o600
         kept = server.ok("GET", MAPS + "/kept")
@@ -111,7 +111,7 @@ def test_durability_can_be_chosen(launch):
 
 
 def test_files_that_may_not_grow(launch):
-    """No room, as a limit of the process makes it: writes fail with the reason, all else continues, until there is room."""
+    """With a file size limit of the process, writes fail with the reason and everything else continues, until the limit is raised."""
     def limited():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
@@ -169,7 +169,7 @@ def test_a_disk_that_cannot_sync(launch):
 
 
 def test_a_disk_without_room(launch):
-    """Writes fail with the reason, a frame that fits by half is undone, and all else continues, until there is room."""
+    """Writes fail with the reason, a partially written frame is truncated, and everything else continues, until space is free."""
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
         server.ok("POST", MAPS, config_map("before"))
         listed = server.ok("GET", MAPS)
@@ -257,7 +257,7 @@ def test_flipped_bits_of_a_backup_are_reported(launch):
 
 
 def test_directories_that_cannot_be_used(launch):
-    """Each is refused in one line, and nothing in it is changed."""
+    """Each fails with one line, and nothing in the directory is changed."""
     server, _ = filled(launch)
     data = server.dir
     format_file = data / "FORMAT"
@@ -278,7 +278,7 @@ def test_directories_that_cannot_be_used(launch):
 
 
 def contents(directory):
-    """All files but the one that says who works on the directory."""
+    """The content of all files except the lock file."""
     return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.name != "LOCK"}
 
 

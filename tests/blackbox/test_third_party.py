@@ -1,4 +1,4 @@
-"""ThirdPartyResources, and how they become definitions that keep their objects."""
+"""ThirdPartyResources, and their migration to CRDs that keep the objects."""
 import json
 import re
 import subprocess
@@ -49,7 +49,7 @@ def test_third_party_names(launch):
             assert sorted(found["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
         status, answer, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", placed)
         assert status == 422 and "not allowed on this type" in answer["message"], answer
-        # what one has, another can't have, of whichever generation
+        # names that one has cannot be taken by another, CRD or ThirdPartyResource
         refused(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
         server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
             "metadata": {"name": "ships.stable.example.com"}})
@@ -188,7 +188,7 @@ def successor(*versions, kind="CronTab", scope="Namespaced"):
 
 
 class Writers:
-    """Writes and reads that go on while something else happens; every refusal is kept."""
+    """Concurrent writes and reads in the background; every error is recorded."""
 
     def __init__(self, server):
         self.server, self.refused, self.written = server, [], 0
@@ -219,7 +219,7 @@ class Writers:
 
 
 def test_migration(launch):
-    """Objects are served all the time, and no write on the way is lost."""
+    """Objects are served throughout, and no write in flight is lost."""
     with launch(THIRD, storage="embedded") as server:
         server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
         for i in range(700):
@@ -239,7 +239,7 @@ def test_migration(launch):
             eventually(lambda: writers.written > seen + 5)
         assert not writers.refused, writers.refused[:3]
         assert "is created" in out and "is established" in out and "is deleted" in out, out
-        assert re.search(r"(\d+) of \1 have the uid that they had", out), out
+        assert re.search(r"(\d+) of \1 have kept their uid", out), out
         assert watch.ended.wait(20) and not any('"DELETED"' in line for line in watch.lines), "watches end without deletions"
         assert server.request("GET", RESOURCES + "/cron-tab.stable.example.com")[0] == 404
         for _ in range(2):
@@ -250,7 +250,7 @@ def test_migration(launch):
             definition = server.ok("GET", V1 + "/crontabs.stable.example.com")
             assert definition["status"]["storedVersions"] == ["v1"], definition
             server.restart()
-        # from now on it is a definition like any other
+        # from now on it is an ordinary CRD
         status, answer, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
         assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer["message"]
         assert "not found" in migrate(launch, server, "cron-tab.stable.example.com", code=1)
@@ -271,20 +271,20 @@ def test_migration_is_refused(launch):
             server.ok("POST", V1, wrong)
             for more in ((), ("--dry-run",)):
                 out = migrate(launch, server, name, *more, code=1)
-                assert f"CustomResourceDefinition crontabs.stable.example.com is in the way: {why}" in out and len(out.splitlines()) == 1, out
+                assert f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {why}" in out and len(out.splitlines()) == 1, out
             status, answer, _ = server.request("DELETE", third)
             assert status == 409 and why in answer["message"], answer
             # and its deletion touches nothing that is not its own
             server.ok("DELETE", V1 + "/crontabs.stable.example.com")
             eventually(lambda: server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404)
             assert server.ok("GET", CRONTABS)["items"] == before
-        # one that fits is used
+        # a matching CRD is used
         server.ok("POST", V1, successor("v2", "v1", "v3"))
         assert server.ok("GET", CRONTABS)["items"] == before
         server.ok("DELETE", third + "?dryRun=All")
         assert "deletionTimestamp" not in server.ok("GET", third)["metadata"]
         assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2"]
-        assert "is there already and fits" in migrate(launch, server, name)
+        assert "already exists and matches" in migrate(launch, server, name)
         assert server.ok("GET", CRONTABS)["items"] == before
         assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2", "v1"]
         server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))

@@ -1,4 +1,4 @@
-"""Traces: which requests have them, what is in them, and where they are sent."""
+"""Traces: sampling, the content of spans, and their export."""
 import json
 
 import pytest
@@ -17,7 +17,7 @@ def told(sampled):
 
 
 class Traced:
-    """A server that sends its traces to a collector; `spans()` ends it and gives them."""
+    """A server that exports traces to a collector; `spans()` stops it and returns the spans."""
 
     def __init__(self, launch, per_million):
         self.collector = Collector().__enter__()

@@ -18,7 +18,7 @@ def shared_server(launch):
 
 @pytest.fixture(scope="session")
 def former_servers(launch):
-    """Gives the server of an earlier release, which is started when it is asked for first."""
+    """The server of an earlier release, which is started on first use."""
     with contextlib.ExitStack() as stack:
         yield functools.cache(lambda release: stack.enter_context(launch("--emulated-version", release)))
 
@@ -47,7 +47,7 @@ def test_scenario(path, launch, request, record_property):
 @pytest.mark.parametrize("path", [path for release in transcripts.EARLIER for path in transcripts.former(release)],
                          ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_former_scenario(path, launch, former_servers, record_property):
-    """The responses of an earlier release, where they are others."""
+    """The responses of an earlier release, where they differ."""
     release = transcripts.release_of(path)
     if path.stem in transcripts.ALONE:
         with launch("--emulated-version", release) as server:

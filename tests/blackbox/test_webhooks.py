@@ -1,4 +1,4 @@
-"""Webhooks of admission and conversion: a server that calls them, and ones that refuse, lie, hang and change things."""
+"""Admission and conversion webhooks, including ones that fail, hang or return invalid responses."""
 import base64
 import concurrent.futures
 import socket
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from boats import BOATS, DEFINITIONS, boat, boats, swapped
+from boats import BOATS, DEFINITIONS, boat, boats, convert_boats
 from hooks import patch
 from metrics import metrics_of, value
 from pintle import Pintle, eventually
@@ -89,7 +89,7 @@ def test_mutating(server, hooks):
 
 
 def test_patched(server, hooks):
-    """What a webhook's patch makes of an object is decoded anew; what is new has no uid and no time yet."""
+    """The result of a webhook's patch is decoded again; a new object has no uid and creation time yet."""
     struct = "json: cannot unmarshal number into Go struct field "
     cases = [
         ({"op": "remove", "path": "/kind"}, None),
@@ -160,7 +160,7 @@ def test_called_once(server, hooks):
 
 
 def test_counting(server, hooks):
-    """Every webhook has its own calls, refusals, failures that are passed over, and times."""
+    """Metrics count calls, rejections, ignored failures and durations of each webhook."""
     def counted(metric, name, **labels):
         samples, _, _ = metrics_of(server)
         return value(samples, "apiserver_admission_webhook_" + metric, name=name + ".hooks.example.com", **labels)
@@ -205,7 +205,7 @@ def test_choosing(server, hooks):
 
 
 def test_admission_requests(server, hooks):
-    """What webhooks are asked, and when: tokens too but no reviews, names as they are known by then."""
+    """The AdmissionReviews that webhooks receive: for TokenRequests but not for other reviews, with the name if it is known."""
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
     mine = [{"name": "mine", "expression": "request.userInfo.username == 'tester'"}]
     for kind, path in (("Mutating", "/m"), ("Validating", "/v")):
@@ -259,7 +259,7 @@ def test_admission_requests(server, hooks):
 
 
 def test_admission_requests_of_scales(server, hooks):
-    """A change is shown as it was sent, then what comes of it."""
+    """Mutating webhooks receive the Scale as it was sent, validating ones the Scale that results from it."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
@@ -296,7 +296,7 @@ def test_services(server, hooks):
 
 def test_converting(server, hooks):
     v1, v2 = BOATS.format("v1"), BOATS.format("v2")
-    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", convert_boats)))
     watch = Watch(server, v2 + "?watch=1&resourceVersion=0")
     made = server.ok("POST", v1, boat("v1", "gig", sails=1))
     assert made["spec"] == {"sails": 1} and "annotations" not in made["metadata"]
@@ -322,7 +322,7 @@ def test_converting(server, hooks):
 
 
 def test_converting_lists(server, hooks):
-    client = hooks.on("/convert", swapped)
+    client = hooks.on("/convert", convert_boats)
     server.ok("POST", DEFINITIONS, boats(client))
     for i in range(20):
         server.ok("POST", BOATS.format("v1"), boat("v1", f"dinghy-{i}", sails=i))
@@ -346,7 +346,7 @@ def test_converting_lists(server, hooks):
 
 def test_converting_many(server, hooks):
     """Large lists and collections are converted in several calls, each of some hundred objects."""
-    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", convert_boats)))
     for i in range(600):
         server.ok("POST", BOATS.format("v1"), boat("v1", f"dinghy-{i:03}", sails=i))
     page = server.ok("GET", BOATS.format("v2") + "?limit=10")
@@ -369,7 +369,7 @@ def conversion_error(status):
 def test_converting_badly(server, hooks):
     def change(alter):
         def convert(request):
-            response = swapped(request)
+            response = convert_boats(request)
             alter(response)
             return response
         return convert
@@ -394,7 +394,7 @@ def test_converting_badly(server, hooks):
     ]
     # the last one converts well to the storage version: the object is written, and cannot be shown
     written = [False] * (len(cases) - 1) + [True]
-    server.ok("POST", DEFINITIONS, boats(hooks.on("/bad", swapped)))
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/bad", convert_boats)))
     server.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
     server.ok("POST", CORE, {"metadata": {"name": "bystander"}})
     for (answer, want), is_written in zip(cases, written):
@@ -409,20 +409,20 @@ def test_converting_badly(server, hooks):
         assert (server.request("GET", BOATS.format("v1") + "/new")[0] == 200) == is_written
     watch = Watch(server, BOATS.format("v2") + "?watch=1&resourceVersion=0")
     assert watch.ended.wait(10) and '"type":"ERROR"' in watch.lines[0], watch.lines
-    hooks.on("/bad", swapped)
+    hooks.on("/bad", convert_boats)
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
 def test_converting_late_or_never(server, hooks):
-    """A webhook that does not respond makes its own requests time out, and no others."""
+    """Only requests that need a webhook time out if it does not respond."""
     prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat failed: Post "
     answers = threading.Event()
 
     def late(request):
         answers.wait(60)
-        return swapped(request)
+        return convert_boats(request)
 
-    server.ok("POST", DEFINITIONS, boats(hooks.on("/late", swapped)))
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/late", convert_boats)))
     server.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
     hooks.on("/late", late)
     for path in (BOATS.format("v2") + "/gig?timeout=300ms", BOATS.format("v2") + "?timeout=300ms"):
@@ -444,16 +444,16 @@ def test_converting_late_or_never(server, hooks):
             wanted = f'{prefix}"{dead}?timeout=30s": dial tcp {dead[8:-5]}: connect: connection refused'
             assert (status, conversion_error(found).replace("v2, Kind", "v1, Kind")) == (500, wanted), found
         assert [item["metadata"]["name"] for item in server.ok("GET", BOATS.format("v1"))["items"]] == ["gig"]
-    definition["spec"]["conversion"]["webhook"]["clientConfig"] = hooks.on("/late", swapped)
+    definition["spec"]["conversion"]["webhook"]["clientConfig"] = hooks.on("/late", convert_boats)
     definition["metadata"].pop("resourceVersion")
     server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": definition["spec"]})
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
 def test_converting_for_many(server, hooks):
-    """Hundreds of applies wait for a webhook at once, each in the middle of finding out who owns what; others go on."""
+    """Hundreds of applies wait for a conversion webhook while their managedFields are computed; other requests are served."""
     v1, v2 = BOATS.format("v1"), BOATS.format("v2")
-    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", swapped)))
+    server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", convert_boats)))
     server.ok("POST", v2, boat("v2", "gig", rig={"sails": 1}))
     # more than the 512 threads that may wait, if threads wait; all are there within the 30 seconds that a call may take
     answers, many, to_v2 = threading.Event(), 530, "harbor.example.com/v2"
@@ -461,7 +461,7 @@ def test_converting_for_many(server, hooks):
     def late(request):
         if request["desiredAPIVersion"] == to_v2:
             answers.wait(60)
-        return swapped(request)
+        return convert_boats(request)
 
     def asked():
         return sum(request["desiredAPIVersion"] == to_v2 for request in hooks.requests("/convert"))
@@ -485,7 +485,7 @@ def test_converting_for_many(server, hooks):
 
 def test_converting_by_service(server, hooks):
     """A Service is found by --service-address; a server whose certificate is not trusted gets no request."""
-    hooks.on("/convert", swapped)
+    hooks.on("/convert", convert_boats)
     service = {"namespace": "default", "name": "kubernetes", "path": "/convert"}
     with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
         def use(client):

@@ -1,11 +1,11 @@
-"""A custom resource in two versions, and what a conversion webhook does to its objects."""
+"""A sample CRD `boats` with two versions, and its conversion function."""
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/{}/namespaces/default/boats"
 
 
-def swapped(request):
-    """Converts boats: what is `sails` in v1 is `rig.sails` in v2."""
+def convert_boats(request):
+    """The response of the conversion webhook: `spec.sails` in v1 is `spec.rig.sails` in v2."""
     objects = []
     for boat in request["objects"]:
         boat["apiVersion"] = request["desiredAPIVersion"]

@@ -8,7 +8,7 @@ END_STREAM, END_HEADERS, ACK = 1, 4, 1
 
 
 def literal(name, value):
-    """A header field as HPACK writes it without an index."""
+    """A literal header field without indexing (RFC 7541, section 6.2.2)."""
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
@@ -64,7 +64,7 @@ class Span:
 
 
 class Collector:
-    """`with Collector() as collector:` has `port`, and `spans` as they come."""
+    """`with Collector() as collector:` listens on `collector.port` and appends received spans to `collector.spans`."""
 
     def __enter__(self):
         self.spans = []
@@ -76,7 +76,7 @@ class Collector:
     def __exit__(self, *_):
         if self.listener.fileno() < 0:
             return
-        # an accept that waits would keep it open
+        # close() alone would not wake the thread in accept()
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
 

@@ -1,12 +1,12 @@
-"""A disk that can be made slow, or to fail, or full: a library that is preloaded into the server takes the place of fdatasync
-and write."""
+"""Faults of the disk: a library that is preloaded into the server replaces fdatasync and write, and can make them slow or fail
+(no space left, input/output error)."""
 import pathlib
 import subprocess
 import tempfile
 
 
 class Disk:
-    """`with Disk() as disk:` gives an environment for a server whose disk can be slow, fail, or be full from then on."""
+    """`with Disk() as disk:` gives the `environment` of a server whose disk the methods make slow, failing, full or healthy again."""
 
     def __enter__(self):
         self.place = tempfile.TemporaryDirectory(prefix="pintle-test-")

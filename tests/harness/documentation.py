@@ -47,7 +47,7 @@ def commands(page):
 
 
 def comparable(text):
-    """The text without what differs between two runs."""
+    """The text with ports, times and ages replaced, since they differ between two runs."""
     for pattern, replacement in VARYING:
         text = pattern.sub(replacement, text)
     return text.strip()

@@ -22,7 +22,7 @@ module = NEWEST
 
 @contextlib.contextmanager
 def of_module(folder):
-    """Clusters are of the etcd that this folder builds."""
+    """Within the context, clusters run the etcd that this Go module builds."""
     global module
     module = folder
     try:
@@ -32,7 +32,7 @@ def of_module(folder):
 
 
 def build():
-    """Builds etcd unless that has been done. Returns the path of the binary."""
+    """Builds etcd unless its binary exists. Returns the path of the binary."""
     return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"))
 
 
@@ -92,7 +92,7 @@ class Etcd:
         return ",".join(member.url for member in self.members)
 
     def wait(self):
-        """Until the cluster has a leader and takes writes."""
+        """Waits until the cluster accepts writes."""
         end = time.monotonic() + SECONDS
         while True:
             try:

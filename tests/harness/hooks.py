@@ -1,4 +1,4 @@
-"""A webhook server for tests: HTTPS with the certificate of a Pintle, responses from Python functions."""
+"""A webhook server for tests: HTTPS with the serving certificate of a Pintle server; Python functions return the responses."""
 import base64
 import http.server
 import json
@@ -108,7 +108,7 @@ def patch(*operations):
 
 
 def kubeconfig(hooks, path):
-    """The kubeconfig of a hook."""
+    """Writes a kubeconfig for a hook. Returns its path."""
     cluster = {"server": f"https://127.0.0.1:{hooks.port}{path}", "certificate-authority-data": hooks.bundle}
     config = {"clusters": [{"name": "hook", "cluster": cluster}], "current-context": "hook",
               "contexts": [{"name": "hook", "context": {"cluster": "hook"}}]}

@@ -1,4 +1,4 @@
-"""A small HTTP/2 client (RFC 9113) that shows frames as they come, and reads only when it is asked to."""
+"""A small HTTP/2 client (RFC 9113) that exposes frames and reads only on request."""
 import socket
 import ssl
 import struct

@@ -1,4 +1,4 @@
-"""Samples of built-in kinds for kinds.py: a full object, a minimal one, a status, and what has to be there before."""
+"""Samples of built-in kinds for kinds.py: a full object, a minimal one, a status, and objects that must exist before."""
 
 PROBE = {"httpGet": {"path": "/h", "port": 80, "httpHeaders": [{"name": "X", "value": "y"}]}, "periodSeconds": 5}
 CONTAINER = {

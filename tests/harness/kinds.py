@@ -71,7 +71,7 @@ class Schemas:
 
 
 def synthetic(schemas, api_version, schema, depth=0, required_only=True):
-    """A value of a schema: as little of it as is required."""
+    """A minimal value of a schema, with the required fields only."""
     schema = schemas.resolve(api_version, schema)
     kind, name = schema.get("type"), schema.get("name", "")
     if name.endswith("Quantity"):
@@ -111,7 +111,7 @@ def nodes(value, schema, schemas, api_version, path=()):
 
 
 def absent(value, schema, schemas, api_version, path=()):
-    """Every field that an object could have and does not have, with its schema."""
+    """Every field of the schema that an object does not have, with its schema."""
     schema = schemas.resolve(api_version, schema)
     if isinstance(value, dict):
         for key, inner in schema.get("properties", {}).items():
@@ -125,7 +125,7 @@ def absent(value, schema, schemas, api_version, path=()):
 
 
 def changed(value, path, new):
-    """A copy of a value with another one at a path, or without what is there if `new` is `DROP`."""
+    """A copy of a value with `new` at a path, or without the field at the path if `new` is `DROP`."""
     value = copy.deepcopy(value)
     target = value
     for part in path[:-1]:
@@ -170,7 +170,7 @@ def odd_values(value, schema):
 
 
 def other_values(value):
-    """Values that differ and may well be valid."""
+    """Other values, which are likely to be valid."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -423,7 +423,7 @@ def keep(args):
         steps = [step for step in scenario["steps"] if step["id"] not in failed]
         sizes = [len(json.dumps(step, separators=(",", ":"))) for step in steps]
         needed = [i for i, step in enumerate(steps) if DRY not in step["path"]]
-        # refusals are small: among steps of one sort the smallest come first, and all sorts take turns
+        # error responses are small: the steps of a class are sorted by size, and classes alternate
         sorts = collections.defaultdict(list)
         for i in sorted((i for i in range(len(steps)) if i not in needed), key=lambda i: sizes[i]):
             sorts[steps[i]["id"].split(":")[0]].append(i)

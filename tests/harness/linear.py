@@ -1,4 +1,4 @@
-"""Whether what clients saw could have happened: a checker of histories, without a server.
+"""A linearizability checker for histories of client operations and watches; it needs no server.
 
 Each key is a register that holds a value under a version. What clients did with it must have an order that respects time
 and explains every response (Herlihy and Wing; the search is that of Wing and Gong with the states that it has been in).
@@ -14,12 +14,12 @@ NEVER = float("inf")
 
 
 class Refused(Exception):
-    """A history that no correct server can have made."""
+    """The history contradicts linearizability."""
 
 
 @dataclass
 class Operation:
-    """What a client asked of a key and what it heard: `told` is None, if it heard nothing, or how it went.
+    """An operation of a client on a key and its outcome `told`, which is None if there was no response.
 
     create: "ok" | "exists"; update, delete: "ok" | "conflict" | "missing"; get: "ok" | "missing".
     """
@@ -35,7 +35,7 @@ class Operation:
 
 @dataclass
 class Event:
-    """A change as a watch delivers it; of a deletion, the value is the last one."""
+    """A change delivered by a watch; for a deletion, `value` is the last value."""
     kind: str
     key: str
     value: str
@@ -44,14 +44,14 @@ class Event:
 
 @dataclass
 class Stream:
-    """A watch, with what it was resumed by: events and bookmarks (versions) as they came, after the version `after`."""
+    """A watch and its resumptions: events and bookmarks (versions) in order, after the version `after`."""
     after: int
     items: list = field(default_factory=list)
 
 
 @dataclass
 class Listing:
-    """A list: the values and versions by key. One that may be stale is of any version, else of the newest."""
+    """A list: values and versions by key. If `stale`, it may be of any version, otherwise it must be of the newest."""
     version: int
     items: dict
     start: float
@@ -60,9 +60,9 @@ class Listing:
 
 
 def check(operations, streams, listings, final):
-    """Refuses what could not have happened. `final` is a Listing of the end, which a stream has reached."""
+    """Raises an error if the history is not linearizable. `final` is a Listing of the end, which a stream has reached."""
     changes = history(streams)
-    operations = [settled(operation, changes) for operation in operations]
+    operations = [with_outcome(operation, changes) for operation in operations]
     check_streams(streams, changes)
     check_listings([*listings, final], changes, operations)
     check_writes(operations, changes, final)
@@ -70,8 +70,8 @@ def check(operations, streams, listings, final):
         check_register([operation for operation in operations if operation.key == key])
 
 
-def settled(operation, changes):
-    """A write without a response has succeeded if the watches delivered it: then its version is known too."""
+def with_outcome(operation, changes):
+    """An operation with its outcome: a write without a response has succeeded if a watch delivered it."""
     if operation.told is None and operation.what in ("create", "update"):
         for version, event in changes.items():
             if event.value == operation.value and event.kind != "DELETED":
@@ -103,7 +103,7 @@ def history(streams):
 
 
 def check_streams(streams, changes):
-    """Each is in order, without gaps and duplicates, and no event comes after a bookmark that is as new."""
+    """Checks that each stream is in order, without gaps and duplicates, and that no event is older than a bookmark before it."""
     for stream in streams:
         at, seen = stream.after, set()
         for item in stream.items:
@@ -119,7 +119,7 @@ def check_streams(streams, changes):
 
 
 def states(changes, versions):
-    """What was there at each of some versions: value and version by key."""
+    """The state at each of the given versions: value and version by key."""
     found, state = {}, {}
     waiting = iter(sorted(changes.items()))
     change = next(waiting, None)
@@ -136,7 +136,7 @@ def states(changes, versions):
 
 
 def check_listings(listings, changes, operations):
-    """Each is the state of its version, and that version is not older than what was acknowledged before."""
+    """Checks that each list is the state of its version, and includes all writes that were acknowledged before it."""
     at = states(changes, [listing.version for listing in listings])
     acknowledged = [(o.start, o.end, o.version) for o in operations if o.version is not None and o.what in ("create", "update")]
     for listing in listings:
@@ -151,7 +151,7 @@ def check_listings(listings, changes, operations):
 
 
 def check_writes(operations, changes, final):
-    """Acknowledged writes are changes, no refused one is, and versions rise with time."""
+    """Checks that every acknowledged write is a change, that no rejected one is, and that versions increase with time."""
     of_value = {event.value: version for version, event in changes.items() if event.kind != "DELETED"}
     for operation in operations:
         if operation.what not in ("create", "update"):
@@ -175,7 +175,7 @@ def check_writes(operations, changes, final):
 
 
 def step(operation, state):
-    """The state after an operation, as `(state,)`; None if what was heard does not fit. The state is None or
+    """The state after an operation, as `(state,)`; None if its outcome contradicts `state`. A state is None or
     `(value, version)`."""
     told, what = operation.told, operation.what
     if what == "get":
@@ -196,9 +196,9 @@ def step(operation, state):
 
 
 def check_register(operations):
-    """Refuses operations on one key that no order explains."""
+    """Raises an error if no order of the operations on a key explains their outcomes."""
     done = sorted((o for o in operations if o.told is not None), key=lambda o: o.start)
-    # of writes without a response only deletions are left: the watches have delivered the others, or they never happened
+    # only deletions without a response are uncertain: of other writes, the watches tell whether they happened
     unknown = [o for o in operations if o.told is None and o.what == "delete"]
     by_end = sorted(range(len(done)), key=lambda i: done[i].end)
     everything = (1 << len(done)) - 1
@@ -237,7 +237,7 @@ def check_register(operations):
 
 
 def open_in(done, mask, first, horizon):
-    """The operations that may be the next one: none that is left has ended before they began."""
+    """The operations that may be next in the order: no remaining operation ended before they started."""
     window, i = [], first
     while i < len(done) and done[i].start <= horizon:
         if not mask >> i & 1:

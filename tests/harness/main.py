@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs sections of the black-box tests by their former names; `tests/run` and pytest have taken its place.
+"""Runs sections of the black-box tests, for scripts that still use this; otherwise use `tests/run` or pytest.
 
   main.py --binary target/release/pintle [--only SECTION] [--filter TEXT] [--slow]
 """

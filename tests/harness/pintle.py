@@ -1,4 +1,4 @@
-"""A pintle server for one test: started on a free port, ended by its process id."""
+"""A pintle server for one test, on a free port."""
 import os
 import pathlib
 import re

@@ -372,7 +372,7 @@ class Replay:
         return headers, body
 
     def compare(self, step, got):
-        """Returns the lines of a unified diff, or none where the response is equal to the recorded one."""
+        """Returns the lines of a unified diff; empty if the response equals the recorded one."""
         want = hide_descriptions(step.get("answer"), self.sent)
         for path in step.get("ignore", []):
             drop(want.get("body") if isinstance(want, dict) else want, path)
@@ -391,7 +391,7 @@ def meets(until, status, text):
 
 
 class Outcome:
-    """What became of one scenario: the number of steps that were compared, and the differences by step."""
+    """The outcome of a scenario: the number of compared steps, and the differences by step."""
 
     def __init__(self, name):
         self.name, self.steps, self.failures = name, 0, []

@@ -18,7 +18,7 @@ EARLIER = ("1.35",)
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
 # the CustomResourceDefinitions that exist: they need a server of their own
 ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "read-pages", "read-versions")
-# a server that has written nothing for this long has finished what it does after the start
+# a server that has not written for this long has finished its start
 QUIET_SECONDS = 0.5
 
 

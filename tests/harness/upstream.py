@@ -1,4 +1,4 @@
-"""A real kube-apiserver over an etcd, for what only that can show: built from its Go module, which takes some ten minutes."""
+"""A real kube-apiserver over an etcd, for comparisons. It is built from its Go module, which takes some ten minutes."""
 import pathlib
 import subprocess
 import urllib.error
@@ -20,7 +20,7 @@ def build(release=None):
 
 
 class Upstream(Pintle):
-    """`with Upstream(etcd) as server:` gives a kube-apiserver that is asked as a pintle is."""
+    """`with Upstream(etcd) as server:` gives a kube-apiserver with the interface of `Pintle`."""
 
     def __init__(self, etcd, *flags, release=None):
         super().__init__(build(release), *flags)

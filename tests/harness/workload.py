@@ -10,7 +10,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Client:
-    """One connection; it breaks with the server."""
+    """One connection, which fails when the server ends."""
 
     def __init__(self, server, timeout=60):
         url = urlparse(server.url)
@@ -27,7 +27,7 @@ class Client:
 
 
 class Writer:
-    """Creates, replaces and deletes objects of its own; `may` has the versions that each may have, None for absent."""
+    """Creates, replaces and deletes its own objects; `may` has the possible versions of each, None for absent."""
 
     def __init__(self, number, seed):
         self.prefix, self.random = f"writer-{number}", random.Random(seed)
@@ -44,7 +44,7 @@ class Writer:
             return
 
     def write(self, client):
-        # the state of the others is unknown
+        # the outcome of other writes is unknown
         live = [name for name, may in self.may.items() if len(may) == 1 and may != {None}]
         name = self.random.choice(live) if live and self.random.random() < 0.7 else None
         if name is None:
@@ -76,7 +76,7 @@ class Writer:
             self.acknowledged.append(int(version))
 
     def settle(self, found, before):
-        """Compares with what is there; `before` is a version that is older than anything unknown."""
+        """Compares the stored objects with `may`; `before` is a version older than all uncertain writes."""
         for name, may in self.may.items():
             version = found.get(name)
             unknown = "?" in may and version is not None and int(version) > before
@@ -86,11 +86,11 @@ class Writer:
 
 
 class ResumingWatch:
-    """All events of all objects, across crashes: resumed each time from the last one that was seen."""
+    """All events of all objects, across crashes: the watch is resumed from the last received event."""
 
     def __init__(self, version):
         self.seen, self.state, self.version, self.failure = set(), {}, int(version), None
-        # what each write has put there, and the names of objects that went: neither comes a second time
+        # the content of each write, and the names of deleted objects: neither may be delivered twice
         self.texts, self.gone = set(), set()
 
     def run(self, server, until=None):

@@ -8,9 +8,9 @@ use server::{AccountOptions, Accounts};
 use crate::certificates::write_private;
 use crate::flags::Serve;
 
-/// The file of the key that the server creates.
+/// The file name of the key that the server generates.
 const KEY: &str = "service-account.key";
-/// Bounds of `--service-account-max-token-expiration`, in seconds; kube-apiserver's.
+/// The range of `--service-account-max-token-expiration` in seconds; kube-apiserver's.
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -43,16 +43,16 @@ pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf
     Ok((accounts, None))
 }
 
-/// Generates the signing key in a thread of its own: an RSA key takes longer than the rest of the start, and no request needs it
-/// before the first token. RSA, as RS256 is what every verifier of OpenID Connect knows.
-/// The process must not end before the thread has.
+/// Generates the signing key in a separate thread: an RSA key takes longer than the rest of the start, and it is only needed
+/// for the first token. It is an RSA key since every verifier of OpenID Connect supports RS256. The caller must join the
+/// thread before the process exits.
 pub fn make_signing_key(accounts: Accounts, path: PathBuf) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         let made = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
-            .map_err(|error| format!("the key of ServiceAccount tokens cannot be made: {error}"))
+            .map_err(|error| format!("the key of ServiceAccount tokens cannot be generated: {error}"))
             .map(|key| key.serialize_pem())
             .and_then(|pem| write_private(&path, &pem).map(|()| pem));
-        // a token is good for as long as its key is kept, so that a key that is not kept signs none
+        // tokens must stay valid after a restart, so a key that cannot be saved is not used
         let used = accounts.set_signing_key(made.as_ref().map(String::as_bytes).map_err(Clone::clone));
         if let Err(why) = used {
             tracing::error!(why, "no tokens can be issued to ServiceAccounts");

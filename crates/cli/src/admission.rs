@@ -44,13 +44,13 @@ impl AdmissionFlags {
         }
     }
 
-    /// The plugins that are enabled and have no effect.
+    /// The enabled plugins that have no effect.
     pub fn without_effect(&self) -> Vec<&'static str> {
         self.names().without_effect()
     }
 
-    /// The plugins, and those whose configuration has no effect. The plugin ServiceAccount, which refuses Pods of
-    /// namespaces without a ServiceAccount `default`, is off unless it is enabled by name or a controller creates those
+    /// The plugins, and the names of those whose configuration has no effect. The plugin ServiceAccount rejects Pods in namespaces
+    /// without a ServiceAccount `default`; it is disabled unless it is enabled by name or a controller creates these accounts
     /// (`has_accounts`). The error is one line.
     pub fn plugins(&self, release: Release, has_accounts: bool) -> Result<(Plugins, Vec<String>), String> {
         let mut names = self.names();

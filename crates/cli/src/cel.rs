@@ -1,4 +1,4 @@
-//! `pintle cel cost`: what the rules of definitions are estimated to cost, why, and which bounds would lower it.
+//! `pintle cel cost`: the estimated cost of the CEL rules of CRDs, its parts, and the bounds that would lower it.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,8 @@ use machinery::{FieldPath, Value, yaml};
 use crate::flags::Cel;
 use crate::limits;
 
-/// Prints the report. The error is one line: what can't be read, or how much is too expensive or wrong.
+/// Prints the report. The error is one line: a file that cannot be read, or the number of expressions that are too expensive
+/// or invalid.
 pub fn run(task: &Cel) -> Result<(), String> {
     let Cel::Cost { filename } = task;
     let mut report = Report::default();
@@ -32,7 +33,7 @@ fn read(path: &Path) -> Result<String, String> {
     read.map(|_| text).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// The CustomResourceDefinitions among the documents of a file; other kinds are passed over.
+/// The CustomResourceDefinitions among the documents of a file; other kinds are ignored.
 fn definitions(text: &str) -> Result<Vec<Value>, String> {
     let mut documents = vec![String::new()];
     for line in text.lines() {
@@ -82,7 +83,7 @@ impl Report {
         for estimate in &explanation.estimates {
             self.estimate(estimate);
         }
-        // a rule over its cost limit is Forbidden, and reported with the estimates
+        // a rule over its cost limit is an error of type Forbidden, which is part of the estimates already
         let wrong = explanation.errors.iter().filter(|error| error.kind != FieldErrorKind::Forbidden);
         for error in wrong {
             self.problems += 1;
@@ -90,7 +91,7 @@ impl Report {
         }
         let (total, limit) = (explanation.total, DEFINITION_COST_MAX);
         self.schemas += usize::from(total > limit);
-        self.line(format_args!("\n  all expressions: {}\n", held(total, limit)));
+        self.line(format_args!("\n  all expressions: {}\n", compared(total, limit)));
     }
 
     fn estimate(&mut self, estimate: &Estimate) {
@@ -99,7 +100,7 @@ impl Report {
         let node = if estimate.node.is_empty() { "(the object)" } else { &estimate.node };
         let what = if estimate.path.as_str().ends_with(".messageExpression") { " messageExpression" } else { "" };
         self.line(format_args!("\n  {node}{what}: {}", estimate.text.trim().replace('\n', "\n    ")));
-        self.line(format_args!("    cost {}", held(estimate.cost(), EXPRESSION_COST_MAX)));
+        self.line(format_args!("    cost {}", compared(estimate.cost(), EXPRESSION_COST_MAX)));
         if estimate.times != 1 {
             let (each, times) = (grouped(estimate.each), grouped(estimate.times));
             self.line(format_args!("    {each} for each of {times} values of {node}"));
@@ -173,8 +174,8 @@ impl Report {
     }
 }
 
-/// A cost and how it stands to its limit.
-fn held(cost: u64, limit: u64) -> String {
+/// A cost, and its ratio to the limit.
+fn compared(cost: u64, limit: u64) -> String {
     let (shown, allowed) = (grouped(cost), grouped(limit));
     if cost > limit {
         return format!("{shown}, {:.1} times the limit of {allowed}", cost as f64 / limit as f64);
@@ -182,7 +183,7 @@ fn held(cost: u64, limit: u64) -> String {
     format!("{shown}, {:.1} % of the limit of {allowed}", 100.0 * cost as f64 / limit as f64)
 }
 
-/// A number with its digits in groups of three.
+/// A number with its digits grouped by three.
 fn grouped(number: u64) -> String {
     if number == u64::MAX {
         return "unlimited".to_owned();

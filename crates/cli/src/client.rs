@@ -5,7 +5,7 @@ use std::path::Path;
 use client::{Access, Call, Connection, Method, Options};
 use machinery::Value;
 
-/// A connection that carries one request after the other.
+/// A connection for sequential requests.
 pub struct Client {
     connection: Connection,
 }

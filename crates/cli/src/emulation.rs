@@ -3,12 +3,12 @@
 use clap::Args;
 use server::Release;
 
-/// The only component.
+/// The only component that the flags may name.
 const COMPONENT: &str = "kube";
-/// The oldest release that a server of the oldest emulated one is compatible with.
+/// The oldest minor version of `--min-compatibility-version`.
 const OLDEST_COMPATIBLE: u32 = 34;
 
-/// Which release of Kubernetes is served.
+/// The release of Kubernetes to emulate.
 #[derive(Args, Debug)]
 pub struct Emulation {
     /// Release of Kubernetes whose behavior is served: 1.35, 1.36 or 1.37, or with its component, kube=1.36.
@@ -32,7 +32,7 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// The release to serve, and the minor version of the oldest one to be compatible with.
+    /// The release to emulate, and the minor version of the oldest release to be compatible with.
     pub fn releases(&self) -> Result<(Release, u32), String> {
         let emulated = minor(&self.emulated_version).map_err(|why| format!("--emulated-version: {why}"))?;
         let known = |minor: &u32| Release::ALL.into_iter().find(|release| release.minor() == *minor);

@@ -22,7 +22,7 @@ impl EncryptionFlags {
         Encryption::parse(&configuration).map_err(wrong)
     }
 
-    /// The same storage with encryption as its last step.
+    /// Adds encryption to a storage.
     pub fn apply(&self, storage: Storage) -> Result<Storage, String> {
         let Storage { store, layout } = storage;
         Ok(Storage { store, layout: self.to_layout(layout)? })

@@ -1,4 +1,4 @@
-//! Opens etcd as the flags describe it.
+//! Opens the etcd that the flags describe.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";
 
 /// The file in the data directory that holds the id of the cluster.
 const CLUSTER: &str = "etcd-cluster";
-/// The folder of events, which are written with leases.
+/// The part of keys of Events, which are written with leases.
 const EVENTS: &str = "events";
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// Options that only a server sets.
+/// Options of a server; other commands have none.
 pub struct Server<'a> {
     /// Directory in which the cluster id is kept between starts.
     pub directory: &'a Path,
@@ -33,7 +33,7 @@ pub async fn latest(flags: &Etcd) -> Result<store::Snapshot, String> {
     open(flags, None)?.latest().await.map_err(|error| error.to_string())
 }
 
-/// Connects to etcd once, so that an unreachable or foreign cluster is reported instead of being waited for.
+/// Connects to etcd once, so that an unreachable or unexpected cluster is an error instead of a delay.
 pub async fn check(flags: &Etcd) -> Result<(), String> {
     open(flags, None)?.check().await.map_err(|error| error.to_string())
 }
@@ -71,7 +71,7 @@ fn credentials(flags: &Etcd) -> Result<Option<store_etcd::Credentials>, String> 
     let Some(user) = flags.etcd_username.clone() else { return Ok(None) };
     let password = match &flags.etcd_password_file {
         Some(path) => {
-            let text = String::from_utf8(read(path)?).map_err(|_| format!("{} is no text", path.display()))?;
+            let text = String::from_utf8(read(path)?).map_err(|_| format!("{} is not UTF-8", path.display()))?;
             text.trim_end_matches(['\r', '\n']).to_owned()
         }
         None => std::env::var(PASSWORD)

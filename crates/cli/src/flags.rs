@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::error::ContextKind;
+use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::certificate_tasks::CertificateTask;
@@ -23,10 +24,12 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// The flags of a subcommand as they were given.
+/// The given flags of a subcommand.
 pub struct Given {
-    /// Their values, as `/flagz` shows them.
+    /// The values of all flags, for `/flagz`.
     pub shown: BTreeMap<String, String>,
+    /// The flags that are given, by any means, as `name=value`.
+    pub changed: Vec<String>,
     /// The flags of kube-apiserver that have no effect.
     pub without_effect: Vec<String>,
     /// The flags as a file for `--config`.
@@ -40,7 +43,7 @@ pub fn command() -> clap::Command {
     command.mut_subcommand("config", |config| config.mut_subcommand("view", serve))
 }
 
-/// Parses the command line, and ends the process if it is not valid. The error of the file of `--config` is one line.
+/// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
 pub fn parse(given: Vec<String>) -> Result<(Arguments, Given), String> {
     let command = command();
     let Merged { arguments, file } = config_file::merge(&command, given)?;
@@ -50,9 +53,10 @@ pub fn parse(given: Vec<String>) -> Result<(Arguments, Given), String> {
         None => error.exit(),
     })?;
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let mut given = Given { shown: BTreeMap::new(), without_effect: vec![], file: String::new() };
+    let mut given = Given { shown: BTreeMap::new(), changed: vec![], without_effect: vec![], file: String::new() };
     if let Some((subcommand, matches)) = config_file::chosen(&command, &matches) {
         given.shown = values(subcommand, matches);
+        given.changed = changed(subcommand, matches, &given.shown);
         given.without_effect = upstream_flags::without_effect(matches);
         given.file = config_file::view(subcommand, matches, &file.1);
     }
@@ -82,6 +86,15 @@ fn values(command: &clap::Command, matches: &ArgMatches) -> BTreeMap<String, Str
     flags.filter_map(|flag| Some((flag.get_long()?.to_owned(), value(flag)))).collect()
 }
 
+/// The flags that do not have their defaults, as `name=value`.
+fn changed(command: &clap::Command, matches: &ArgMatches, values: &BTreeMap<String, String>) -> Vec<String> {
+    let is_given = |flag: &&clap::Arg| {
+        matches.value_source(flag.get_id().as_str()).is_some_and(|source| source != ValueSource::DefaultValue)
+    };
+    let flags = command.get_arguments().filter(is_given).filter_map(clap::Arg::get_long);
+    flags.filter_map(|name| Some(format!("{name}={}", values.get(name)?))).collect()
+}
+
 #[derive(Subcommand)]
 pub enum Command {
     /// Serve the API.
@@ -96,7 +109,7 @@ pub enum Command {
     Store(Store),
     /// Export all objects of a data directory or of etcd, at one revision, to a file that any engine can import.
     ///
-    /// May run while servers are running. Keys in etcd that do not belong to Pintle are left out.
+    /// May run while servers are running. Keys in etcd that do not belong to Pintle are skipped.
     Export(Transfer),
     /// Import an exported file into an empty data directory or an etcd without objects, and verify the result.
     ///
@@ -179,7 +192,7 @@ pub struct Assets {
 
 #[derive(Subcommand)]
 pub enum AssetsTask {
-    /// Print the directory as setup-envtest does, and write it first if it is not there.
+    /// Print the directory as setup-envtest does, and create it first if it does not exist.
     Use {
         /// The form of the output.
         #[arg(short, long, value_enum, default_value = "path")]
@@ -301,6 +314,13 @@ pub enum Engine {
     Etcd,
 }
 
+impl Serve {
+    /// The storage engine: etcd if its servers are given.
+    pub fn engine(&self) -> Engine {
+        if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
+    }
+}
+
 /// A file to export to or import from, and the store.
 #[derive(Args)]
 pub struct Transfer {
@@ -394,7 +414,7 @@ pub struct Serve {
     #[arg(long, value_name = "IP", default_value = "127.0.0.1", env = "PINTLE_BIND_ADDRESS", help_heading = "Serving")]
     pub bind_address: IpAddr,
 
-    /// IP address under which others reach the server, for the Endpoints of the Service kubernetes [default: the bind address,
+    /// IP address under which clients reach the server, for the Endpoints of the Service kubernetes [default: the bind address,
     /// or that of the default route].
     #[arg(long, value_name = "IP", help_heading = "Serving")]
     pub advertise_address: Option<IpAddr>,
@@ -508,7 +528,7 @@ pub struct Serve {
     #[command(flatten)]
     pub admission: crate::admission::AdmissionFlags,
 
-    /// Address of a Service that webhooks and APIServices refer to, since there is no cluster network:
+    /// Address at which a Service of webhooks and APIServices is called, since there is no cluster network:
     /// NAMESPACE/NAME[:PORT]=HOST:PORT. May be repeated.
     #[arg(long, value_name = "SERVICE=ADDRESS", help_heading = "Admission")]
     pub service_address: Vec<String>,
@@ -532,8 +552,8 @@ pub struct Serve {
     )]
     pub controllers: Vec<String>,
 
-    /// Elect one of the servers that share an etcd to run the controllers, by a Lease that it renews every 2s; false for a
-    /// server that is alone.
+    /// Elect one of the servers that share an etcd to run the controllers, by a Lease that it renews every 2s; false if there is
+    /// only one server.
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Controllers")]
     pub leader_elect: bool,

@@ -1,4 +1,4 @@
-//! The flags of authentication and authorization, under kube-apiserver's names, and the configuration that they make.
+//! The flags of authentication and authorization, under kube-apiserver's names, and the configuration that they describe.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -238,7 +238,7 @@ fn follow<T>(
     Ok((value, Some(Followed { path: path.to_owned(), content, read: Box::new(read) })))
 }
 
-/// The file that issuers come from, and what it says of requests without credentials.
+/// The file of `--authentication-config`, and its `anonymous` section.
 pub type IssuersFile = Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>;
 
 fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
@@ -247,7 +247,7 @@ fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
 }
 
 impl IdentityFlags {
-    /// Everything but tokens of ServiceAccounts and of the token file. The error is one line that names the flag.
+    /// All authentication except tokens of ServiceAccounts and of the token file. The error is one line that names the flag.
     pub fn authentication(&self) -> Result<(Authentication, IssuersFile), String> {
         let (configuration, file) = self.configuration()?;
         let said = configuration.anonymous.clone();
@@ -281,7 +281,7 @@ impl IdentityFlags {
         identity.map(Some).map_err(|why| format!("--proxy-client-cert-file: {why}"))
     }
 
-    /// The structured configuration: of the file, or what the flags of one issuer stand for.
+    /// The AuthenticationConfiguration: that of the file, or the equivalent of the `--oidc-` flags.
     fn configuration(&self) -> Result<Configured<AuthenticationConfiguration>, String> {
         let algorithm =
             |name: &String| Algorithm::parse(name).ok_or_else(|| format!("--oidc-signing-algs: {name:?} is not known"));
@@ -375,7 +375,7 @@ impl IdentityFlags {
     }
 }
 
-/// The configuration with the key sets of the files that its issuers name.
+/// Replaces the `jwksFile` of each issuer by the key set of that file.
 fn with_key_sets(mut configuration: Value, directory: &Path) -> Result<Value, String> {
     let issuers = configuration.get_mut("jwt").and_then(Value::as_array_mut);
     for entry in issuers.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! `pintle migrate`: from a ThirdPartyResource to a CustomResourceDefinition, with all objects.
+//! `pintle migrate`: converts a ThirdPartyResource, with all its objects, to a CustomResourceDefinition.
 //!
 //! The server stores the objects of both under the same keys and serves a ThirdPartyResource until it is deleted. The CRD
 //! is therefore created first and takes over with the deletion: nothing is copied, and the objects are always served.
@@ -50,7 +50,7 @@ async fn migrate(name: &str, dry_run: bool, kubeconfig: &Path) -> Result<(), Str
     let registration = registration(&mut client, name).await?;
     let versions = third_party_versions(&registration);
     let Some(stored) = versions.first() else {
-        return Err(format!("ThirdPartyResource {name} has no versions, so it serves nothing that could be kept"));
+        return Err(format!("ThirdPartyResource {name} has no versions, so it has no objects to migrate"));
     };
     let path = format!("/apis/{}/{stored}/{}", what.group, what.plural);
     let before = objects(&mut client, &path).await?;
@@ -127,8 +127,8 @@ async fn prepare(
             return Err(format!("CustomResourceDefinition {name} is being deleted; wait until it is gone"));
         }
         keeps_third_party(there, registration)
-            .map_err(|why| format!("CustomResourceDefinition {name} is in the way: {why}"))?;
-        say(&format!("CustomResourceDefinition {name} is there already and fits"));
+            .map_err(|why| format!("CustomResourceDefinition {name} already exists and does not match: {why}"))?;
+        say(&format!("CustomResourceDefinition {name} already exists and matches"));
         return Ok(false);
     }
     let definition = successor_of_third_party(registration)?;
@@ -145,7 +145,7 @@ async fn prepare(
     Ok(!dry_run)
 }
 
-/// Waits until the definition is established.
+/// Waits until the CRD is established.
 async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), String> {
     let path = format!("{DEFINITIONS}/{}", what.definition());
     for _ in 0..limits::ESTABLISHED_WAITS_MAX {
@@ -161,7 +161,7 @@ async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), 
     Err(format!("CustomResourceDefinition {} is not established after 30 s", what.definition()))
 }
 
-/// Removes the CRD again; the objects still belong to the ThirdPartyResource.
+/// Deletes the CRD after a failure; the objects still belong to the ThirdPartyResource. Returns the end of the error message.
 async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
     let path = format!("{DEFINITIONS}/{}", what.definition());
     match client.call(Method::DELETE, &path, JSON, None).await.and_then(crate::client::Response::ok) {
@@ -170,22 +170,27 @@ async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
     }
 }
 
-/// Deletes the ThirdPartyResource as it was read.
+/// Deletes the ThirdPartyResource, if it has not changed since it was read.
 async fn hand_over(client: &mut Client, name: &str, registration: &Value) -> Result<(), String> {
     let part = |key: &str| Value::from(registration.str_at(&["metadata", key]));
     let options = json!({"preconditions": {"uid": (part("uid")), "resourceVersion": (part("resourceVersion"))}});
     let response = client.call(Method::DELETE, &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
-    response.ok().map(drop).map_err(|why| format!("the ThirdPartyResource goes on serving its objects: {why}"))
+    response
+        .ok()
+        .map(drop)
+        .map_err(|why| format!("the ThirdPartyResource cannot be deleted and still serves its objects: {why}"))
 }
 
 fn report(before: &Uids, after: &Uids) -> Result<(), String> {
     let same = |(key, uid): &(&(String, String), &String)| after.get(*key) == Some(*uid);
     let kept = before.iter().filter(same).count();
-    say(&format!("the definition serves {}; {kept} of {} have the uid that they had", counted(after), before.len()));
+    say(&format!(
+        "the CustomResourceDefinition serves {}; {kept} of {} have kept their uid",
+        counted(after),
+        before.len()
+    ));
     match before.len() - kept {
         0 => Ok(()),
-        lost => Err(format!(
-            "{lost} objects that were there before are not there any more: has somebody deleted them meanwhile?"
-        )),
+        lost => Err(format!("{lost} objects no longer exist; another client may have deleted them meanwhile")),
     }
 }

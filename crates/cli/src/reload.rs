@@ -1,4 +1,4 @@
-//! Files of flags that are read again when they change, or on SIGHUP: certificates, keys and tokens.
+//! Certificates, keys and tokens in files that flags name; they are reloaded when they change, and on SIGHUP.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use server::{ProxyAuthority, Replacement, Replacements, StaticTokens, Tls};
 use crate::flags::Serve;
 use crate::own::Own;
 
-/// The files, and what stands for those that no flag names.
+/// The files, and the content to use for those that no flag names.
 #[derive(Clone)]
 pub struct Files {
     /// `--tls-cert-file` and `--tls-private-key-file`.
@@ -64,7 +64,7 @@ impl Files {
         text.and_then(|text| StaticTokens::parse(&text)).map_err(|why| format!("--token-auth-file: {why}"))
     }
 
-    /// How the server reads them again.
+    /// The files with the function that reloads them.
     pub fn replacements(self) -> Replacements {
         let serving = self.serving.iter().flat_map(|(certificate, key)| [certificate, key]);
         let proxy = self.proxy.iter().map(|(path, _)| path);
@@ -90,6 +90,6 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, String> {
     match CertificateDer::pem_slice_iter(&pem).next() {
         Some(Ok(_)) => Ok(pem),
         Some(Err(error)) => Err(format!("{}: {error}", path.display())),
-        None => Err(format!("{} holds no certificate", path.display())),
+        None => Err(format!("{} contains no certificate", path.display())),
     }
 }

@@ -78,11 +78,11 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         let mut signals = Signals::listen()?;
         let server = tokio::select! {
             server = Server::start(storage, config) => server?,
-            // the store may have to be waited for
+            // opening the store may take time, so that a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
-        let path = write_kubeconfigs(flags, &own, server.address)?;
-        say_ready(server.address, started.elapsed(), &path);
+        say_ready(server.address, &write_kubeconfigs(flags, &own, server.address)?, started.elapsed());
+        log_start(flags, &given.changed, &server);
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
         stop(server).await;
@@ -92,8 +92,16 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     ended
 }
 
+#[allow(clippy::disallowed_methods, reason = "the log reports how long the end took")]
+async fn stop(server: Server) {
+    let began = Instant::now();
+    notify(&[sd_notify::NotifyState::Stopping]);
+    server.stop().await;
+    tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
+}
+
 fn write_kubeconfigs(flags: &Serve, own: &Own, address: SocketAddr) -> Result<PathBuf, String> {
-    // with --storage memory nothing else has made it
+    // with --storage memory, the directory may not exist yet
     store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
     own.write_kubeconfigs(url(address))
 }
@@ -110,6 +118,14 @@ fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGa
     Ok((runtime, gates))
 }
 
+/// Logs the version, the storage and the flags of a server that is ready.
+fn log_start(flags: &Serve, changed: &[String], server: &Server) {
+    let (storage, data_directory) = (flags.engine(), flags.data_dir.display());
+    let (version, flags) = (env!("CARGO_PKG_VERSION"), changed.join(" "));
+    let Server { address, revision, .. } = server;
+    tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
+}
+
 /// Reports to systemd, if it has started the server.
 fn notify(state: &[sd_notify::NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
@@ -118,7 +134,7 @@ fn notify(state: &[sd_notify::NotifyState<'_>]) {
 }
 
 /// Prints that the server is ready, and reports it to systemd. stdout may be closed.
-fn say_ready(address: SocketAddr, after: Duration, kubeconfig: &Path) {
+fn say_ready(address: SocketAddr, kubeconfig: &Path, after: Duration) {
     let (url, milliseconds) = (url(address), after.as_millis());
     let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
     let _ = writeln!(std::io::stdout(), "{ready}");
@@ -137,7 +153,7 @@ fn texts(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Prints one line with the settings that are accepted and have no effect.
+/// Prints one line with the settings that are accepted but have no effect.
 fn warn_of(ignored: &[(&str, Vec<String>)]) {
     let ignored = ignored.iter().filter(|(_, names)| !names.is_empty());
     let ignored: Vec<String> = ignored.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
@@ -146,8 +162,7 @@ fn warn_of(ignored: &[(&str, Vec<String>)]) {
     }
 }
 
-/// Waits for the signal to end, and reloads files when another one asks for that. The error is the reason why the server
-/// cannot go on.
+/// Waits for SIGTERM or SIGINT, and reloads files on SIGHUP. The error is the fault for which the process must exit.
 async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<(), String> {
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     loop {
@@ -157,26 +172,27 @@ async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<
                     own.renew();
                     server.reload();
                 }
-                Signal::End => return Ok(()),
+                Signal::End => {
+                    tracing::info!(reason = "signal", "stopping");
+                    return Ok(());
+                }
             },
             _ = look.tick() => {
                 own.renew();
                 server.reload();
             }
-            why = server.failed() => return Err(why),
+            why = server.failed() => {
+                tracing::error!(reason = why, "stopping");
+                return Err(why);
+            }
         }
     }
 }
 
-async fn stop(server: Server) {
-    notify(&[sd_notify::NotifyState::Stopping]);
-    server.stop().await;
-}
-
-/// Ends every thread that may use a random number generator: the exit of the process destroys the state of the generators
-/// and aborts if one is being seeded.
+/// Ends every thread that may use a random number generator. Otherwise the exit of the process could destroy the state of a
+/// generator that is in use, and abort.
 fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
-    // tasks end where they are; a blocked thread, in a name lookup for example, is not waited for
+    // tasks are dropped; blocking threads, for example in a DNS lookup, are only waited for up to the time limit
     runtime.shutdown_timeout(limits::THREADS_END);
     if let Some(key) = key {
         let _ = key.join();
@@ -192,20 +208,20 @@ fn threads() -> Result<tokio::runtime::Runtime, String> {
         .map_err(|error| format!("cannot start threads: {error}"))
 }
 
-/// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the limit that holds now.
+/// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the new limit.
 fn raise_descriptor_limit() -> u64 {
     rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the limit of open files could not be raised");
+        tracing::warn!(%error, "the limit of open files cannot be raised");
         rlimit::Resource::NOFILE.get_soft().unwrap_or(limits::FALLBACK_DESCRIPTORS)
     })
 }
 
-/// The request that a signal stands for.
+/// The meaning of a signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signal {
     /// SIGTERM or SIGINT.
     End,
-    /// SIGHUP: files are read again.
+    /// SIGHUP: files are reloaded.
     Reload,
 }
 
@@ -234,7 +250,7 @@ impl Signals {
         }
     }
 
-    /// Waits for a signal to end.
+    /// Waits for SIGTERM or SIGINT.
     async fn end(&mut self) {
         while self.next().await != Signal::End {}
     }
@@ -265,14 +281,13 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
         let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
         etcd::storage(&flags.etcd, Some(&server))
     };
-    match flags.storage {
-        _ if !flags.etcd.etcd_servers.is_empty() => etcd(),
+    match flags.engine() {
         Engine::Etcd => etcd(),
         Engine::Memory => Ok(server::Storage::own(Arc::new(store::Embedded::in_memory()))),
         Engine::Embedded => {
             let id = std::process::id();
             let holder = match flags.secure_port {
-                // the port is chosen after the store has been opened
+                // the port is not known before the store has been opened
                 0 => format!("pintle with process id {id}"),
                 port => format!("pintle with process id {id} ({})", url(SocketAddr::new(flags.bind_address, port))),
             };
@@ -283,22 +298,23 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
     }
 }
 
-/// The address under which others reach the server: as kube-apiserver, that of the default route if the server listens on
-/// every address or on a loopback address. Endpoints may name no loopback address.
+/// The address under which clients reach the server. As in kube-apiserver, it is that of the default route if the server
+/// listens on all addresses or on a loopback address. `None` if that is a loopback address too, which Endpoints may not
+/// contain.
 fn advertised(flags: &Serve) -> Option<IpAddr> {
     let given = flags.advertise_address.filter(|address| !address.is_unspecified());
     let bound = Some(flags.bind_address).filter(|address| !address.is_unspecified() && !address.is_loopback());
     given.or(bound).or_else(routed_address).filter(|address| !address.is_loopback())
 }
 
-/// The own address on the way to a public one; nothing is sent.
+/// The local address of the route to a public address. No packet is sent.
 fn routed_address() -> Option<IpAddr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_unspecified())
 }
 
-/// The address as clients use it.
+/// The URL of the server for clients.
 fn url(address: SocketAddr) -> String {
     match address.ip().is_unspecified() {
         true => format!("https://127.0.0.1:{}", address.port()),

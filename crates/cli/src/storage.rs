@@ -1,8 +1,8 @@
 //! `pintle storage migrate`: rewrites objects that may be stored in an older version.
 //!
-//! Each object gets an empty merge patch: the server then rewrites it in the storage version unless it is stored in that.
-//! Finally, the storage version becomes the only one in `status.storedVersions`. All of this uses the API, beside other
-//! clients.
+//! Each object gets an empty merge patch, for which the server rewrites it unless it is stored in the storage version.
+//! Finally, the storage version becomes the only one in `status.storedVersions`. Only the API is used, so other clients are
+//! not disturbed.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// The definitions that are named, by their names or by their groups.
+/// The CRDs with the given names or groups.
 async fn chosen(client: &mut Client, names: &[String], all: bool) -> Result<Vec<Value>, String> {
     let list = client.get(DEFINITIONS).await?.ok()?;
     let definitions = list.get("items").and_then(Value::as_array).unwrap_or_default();
@@ -68,7 +68,7 @@ async fn chosen(client: &mut Client, names: &[String], all: bool) -> Result<Vec<
 /// The steps for one CRD.
 struct Plan<'a> {
     name: &'a str,
-    /// The version of the objects' path: the storage version if that is served, so that nothing is converted twice.
+    /// The version in which objects are requested: the storage version if it is served, so that they are converted only once.
     served: Option<&'a str>,
     storage: &'a str,
     stored: Vec<&'a str>,
@@ -116,9 +116,9 @@ async fn migrate(kubeconfig: &Path, client: &mut Client, definition: &Value) -> 
         return Ok(());
     }
     if plan.deleting {
-        return Err("it is being deleted, with its objects".to_owned());
+        return Err("it is being deleted with its objects".to_owned());
     }
-    let version = plan.served.ok_or("none of its versions is served, so its objects can't be written")?;
+    let version = plan.served.ok_or("none of its versions is served, so its objects cannot be written")?;
     let names = definition.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null);
     let root = format!("/apis/{}/{version}", definition.str_at(&["spec", "group"]));
     let mut writers = Vec::new();
@@ -162,7 +162,7 @@ impl Pass<'_> {
         loop {
             let page = format!("{}/{}?limit={}&continue={token}", self.root, self.plural, limits::PAGE);
             let response = client.call(Method::GET, &page, MANY, None).await?;
-            // the list has become too old; what follows is read as it is now
+            // the continue token has expired; the rest is read from the current state
             let next = response.body.str_at(&["metadata", "continue"]).to_owned();
             if response.code == 410 && !next.is_empty() {
                 token = next;
@@ -236,7 +236,7 @@ fn version(item: &Value) -> String {
 
 enum Rewritten {
     Written,
-    /// It is already stored in the storage version, or was deleted.
+    /// It is already stored in the storage version, or has been deleted.
     Kept,
     Refused(String),
 }
@@ -254,7 +254,7 @@ async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Re
             _ => return Ok(Rewritten::Refused(format!("{path}: {}", response.message()))),
         }
     }
-    Ok(Rewritten::Refused(format!("{path}: it is changed all the time")))
+    Ok(Rewritten::Refused(format!("{path}: every attempt conflicted with another write")))
 }
 
 /// Sets `status.storedVersions` to the storage version, if the CRD has not changed meanwhile.
@@ -264,7 +264,7 @@ async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Resul
         let now = client.get(&path).await?.ok()?;
         for key in ["uid", "generation"] {
             if now.at(&["metadata", key]) != definition.at(&["metadata", key]) {
-                return Err("its definition has been changed meanwhile; try again".to_owned());
+                return Err("the CustomResourceDefinition has been changed meanwhile; try again".to_owned());
             }
         }
         let patch =
@@ -274,5 +274,5 @@ async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Resul
             return response.ok().map(drop);
         }
     }
-    Err("its definition is changed all the time".to_owned())
+    Err("every attempt to update status.storedVersions conflicted with another write; try again".to_owned())
 }

@@ -8,7 +8,7 @@ use store::Summary;
 use crate::flags::Store;
 use crate::logs;
 
-/// The file name that stands for stdout.
+/// The file name for stdout.
 const STANDARD: &str = "-";
 
 /// Runs the task and prints its result. The error is one line.

@@ -1,4 +1,4 @@
-//! `pintle export` and `pintle import`: all objects, from one engine to another.
+//! `pintle export` and `pintle import`: transfer all objects from one storage engine to another.
 
 use std::io::{Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -18,7 +18,7 @@ fn print_progress(carried: TransferProgress) {
     logs::print_error(&format!("{} of {} objects", carried.objects, carried.of));
 }
 
-/// A new file that others can't read: there are secrets in it.
+/// Creates a file that only its owner can read, since it contains secrets.
 fn create(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -28,7 +28,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
     runtime.map_err(|error| format!("cannot start: {error}"))
 }
 
-/// Writes the file, and says what is in it. The error is one line.
+/// Writes the file and prints a summary. The error is one line.
 pub fn export(task: &Transfer) -> Result<(), String> {
     let with_name = |error: std::io::Error| format!("cannot write {}: {error}", task.file.display());
     let (snapshot, layout) = match task.etcd.etcd_servers.is_empty() {
@@ -57,7 +57,7 @@ pub fn export(task: &Transfer) -> Result<(), String> {
     Ok(())
 }
 
-/// Fills a store from the file, and says what it holds. The error is one line.
+/// Imports the file and prints a summary. The error is one line.
 pub fn import(task: &Transfer) -> Result<(), String> {
     let with_name = |error: std::io::Error| format!("cannot read {}: {error}", task.file.display());
     let mut file = vec![];

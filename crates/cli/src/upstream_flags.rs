@@ -1,10 +1,10 @@
-//! The flags of kube-apiserver that `pintle serve` does not have: it accepts them, hidden in its help, and they have no effect.
+//! The flags of kube-apiserver that `pintle serve` accepts without effect. They are hidden in its help.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Every flag of kube-apiserver, and whether it is a `bool` or has a `value`.
 const FLAGS: &str = include_str!("upstream_flags.txt");
-/// Flags that every command has, in forms of its own.
+/// Flags that clap adds to every command.
 const BUILT_IN: [&str; 2] = ["help", "version"];
 
 /// Every flag of kube-apiserver, and whether it has a value.
@@ -17,14 +17,14 @@ pub fn has_value(name: &str) -> Option<bool> {
     all().find(|(known, _)| *known == name).map(|(_, has_value)| has_value)
 }
 
-/// The command with the flags that it does not have. As in kube-apiserver, the last value of a flag counts.
+/// Adds the missing flags to the command `serve`. As in kube-apiserver, the last value of a flag counts.
 pub fn added_to(serve: Command) -> Command {
     let own: Vec<String> = serve.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect();
     let missing = all().filter(|(name, _)| !BUILT_IN.contains(name) && !own.iter().any(|own| own == name));
     serve.args_override_self(true).args(missing.map(|(name, has_value)| hidden(name, has_value)))
 }
 
-/// The id of a flag, apart from those of Pintle's own.
+/// The id of a flag, which differs from those of Pintle's own flags.
 fn id(name: &str) -> String {
     format!("kube-apiserver {name}")
 }
@@ -37,7 +37,7 @@ fn hidden(name: &'static str, has_value: bool) -> Arg {
     }
 }
 
-/// The flags that were given and have no effect, as `--name`.
+/// The given flags that have no effect, as `--name`.
 pub fn without_effect(serve: &ArgMatches) -> Vec<String> {
     let is_given = |name: &str| matches!(serve.try_contains_id(&id(name)), Ok(true));
     all().filter(|(name, _)| is_given(name)).map(|(name, _)| format!("--{name}")).collect()

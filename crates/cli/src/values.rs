@@ -5,21 +5,21 @@ use crate::limits;
 /// Parses a duration in Go's format, such as `1m30s`; only 0 may have no unit.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     match text.parse::<u64>() {
-        Ok(number) if number > 0 => Err(format!("it has no unit: {number}s, {number}m or {number}h?")),
-        _ if text.starts_with('-') => Err("it is negative".to_owned()),
+        Ok(number) if number > 0 => Err(format!("the unit is missing: write {number}s, {number}m or {number}h")),
+        _ if text.starts_with('-') => Err("must not be negative".to_owned()),
         _ => machinery::time::parse_duration(text).map_err(|error| error.to_string()),
     }
 }
 
-/// Parser of a flag that has another name here: always an error that names the right one.
+/// A parser for a flag that has another name: always fails and names the right flag.
 pub fn renamed(to: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |value| Err(format!("the flag is called --{to}: --{to} {value}"))
 }
 
-/// Parses the id of an etcd cluster, as etcd's log has it.
+/// Parses the id of an etcd cluster in the format of etcd's log.
 pub fn cluster_id(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text.trim(), 16)
-        .map_err(|_| format!("{:?} is no cluster id, which is up to 16 hexadecimal digits", text.trim()))
+        .map_err(|_| format!("{:?} is not a cluster id of up to 16 hexadecimal digits", text.trim()))
 }
 
 /// Parses a durability: `sync`, `interval=DURATION` or `none`.
@@ -28,7 +28,7 @@ pub fn durability(text: &str) -> Result<store::Durability, String> {
         None if text == "sync" => Ok(store::Durability::Sync),
         None if text == "none" => Ok(store::Durability::None),
         Some(("interval", every)) => match duration(every)? {
-            every if every.is_zero() => Err("an interval is longer than that; use sync".to_owned()),
+            every if every.is_zero() => Err("the interval must not be zero; use sync instead".to_owned()),
             every => Ok(store::Durability::Interval(every)),
         },
         _ => Err("expected sync, interval=DURATION or none".to_owned()),
@@ -124,7 +124,7 @@ mod tests {
         for (text, seconds) in [("0", 0), ("0s", 0), ("30s", 30), ("1m30s", 90), ("1.5h", 5400)] {
             assert_eq!(duration(text), Ok(std::time::Duration::from_secs(seconds)), "{text}");
         }
-        assert_eq!(duration("30"), Err("it has no unit: 30s, 30m or 30h?".to_owned()));
+        assert_eq!(duration("30"), Err("the unit is missing: write 30s, 30m or 30h".to_owned()));
         for wrong in ["", "s", "-1s", "1x", "99999999999999999999"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }

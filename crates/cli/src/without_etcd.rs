@@ -1,4 +1,4 @@
-//! Stands in for `etcd` in a binary that was built without the feature `etcd`: every use of etcd is an error.
+//! Replaces the module `etcd` in a build without the feature `etcd`: every use of etcd is an error.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +10,8 @@ fn unavailable<T>() -> Result<T, String> {
         .to_owned())
 }
 
-/// Options that only a server sets.
-#[expect(dead_code, reason = "only the module that this one stands in for reads them")]
+/// Options of a server; other commands have none.
+#[expect(dead_code, reason = "only the module that this one replaces reads them")]
 pub struct Server<'a> {
     pub directory: &'a Path,
     pub event_ttl: Duration,

@@ -1,4 +1,4 @@
-//! Brings the metadata of embedded resources into shape.
+//! Coerces the metadata of embedded resources.
 //!
 //! Pipeline: after [`Schema::prune`] of a request body (refusing what is malformed: the request is bad) or of a stored
 //! object (dropping it, so that old data stays readable).

@@ -17,7 +17,7 @@ use crate::{coerce, prune, rules};
 impl Schema {
     /// Compiles the `openAPIV3Schema` of a version. A version without one has the schema `null`.
     ///
-    /// Meant for schemas that passed validation; in others what cannot be understood is ignored.
+    /// The schema should be valid; invalid keywords are ignored.
     pub fn compile(openapi: &Value, options: &CompileOptions) -> Schema {
         let structural = openapi.as_object().is_some() && is_structural(openapi);
         let mut root = node(openapi, Dialect { formats: Formats::Enforced, release: options.release });
@@ -71,7 +71,7 @@ pub(crate) fn node(schema: &Value, dialect: Dialect) -> Node {
         }
     }
     node.resolve_format(dialect);
-    // upstream forgets about integers and strings when it validates defaults, for which all formats count
+    // upstream ignores x-kubernetes-int-or-string when it validates defaults, for which all formats apply
     if int_or_string && dialect.formats == Formats::Enforced {
         node.types = Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
     }

@@ -1,4 +1,4 @@
-//! Fills in defaults.
+//! Defaulting.
 //!
 //! Pipeline: after pruning of a request body with the schema of the request's version; after reading from storage with
 //! the schema of the stored version; again after admission changed an object. Not after conversion.
@@ -37,7 +37,7 @@ impl Schema {
     }
 }
 
-/// Bytes of a value as JSON, but for escapes.
+/// The size of a value as JSON in bytes, without escapes.
 pub(crate) fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<usize>(),
@@ -49,7 +49,7 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
 }
 
 struct Defaulter {
-    /// Bytes that may still be added; `None` once there were too many.
+    /// The number of bytes that may still be added; `None` after the limit was exceeded.
     left: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The rules for embedded resources: a type, and metadata as every object has it. Never ratcheted.
+//! The rules for embedded resources: they have `apiVersion`, `kind` and valid metadata. Never ratcheted.
 
 use machinery::{FieldError, Map, Release, Value, names};
 

@@ -1,4 +1,4 @@
-//! Every bound of the crate, with the value of Kubernetes 1.35 where it has one, and the reason.
+//! Limits of this crate. A limit that Kubernetes has too has its value, as noted; others limit memory or stack.
 
 /// Bytes that an error about a list has at least, which bounds how many are reported. Ours.
 pub(crate) const ERROR_BYTES_MIN: usize = 100;

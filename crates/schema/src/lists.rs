@@ -1,5 +1,5 @@
-//! Lists that are sets or maps hold no item twice. Ratcheted as a whole: an update is only checked if the
-//! stored object has no such error anywhere.
+//! Uniqueness of items in lists that are sets or maps. It is ratcheted as a whole: an update is only checked if the stored
+//! object has no such error.
 
 use crate::limits::ERROR_BYTES_MIN;
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ fn is_full(errors: &[FieldError]) -> bool {
     errors.len() > PATHS_BYTES_MAX / bytes
 }
 
-/// The indices of items that come a second time.
+/// The indices of duplicate items.
 fn repeated(keys: impl Iterator<Item = String>) -> Vec<usize> {
     let mut seen: HashMap<String, u32> = HashMap::new();
     let mut repeated = vec![];

@@ -1,4 +1,4 @@
-//! Where a walk over a value stands: a chain on the stack, made into text only when something is reported about it.
+//! The position of a walk over a value: a linked list on the stack, formatted only for errors.
 
 use machinery::FieldPath;
 

@@ -1,4 +1,4 @@
-//! Removes what the schema doesn't declare and nulls that mean nothing.
+//! Pruning: removes undeclared fields, and nulls of fields that are neither nullable nor defaulted.
 //!
 //! Pipeline: right after a request body or a stored object has been decoded and its own metadata coerced, before
 //! [`Schema::coerce_embedded`] and [`Schema::default`].
@@ -40,7 +40,7 @@ impl Schema {
     }
 }
 
-/// Prunes a value that stands at `node`, without telling what went.
+/// Prunes a value at `node` without reporting the removed fields.
 pub(crate) fn prune_node(value: &mut Value, node: &Node, root: bool) {
     let mut pruner = Pruner { unknown: None, nulls: false };
     let meta = root || node.embedded;
@@ -123,7 +123,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Unknown fields stay here; those of declared fields don't.
+    /// Unknown fields of this node are kept, but not those of its declared fields.
     fn skip(&mut self, value: &mut Value, node: &Node, meta: bool, path: &Path<'_>) {
         match value {
             Value::Object(map) => {

@@ -36,7 +36,7 @@ pub(crate) struct Report {
     pub(crate) matches: u64,
 }
 
-/// How far a report had come.
+/// A position in a report, to which it can be reset.
 pub(crate) struct Mark {
     failures: usize,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! The seam to `x-kubernetes-validations`, which crate `cel` compiles and runs.
+//! `x-kubernetes-validations`, which the crate `cel` compiles and evaluates.
 
 use cel::rules::{Options, Place, Rules, Validation};
 use machinery::{FieldError, FieldPath, Release, Value};

@@ -10,8 +10,6 @@ mod discovery;
 mod http;
 mod limits;
 mod openapi;
-#[cfg(test)]
-mod testing;
 pub mod transfer;
 mod verbs;
 
@@ -39,6 +37,7 @@ pub use base::request::FeatureGates;
 pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace, webhook};
+pub use http::REQUESTS;
 pub use machinery::Release;
 use machinery::Value;
 pub use objects::{Encryption, Layout, Storage};
@@ -199,6 +198,8 @@ impl<T: 'static> Followed<T> {
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
+    /// The revision of the store at the start.
+    pub revision: u64,
     stop: watch::Sender<bool>,
     /// The reason for which the process has to exit.
     fault: watch::Sender<Option<String>>,
@@ -257,6 +258,7 @@ impl Server {
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = found.set(Arc::downgrade(&context.objects));
+        let revision = context.objects.revision();
         publish_trust(context.clone(), trust).await;
         follow_files(&context, config.authentication_file, config.authorization_file);
         config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
@@ -277,7 +279,7 @@ impl Server {
             audit.clone(),
         );
         door.serve_all(Arc::new(edge));
-        Ok(Server { address, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
+        Ok(Server { address, revision, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
     }
 
     /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed.
@@ -497,6 +499,21 @@ mod tests {
     use store::Embedded;
 
     use super::*;
+    use crate::controllers::{Controllers, Derived};
+
+    /// A server with the default configuration on a store, and the state of its controllers, which are not running.
+    pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<Derived>) {
+        let derived = Arc::new(Derived::new(&Controllers::default(), false));
+        let (admission, components) = Default::default();
+        let (runtime, gates) = Default::default();
+        let prepared = prepare(Storage::own(store), admission, components, derived.clone(), runtime, gates);
+        (prepared.await.unwrap(), derived)
+    }
+
+    /// [`server`] on an empty store in memory.
+    pub async fn empty_server() -> (Arc<Context>, Arc<Derived>) {
+        server(Arc::new(Embedded::in_memory())).await
+    }
 
     #[tokio::test(start_paused = true)]
     async fn lasting_fault_is_reported_after_grace_period() {

@@ -33,6 +33,8 @@ pub const SHARED_BYTES_MIN: usize = 8 * 1024;
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// Time after which a connection is closed if its client reads nothing of a response; kube-apiserver's `--request-timeout`.
 pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
+/// Duration from which a request is logged at level 2. Ours; kube-apiserver logs the trace of a request from half a second on.
+pub const SLOW_REQUEST: Duration = Duration::from_secs(1);
 /// Interval at which configuration files are checked for changes.
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 /// Attempts of a write whose object is changed concurrently.

@@ -18,7 +18,7 @@ import (
 // internalRoots are the structs that messages print.
 var internalRoots = []string{
 	"core.PodSpec", "core.PodTemplateSpec", "core.PersistentVolumeClaimSpec", "core.PersistentVolumeSpec",
-	"core.Taint", "core.PodResourceClaim", "core.PersistentVolumeClaim", "core.HostIP", "core.NodeAddress",
+	"core.Taint", "core.PodResourceClaim", "core.PersistentVolumeClaim", "core.HostIP", "policy.PodDisruptionBudgetSpec", "core.NodeAddress",
 	"apps.DeploymentStrategy", "apps.DaemonSetUpdateStrategy", "apps.StatefulSetUpdateStrategy", "batch.PodFailurePolicy", "batch.SuccessPolicy", "batch.JobSpec",
 	"resource.ResourceClaimSpec", "resource.ResourceClaimTemplateSpec", "resource.ResourceSliceSpec",
 	"resource.AllocatedDeviceStatus", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "networking.ParentReference",

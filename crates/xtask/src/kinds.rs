@@ -1,21 +1,21 @@
-//! `cargo xtask kinds`: the tables of built-in kinds, from Go types and published documents of Kubernetes.
+//! `cargo xtask kinds`: generates the tables of built-in kinds from Go types and published documents of Kubernetes.
 
 use std::process::Command;
 
 use crate::workspace;
 
-/// The tables, and the rooms that hold them.
+/// The tables and their directories.
 const TABLES: [(&str, &str); 3] = [
     ("types.txt", "crates/machinery/src/types"),
     ("internal.txt", "crates/machinery/src/types"),
     ("kinds.txt", "crates/resource/src/builtin"),
 ];
 
-/// Runs the Go program that reads the facts, and puts its tables where they are compiled in.
+/// Runs the Go program that generates the tables, and writes them to the source directories.
 ///
 /// # Errors
 ///
-/// Go is not installed, a module cannot be fetched, or a table cannot be written.
+/// Go is not installed, a module cannot be downloaded, or a table cannot be written.
 pub fn run() -> Result<(), String> {
     let root = workspace::root()?;
     let out = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! `cargo xtask`: the tasks of development. `bench` measures the server, `dist` packages a release, `kinds` writes the tables of built-in kinds, `tidy`
-//! checks what the compiler can't.
+//! `cargo xtask`: development tasks. `bench` measures the server, `dist` packages a release, `kinds` generates the tables of
+//! built-in kinds, `tidy` checks rules that the compiler does not.
 
 #![allow(clippy::disallowed_methods, reason = "a tool measures real time and starts its own tasks")]
 
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The tasks of development.
+/// Development tasks.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
 struct Arguments {
@@ -23,7 +23,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure the release server as its clients see it.
+    /// Measure the release build of the server.
     ///
     /// Starts the server with durable storage in a temporary directory, drives it over TLS with the administrator's
     /// certificate, and prints a table with targets. A complete run is also written to benches/results/.
@@ -32,7 +32,7 @@ enum Task {
     ///
     /// Builds with cargo-zigbuild and zig, which it installs into target from Python packages; needs rustup and Python. The same
     /// commit gives the same bytes. SHA256SUMS has the checksums of all files.
-    Dist(dist::Packaging),
+    Dist(dist::DistFlags),
     /// Write the tables of built-in kinds from the facts that Kubernetes publishes.
     ///
     /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, and writes types.txt and kinds.txt. Needs Go.

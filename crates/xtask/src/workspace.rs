@@ -1,9 +1,9 @@
-//! Where the repository is, and which state of it this is.
+//! The root and the commit of the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the workspace: the nearest directory above that says so.
+/// The root of the workspace: the nearest parent directory with a workspace manifest.
 pub fn root() -> Result<PathBuf, String> {
     let here = std::env::current_dir().map_err(|error| format!("there is no current directory: {error}"))?;
     let is_root = |directory: &&Path| {
@@ -19,7 +19,7 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The commit, short, and whether there are changes on top of it.
+/// The short hash of the commit, and whether there are uncommitted changes.
 pub fn commit(root: &Path) -> (String, bool) {
     let commit = git(root, &["rev-parse", "--short=10", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
     let changed = git(root, &["status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock"]);

@@ -1,4 +1,4 @@
-//! `pintle assets`: a directory of programs that test environments look for.
+//! `pintle assets`: a directory with the programs that test environments start.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,12 @@ const NAMES: [&str; 2] = ["kube-apiserver", "etcd"];
 ///
 /// # Errors
 ///
-/// The directory cannot be made, or something else than a link has the name of a program.
+/// The directory cannot be created, or a program's name is taken by something else than a link.
 pub fn run(assets: &Assets) -> Result<(), String> {
     match (&assets.task, &assets.directory) {
         (Some(AssetsTask::Use { print: form, directory }), _) => print(directory, *form),
         (None, Some(directory)) => write(directory),
-        (None, None) => Err("a directory is needed: pintle assets DIR".to_owned()),
+        (None, None) => Err("a directory is required: pintle assets DIR".to_owned()),
     }
 }
 
@@ -36,7 +36,7 @@ fn write(directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints where the directory is, and writes it if it is not there.
+/// Prints the directory, and creates it first if it does not exist.
 fn print(directory: &Path, form: AssetsForm) -> Result<(), String> {
     if !directory.join(NAMES[0]).exists() {
         std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -51,7 +51,7 @@ fn print(directory: &Path, form: AssetsForm) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes a link, in place of an older one.
+/// Creates a link, replacing an existing link.
 fn link(program: &Path, path: &Path) -> Result<(), String> {
     if path.is_symlink() {
         std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -62,6 +62,6 @@ fn link(program: &Path, path: &Path) -> Result<(), String> {
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())?;
-    // the program itself, also if this is the link of an earlier run
+    // follows the link of an earlier run
     found.canonicalize().ok()
 }

@@ -10,9 +10,9 @@ use crate::logs;
 /// The version that the stand-in reports, by which Pintle recognizes it.
 pub const VERSION: &str = "{\"etcdserver\":\"3.7.0+pintle\",\"etcdcluster\":\"3.7.0\"}";
 const HEALTH: &str = "{\"health\":\"true\",\"reason\":\"\"}";
-/// Bytes of a request that are read.
+/// Maximum size of a request in bytes.
 const REQUEST_BYTES_MAX: usize = 4096;
-/// How long a client may take to send them.
+/// Time limit for a client to send its request.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 const HELP: &str = "etcd of Pintle: responds to health checks for test environments; pintle keeps the objects itself
@@ -21,7 +21,7 @@ const HELP: &str = "etcd of Pintle: responds to health checks for test environme
       --advertise-client-urls, --listen-peer-urls, --data-dir, --unsafe-no-fsync: accepted, without effect
 ";
 
-/// Serves until the process is ended by a signal.
+/// Serves until a signal ends the process.
 pub fn run(arguments: &[String]) -> ExitCode {
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
         print!("{HELP}");

@@ -1,5 +1,5 @@
-//! The command line of kube-apiserver, translated to that of `pintle serve`, which accepts all of its flags: what differs is
-//! where objects and the server's own files are, and which controllers run.
+//! The command line of kube-apiserver, translated to that of `pintle serve`. The latter accepts all flags; only those of the
+//! storage, the server's files and the controllers are translated.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use super::{Start, etcd};
 use crate::upstream_flags::{self, has_value};
 
-/// Turns on the controllers that are off in a test environment of kube-apiserver.
+/// The environment variable that enables the controllers that do not run in a test environment of kube-apiserver.
 const CONTROLLERS: &str = "PINTLE_CONTROLLERS";
 
 /// A flag and its value, if it has one.
@@ -42,7 +42,7 @@ pub fn start(arguments: &[String]) -> Start {
 /// The controllers of kube-controller-manager, which test environments do not start.
 const OFF: &str = "-garbagecollector,-namespace";
 
-/// The storage: etcd if there is one, else memory, with the server's own files in the directory of certificates.
+/// The flags of the storage: etcd if it is running, otherwise memory, with the server's own files in `--cert-dir`.
 fn storage(flags: &[Flag]) -> Vec<String> {
     let value = |name: &str| flags.iter().find(|flag| flag.name == name).and_then(|flag| flag.value.clone());
     let in_etcd = flags.iter().any(|flag| flag.name == "etcd-servers" && !is_stand_in(flag));
@@ -83,7 +83,7 @@ fn split(arguments: &[String]) -> Vec<Flag> {
     flags
 }
 
-/// The flags, as test environments look for them.
+/// The help text, in which test environments look for flags.
 fn help() -> String {
     let mut help = "kube-apiserver of Pintle\n\nFlags:\n".to_owned();
     for (name, has_value) in upstream_flags::all() {

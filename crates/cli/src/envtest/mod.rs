@@ -1,5 +1,4 @@
-//! Pintle under the names of other programs: `kube-apiserver` and `etcd`, as test environments such as controller-runtime's
-//! envtest start them.
+//! Pintle started as `kube-apiserver` or `etcd`, by test environments such as controller-runtime's envtest.
 
 mod assets;
 mod etcd;
@@ -16,7 +15,7 @@ pub enum Start {
     End(ExitCode),
 }
 
-/// Decides by the name under which the program was started.
+/// Translates the arguments according to the name under which the program was started.
 pub fn start(arguments: Vec<String>) -> Start {
     let name = arguments.first().map(Path::new).and_then(Path::file_name).and_then(|name| name.to_str());
     match name {

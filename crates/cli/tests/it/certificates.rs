@@ -1,4 +1,4 @@
-//! Client certificates: those of the authority say who one is, while they last; others say nothing.
+//! Client certificates authenticate only while they are valid and if the certificate authority has signed them.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use super::server::{Pair, Server};
 const UNAUTHORIZED: &str = r#"{"apiVersion":"v1","code":401,"kind":"Status","message":"Unauthorized","metadata":{},"reason":"Unauthorized","status":"Failure"}"#;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An unknown certificate authority that has the name of the server's own.
+/// An unknown certificate authority with the same name as the server's own.
 fn foreign_certificate_authority() -> Pair {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.distinguished_name.push(DnType::CommonName, "pintle-ca");

@@ -1,4 +1,4 @@
-//! The binary as a process, and who it lets in.
+//! Tests of the binary as a process: authentication by certificates, and restored backups.
 
 mod certificates;
 mod restore;

@@ -1,4 +1,4 @@
-//! Watches that are ahead of a restored backup.
+//! Watches whose resourceVersion is newer than a restored backup.
 
 use std::path::Path;
 use std::process::Command;

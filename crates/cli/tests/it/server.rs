@@ -1,4 +1,4 @@
-//! A server for one test, and a client that shows a certificate or a token.
+//! A server for one test, and a client with a certificate or a token.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// A certificate and its key, PEM.
+/// A certificate and its private key in PEM format.
 pub struct Pair {
     pub certificate: String,
     pub key: String,
@@ -25,12 +25,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server in memory; it knows the token `token` of `ann`.
+    /// Starts a server in memory that accepts the token `token` of the user `ann`.
     pub fn start(directory: &Path) -> Server {
         Server::start_with(directory, "token,ann,1\n", "memory")
     }
 
-    /// Starts a server with the embedded store in `directory`; the token `token` is an administrator's.
+    /// Starts a server with the embedded store in `directory` that accepts the token `token` of an administrator.
     pub fn start_embedded(directory: &Path) -> Server {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).unwrap();
         Server::start_with(directory, "token,ann,1,system:masters\n", "embedded")

@@ -35,7 +35,8 @@ fn fields(name: &str) -> Option<&'static Fields> {
 }
 
 /// Internal names of fields that differ from the JSON names in more than case, with the JSON names.
-const RENAMED: [(&str, &str); 6] = [
+const RENAMED: [(&str, &str); 7] = [
+    ("EndpointsName", "endpoints"),
     ("DeprecatedServiceAccount", "serviceAccount"),
     ("CephMonitors", "monitors"),
     ("RBDImage", "image"),

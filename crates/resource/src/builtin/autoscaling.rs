@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored in v2. What v1 has no field for is JSON in annotations.
+//! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored in v2. Fields that v1 does not have are JSON in annotations.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json};
@@ -28,13 +28,18 @@ pub const FIRST: BuiltIn = BuiltIn {
         if object.at(&["spec", "minReplicas"]).is_none_or(Value::is_null) {
             object.set_at(&["spec", "minReplicas"], Value::Int(1));
         }
+        let target = ["spec", "targetCPUUtilizationPercentage"];
+        let has_metrics = object.at(&["metadata", "annotations", METRICS]).is_some();
+        if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics {
+            object.set_at(&target, Value::Int(80));
+        }
     },
     validate,
     columns: tables::AUTOSCALER,
     ..BASE
 };
 
-/// How fast replicas are added and removed if the autoscaler says nothing else.
+/// The default scaling rules.
 pub fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
     if spec.get("metrics").and_then(Value::as_array).is_none_or(<[Value]>::is_empty) {
@@ -83,6 +88,11 @@ pub fn validate(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<
     }
     for (path, metric) in items(spec, "metrics", &path) {
         metric_errors(metric, &path, &mut errors);
+    }
+    // the form of v1 has one metric, which is validated as v2 stores it
+    if let Some(share) = number("targetCPUUtilizationPercentage").filter(|share| *share < 1) {
+        let path = path.child("metrics").index(0).child("resource").child("target").child("averageUtilization");
+        errors.push(FieldError::invalid(&path, &Value::Int(share), "must be greater than 0"));
     }
     for name in ["scaleUp", "scaleDown"] {
         if let Some(rules) = spec.at(&["behavior", name]) {
@@ -150,7 +160,8 @@ fn metric_errors(metric: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
             errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
         }
     }
-    for field in given {
+    // upstream does not look into a metric of a container that does not belong there
+    for field in given.into_iter().filter(|field| *field != "containerResource" || own == Some(*field)) {
         let source = metric.get(field).cloned().unwrap_or_default();
         source_errors(field, &source, &path.child(field), errors);
     }
@@ -207,7 +218,7 @@ fn target_type(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Takes the JSON of an annotation.
+/// Removes an annotation and decodes its JSON.
 fn take(object: &mut Value, annotation: &str) -> Option<Value> {
     let text = object.remove_at(&["metadata", "annotations", annotation])?;
     if object.at(&["metadata", "annotations"]).and_then(Value::as_object).is_some_and(machinery::Map::is_empty) {
@@ -296,7 +307,7 @@ fn metric_from_first(metric: &Value) -> Value {
     out
 }
 
-/// The share of processor time that a metric aims at, if it does.
+/// The target CPU utilization of a metric, if it has one.
 fn processor_share(metric: &Value) -> Option<Value> {
     let is_processor = metric.str_at(&["type"]) == "Resource" && metric.str_at(&["resource", "name"]) == "cpu";
     let share = metric.at(&["resource", "target", "averageUtilization"]).filter(|_| is_processor)?;
@@ -333,7 +344,19 @@ fn shown_status(object: &mut Value) {
     for metric in current.as_array().unwrap_or_default() {
         let share = metric.at(&["resource", "current", "averageUtilization"]).cloned();
         match share.filter(|_| metric.str_at(&["resource", "name"]) == "cpu") {
-            Some(share) => object.set_at(&["status", "currentCPUUtilizationPercentage"], share),
+            Some(share) => {
+                let average = metric.at(&["resource", "current", "averageValue"]).cloned();
+                let current = json!({
+                    "type": "Resource",
+                    "resource": {
+                        "name": "cpu",
+                        "currentAverageUtilization": (share.clone()),
+                        "currentAverageValue": (average.unwrap_or_else(|| Value::from("0")))
+                    }
+                });
+                object.set_at(&["status", "currentCPUUtilizationPercentage"], share);
+                others.push(current);
+            }
             None => others.push(metric.clone()),
         }
     }

@@ -1,9 +1,10 @@
-//! The kinds whose form is in the table of Go types: a row each, in the order of discovery.
+//! The kinds whose shape is in the table of Go types: a row each, in the order of discovery.
 
 use super::services::PROXY_VERBS;
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates, columns,
-    components, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods, routing, tables, volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
+    claim_templates, columns, components, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods,
+    routing, runtime_classes, storage_kinds, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -28,7 +29,7 @@ const fn namespaced(
     BuiltIn { namespaced: true, ..kind(group, go, name, plural, singular) }
 }
 
-/// With a status of its own, which creates reset.
+/// A kind with a status subresource; creates reset the status.
 const fn with_status(row: BuiltIn) -> BuiltIn {
     BuiltIn { status: true, fresh_status: true, ..row }
 }
@@ -45,15 +46,15 @@ const fn workload(row: BuiltIn) -> BuiltIn {
 const RETURNED: Deletion = Deletion { returns_object: true, ..Deletion::DEFAULT };
 const ORPHANED: Deletion = Deletion { propagation: Some(Propagation::Orphan), ..Deletion::DEFAULT };
 
-/// The advice for a deletion of Jobs that says nothing about their Pods.
+/// The warning about a deletion of Jobs without propagation policy.
 const CHILDREN: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// Whose deletion responds with the object.
+/// A kind whose DELETE responds with the object.
 const fn returned(row: BuiltIn) -> BuiltIn {
     BuiltIn { deletion: RETURNED, ..row }
 }
 
-/// The name of a bundle: a subdomain, behind the signer if there is one.
+/// The name of a ClusterTrustBundle: a subdomain, prefixed by the signer if there is one.
 fn bundle_name(name: &str) -> Vec<String> {
     machinery::names::dns1123_subdomain(name.rsplit(':').next().unwrap_or(name))
 }
@@ -105,6 +106,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         deletion: RETURNED,
         prepare: volumes::prepare_claim,
         validate: volumes::validate_claim,
+        validate_status: volumes::validate_claim_status,
         ..with_status(namespaced(
             "",
             "core.v1.PersistentVolumeClaim",
@@ -208,7 +210,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["sts"],
         scale: true,
         default: workloads::default_stateful_set,
-        validated: workloads::with_claims,
+        validated: claim_templates::with_claims,
         validate: workloads::validate,
         warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.StatefulSet", "StatefulSet", "statefulsets", "statefulset"))
@@ -301,6 +303,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::SLICE,
+        validate: routing::validate_slice,
         prepare: workloads::count_labels,
         ..with_generation(namespaced(
             "discovery.k8s.io",
@@ -312,6 +315,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::INGRESS_CLASS,
+        validate: routing::validate_ingress_class,
         ..with_generation(kind(
             "networking.k8s.io",
             "networking.v1.IngressClass",
@@ -345,6 +349,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::SERVICE_CIDR,
+        validate: routing::validate_service_cidr,
         ..with_status(kind(
             "networking.k8s.io",
             "networking.v1.ServiceCIDR",
@@ -368,12 +373,14 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RUNTIME_CLASS,
+        validate: runtime_classes::validate,
         unconditional_update: false,
         ..kind("node.k8s.io", "node.v1.RuntimeClass", "RuntimeClass", "runtimeclasses", "runtimeclass")
     },
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
         validate: routing::validate_budget,
+        validate_status: routing::validate_conditions,
         unconditional_update: false,
         short_names: &["pdb"],
         ..with_generation(with_status(namespaced(
@@ -395,8 +402,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
-        default: workloads::default_resource_claim,
-        validate: workloads::validate_claim,
+        default: devices::default_resource_claim,
+        validate: devices::validate_claim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -406,8 +413,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
-        default: workloads::default_resource_claim,
-        validate: workloads::validate_claim_template,
+        default: devices::default_resource_claim,
+        validate: devices::validate_claim_template,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -418,7 +425,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_SLICE,
-        default: workloads::default_slice,
+        validate: devices::validate_slice,
+        default: devices::default_slice,
         selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
         ..with_generation(kind(
             "resource.k8s.io",
@@ -430,8 +438,9 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        validate_status: routing::validate_conditions,
         unconditional_update: false,
-        default: workloads::default_taint_rule,
+        default: devices::default_taint_rule,
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",
@@ -449,17 +458,20 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CSI_DRIVER,
+        validate: storage_kinds::validate_driver,
         warnings: volumes::driver_warnings,
         unconditional_update: false,
         ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
     },
     BuiltIn {
         columns: tables::CSI_NODE,
+        validate: storage_kinds::validate_node,
         unconditional_update: false,
         ..returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode")))
     },
     BuiltIn {
         columns: columns::PLAIN,
+        validate: storage_kinds::validate_capacity,
         unconditional_update: false,
         ..namespaced(
             "storage.k8s.io",
@@ -471,11 +483,13 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::STORAGE_CLASS,
+        validate: storage_kinds::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
     BuiltIn {
         columns: tables::ATTACHMENT,
+        validate: storage_kinds::validate_attachment,
         unconditional_update: false,
         ..returned(with_status(kind(
             "storage.k8s.io",
@@ -487,6 +501,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
+        validate: storage_kinds::validate_attributes,
         deletion: RETURNED,
         short_names: &["vac"],
         ..kind(

@@ -21,7 +21,7 @@ pub const SUBRESOURCES: &[OwnSubresource] = &[OwnSubresource {
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
 
-/// The spec of a request has no owner: it never changes.
+/// The spec of a request is immutable, so managedFields do not record it.
 pub fn resets() -> &'static FieldSet {
     static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status"]]));
     &RESETS
@@ -29,7 +29,7 @@ pub fn resets() -> &'static FieldSet {
 
 /// The conditions that only the approval changes.
 const DECIDED: [&str; 2] = ["Approved", "Denied"];
-/// The conditions that can only be true, and that stay.
+/// The conditions whose status can only be True, and that cannot be removed.
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 const USAGES: [&str; 23] = [
@@ -82,7 +82,7 @@ fn approve(request: &mut Value, old: &Value) {
     metadata::restore_system_fields(request, old);
 }
 
-/// Conditions without times get them; one that was there with the same status keeps its own.
+/// Sets missing times of conditions; a condition with unchanged status keeps its transition time.
 pub fn set_times(request: &mut Value, old: &Value) {
     let now = clock::now_rfc3339();
     let before = old.get("status").map(|status| list(status, "conditions").to_vec()).unwrap_or_default();
@@ -108,9 +108,7 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     let spec = request.get("spec").unwrap_or(&empty);
     if let Some(why) = request_error(text(spec, "request")) {
-        // Go prints bytes as a list of numbers
-        let bytes = base64::engine::general_purpose::STANDARD.decode(text(spec, "request")).unwrap_or_default();
-        let shown: Value = bytes.iter().map(|byte| Value::Int(i64::from(*byte))).collect();
+        let shown = spec.get("request").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("request"), &shown, why));
     }
     let mut seen = vec![];
@@ -241,7 +239,7 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
     errors
 }
 
-/// A bundle of certificate authorities, perhaps of one signer.
+/// A ClusterTrustBundle.
 pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");

@@ -1,8 +1,8 @@
-//! ComponentStatus: the health of a control plane's parts, as this process sees it.
+//! ComponentStatus: the health of control plane components, as observed by this process.
 
 use machinery::{Value, json};
 
-/// The ports of the components that a control plane has beside the API server, on the same host.
+/// The ports of the other components of a control plane, on the same host.
 const BESIDES: [(&str, u16); 2] = [("controller-manager", 10257), ("scheduler", 10259)];
 
 /// All components: two that do not run here, and the store.

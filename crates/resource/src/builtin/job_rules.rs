@@ -1,4 +1,4 @@
-//! Jobs: when they have succeeded, and what their status may say.
+//! Validation of the success policy and the status of Jobs.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! LimitRanges: the amounts of one item agree with each other.
+//! LimitRange: consistency of the amounts of an item.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
@@ -9,7 +9,7 @@ use super::podspec;
 
 type Errors = Vec<FieldError>;
 
-/// A LimitRange without a name gets one.
+/// Generates a name for a LimitRange without one.
 pub fn prepare(range: &mut Value, old: Option<&Value>) {
     let is_named = ["name", "generateName"].iter().any(|field| !range.str_at(&["metadata", field]).is_empty());
     if old.is_none() && !is_named {

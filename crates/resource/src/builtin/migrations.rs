@@ -39,7 +39,7 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-/// As of 1.35.
+/// The resource in 1.35.
 pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     group: MIGRATION_GROUP,
     version: "v1beta1",
@@ -67,7 +67,7 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// The same as of 1.37.
+/// The resource since 1.37.
 pub const MIGRATION: BuiltIn = BuiltIn {
     version: "v1",
     deprecation: "",

@@ -8,11 +8,13 @@ mod autoscaling;
 mod catalogue;
 mod certificates;
 mod checks;
+mod claim_templates;
 mod columns;
 mod components;
 mod config;
 mod declarative;
 mod definition;
+mod devices;
 mod events;
 mod expressions;
 mod flow;
@@ -37,10 +39,12 @@ mod reviews;
 mod rollouts;
 mod routing;
 mod rule_checks;
+mod runtime_classes;
 mod runtime_config;
 mod schedules;
 mod secrets;
 pub mod services;
+mod storage_kinds;
 mod tables;
 mod third_party;
 mod volumes;
@@ -311,6 +315,17 @@ impl BuiltIn {
         }
     }
 
+    /// A type error with the names of the types of this version. Types of metadata are always of v1.
+    pub fn typed_in_version(&self, why: &str) -> String {
+        const SHARED: [&str; 3] = ["LabelSelector", "ObjectMeta", "OwnerReference"];
+        match why.rsplit_once(" of type v1.") {
+            Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
+                format!("{head} of type {}.{name}", self.version)
+            }
+            _ => why.to_owned(),
+        }
+    }
+
     /// A decoded object as its JSON shows it: without empty lists and maps that Go's encoder omits.
     pub fn printed(&self, object: &Value) -> Value {
         match self.form {
@@ -334,7 +349,9 @@ impl BuiltIn {
         let validated = (self.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
         let mut errors = (self.validate)(object, old, release);
+        let own = errors.len();
         self.add_rule_errors(object, old, false, &mut errors);
+        podspec::drop_unchecked(&mut errors, own);
         errors
     }
 
@@ -658,7 +675,7 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
 
 /// Whether a group is one of built-in kinds.
 pub fn is_built_in_group(group: &str) -> bool {
-    kinds().any(|built_in| built_in.group == group)
+    group == MIGRATION_GROUP || kinds().any(|built_in| built_in.group == group)
 }
 
 /// Whether a group is kube-apiserver's own: no custom resource is served in it.

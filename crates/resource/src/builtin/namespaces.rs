@@ -106,7 +106,7 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-/// A namespace carries its name as a label, and is Active unless it says otherwise.
+/// Defaults: the label with the name, and the phase Active.
 fn default(object: &mut Value) {
     if object.str_at(&["status", "phase"]).is_empty() {
         object.set_at(&["status", "phase"], Value::from("Active"));

@@ -48,13 +48,19 @@ pub fn validate(node: &Value, old: Option<&Value>, _release: Release) -> Vec<Fie
         let why = "node updates may not change podCIDR except from \"\" to valid";
         errors.push(FieldError::forbidden(&path.child("podCIDRs"), why));
     }
+    let provider = |node: &Value| node.str_at(&["spec", "providerID"]).to_owned();
+    if !provider(old).is_empty() && provider(old) != provider(node) {
+        let why = if provider(node).is_empty() { "cleared" } else { "modified" };
+        let why = format!("field cannot be {why} once set");
+        errors.push(FieldError::invalid(&path.child("providerID"), &Value::Null, why));
+    }
     if node.str_at(&["spec", "externalID"]) != old.str_at(&["spec", "externalID"]) {
         errors.push(FieldError::forbidden(&path.child("externalID"), "may not be updated"));
     }
     errors
 }
 
-/// A Node's network of Pods is there in two forms, and all of its capacity can be allocated unless it says otherwise.
+/// Defaults: `podCIDR` and `podCIDRs` complete each other, and `allocatable` defaults to `capacity`.
 pub fn default(node: &mut Value) {
     let first = node.at(&["spec", "podCIDRs"]).and_then(Value::as_array).and_then(<[Value]>::first).cloned();
     match (first, node.str_at(&["spec", "podCIDR"]).to_owned()) {
@@ -72,7 +78,7 @@ pub fn default(node: &mut Value) {
     }
 }
 
-/// Several networks are one of each family.
+/// Two networks must be of different IP families.
 fn family_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>) {
     if ranges.len() < 2 {
         return;

@@ -1,4 +1,4 @@
-//! The status of a Pod: its addresses, and what it says about the containers and claims of the spec.
+//! Validation of the status of a Pod: its addresses, and consistency with the containers and claims of the spec.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::rule_checks;
 
 type Errors = Vec<FieldError>;
 
-/// The first address is there in two forms.
+/// `podIP` and the first of `podIPs` complete each other.
 pub fn default(pod: &mut Value) {
     let Some(status) = pod.get_mut("status") else { return };
     let first = list(status, "podIPs").first().map(|ip| text(ip, "ip").to_owned());

@@ -1,4 +1,4 @@
-//! Warnings about Pods and templates of Pods: what is accepted and does not do what it seems to.
+//! Warnings about Pods and Pod templates: accepted fields that are deprecated or have no effect.
 
 use std::collections::HashSet;
 
@@ -86,9 +86,10 @@ fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
     repeated_names(spec, &path, &mut warnings);
     volumes(spec, &path, &mut warnings);
     annotations(pod, root, &mut warnings);
-    for kind in ["initContainers", "containers"] {
-        items(spec, kind, &path).for_each(|(path, inner)| container(inner, &path, &mut warnings));
-    }
+    let containers = ["initContainers", "containers"].into_iter().flat_map(|kind| items(spec, kind, &path));
+    let containers: Vec<(FieldPath, &Value)> = containers.collect();
+    containers.iter().for_each(|(path, inner)| container(inner, path, &mut warnings));
+    ports(&containers, &mut warnings);
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
         let path = path.child("terminationGracePeriodSeconds");
         warnings.push(format!("{path}: must be >= 0; negative values are invalid and will be treated as 1"));
@@ -186,7 +187,7 @@ fn file_sources(volume: &Value) -> Vec<(String, Vec<&str>)> {
     found
 }
 
-/// Warns of the files of a volume that are, or lie below, others.
+/// Warns about files of a volume whose paths are equal or below each other.
 fn overlaps(volume: &Value, warnings: &mut Vec<String>) {
     let (sources, is_projected) = match volume.at(&["projected", "sources"]).and_then(Value::as_array) {
         Some(parts) => (parts.iter().flat_map(file_sources).collect(), true),
@@ -229,7 +230,7 @@ fn annotations(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
     }
 }
 
-/// Warns of amounts of bytes that are not whole.
+/// Warns about fractional amounts of bytes.
 fn fractions(resources: Option<&Value>, kind: &str, path: &FieldPath, warnings: &mut Vec<String>) {
     let amounts = resources.and_then(|resources| resources.get(kind)).and_then(Value::as_object);
     for (name, amount) in amounts.into_iter().flat_map(Map::iter).filter(|(name, _)| BYTES.contains(&name.as_str())) {
@@ -255,7 +256,6 @@ fn container(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
                 .push(format!("{path}: hides previous definition of {name:?}, which may be dropped when using apply"));
         }
     }
-    ports(container, path, warnings);
 }
 
 /// A port as warnings compare it.
@@ -267,27 +267,37 @@ struct Port<'a> {
     address: &'a str,
 }
 
-fn ports(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+fn ports(containers: &[(FieldPath, &Value)], warnings: &mut Vec<String>) {
     let number = |port: &Value, name: &str| port.get(name).and_then(Value::as_int).unwrap_or_default();
-    let mut known: Vec<Port<'_>> = vec![];
-    for (path, value) in items(container, "ports", path) {
-        let (protocol, address) = (text(value, "protocol"), text(value, "hostIP"));
-        let (own, host) = (number(value, "containerPort"), number(value, "hostPort"));
-        let port = Port { path, number: own, protocol, host, address };
-        let path = &port.path;
-        let others = known.iter().filter(|other| other.number == own && other.protocol == protocol);
-        if let Some((word, other)) = others.filter_map(|other| Some((overlap(&port, other)?, other))).next() {
-            warnings.push(format!("{path}: {word} port definition with {}", other.path));
+    let (mut known, mut names, mut repeated): (Vec<Port<'_>>, Vec<(&str, FieldPath)>, Vec<String>) =
+        (vec![], vec![], vec![]);
+    for (path, container) in containers {
+        let mut own = vec![];
+        for (path, value) in items(container, "ports", path) {
+            let (protocol, address, name) = (text(value, "protocol"), text(value, "hostIP"), text(value, "name"));
+            let (number, host) = (number(value, "containerPort"), number(value, "hostPort"));
+            let port = Port { path, number, protocol, host, address };
+            let path = &port.path;
+            if host == 0 && !address.is_empty() {
+                warnings.push(format!("{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{address}}}"));
+            }
+            for other in known.iter().filter(|other| other.number == number && other.protocol == protocol) {
+                if let Some(word) = overlap(&port, other) {
+                    warnings.push(format!("{path}: {word} port definition with {}", other.path));
+                }
+            }
+            match names.iter().find(|(known, _)| *known == name && !name.is_empty()) {
+                Some((_, first)) => repeated.push(format!("{path}: duplicate port name {name:?} with {first}, services and probes that select ports by name will use {first}")),
+                None => own.push((name, path.clone())),
+            }
+            known.push(port);
         }
-        if host == 0 && !address.is_empty() {
-            let name = text(value, "name");
-            warnings.push(format!("{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{own} Protocol:{protocol} HostIP:{address}}}"));
-        }
-        known.push(port);
+        names.extend(own);
     }
+    warnings.extend(repeated);
 }
 
-/// How a port and another one for the same port of the container collide.
+/// The warning about two ports with the same container port, if they conflict.
 fn overlap(port: &Port<'_>, other: &Port<'_>) -> Option<&'static str> {
     let is_everywhere = |port: &Port<'_>| port.address.is_empty();
     match () {

@@ -85,7 +85,7 @@ fn resets(kept: &[&str]) -> FieldSet {
     FieldSet::of_fields(&all)
 }
 
-/// Keeps everything of the stored Pod but a part.
+/// Keeps the stored Pod, except one part.
 fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
     let new = std::mem::replace(pod, old.clone());
     for path in [&["metadata", "managedFields"][..], &["metadata", "resourceVersion"]] {
@@ -168,7 +168,7 @@ fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldErro
     errors
 }
 
-/// The seconds that a Pod has to end; none if it was not assigned to a Node, or has ended.
+/// The grace period of the deletion of a Pod in seconds; 0 if it is not assigned to a Node or has ended.
 pub fn grace(pod: &Value, given: Option<i64>) -> i64 {
     let own = || pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default();
     let unassigned = pod.str_at(&["spec", "nodeName"]).is_empty();
@@ -215,10 +215,15 @@ pub fn default_spec(spec: &mut Value) {
         }
     }
     for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
-        let sources = volume.as_object().into_iter().flat_map(Map::iter);
-        if volume.as_object().is_some() && sources.filter(|(name, _)| *name != "name").all(|(_, value)| value.is_null())
-        {
+        let has_none = volume
+            .as_object()
+            .is_some_and(|fields| Map::iter(fields).all(|(name, value)| name.as_str() == "name" || value.is_null()));
+        if has_none {
             volume.set_at(&["emptyDir"], Value::object());
+        }
+        if let Some(image) = volume.get_mut("image").filter(|image| text(image, "pullPolicy").is_empty()) {
+            let policy = if is_latest(text(image, "reference")) { "Always" } else { "IfNotPresent" };
+            image.set_at(&["pullPolicy"], Value::from(policy));
         }
     }
     // two names of one field

@@ -306,6 +306,20 @@ fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
+const NO_SIDECAR: &str = "may not be set for init containers without restartPolicy=Always";
+
+/// Drops the errors behind the first `own` that lie within probes which init containers may not have.
+pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
+    let is_unchecked = |error: &&FieldError| error.detail == NO_SIDECAR;
+    let paths: Vec<String> = errors[..own].iter().filter(is_unchecked).map(|error| error.field.clone()).collect();
+    let is_within = |error: &FieldError| paths.iter().any(|path| error.field.starts_with(path.as_str()));
+    let mut place = 0;
+    errors.retain(|error| {
+        place += 1;
+        place <= own || !is_within(error)
+    });
+}
+
 fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {
     let is_sidecar = text(container, "restartPolicy") == "Always";
     if is_sidecar {
@@ -313,8 +327,7 @@ fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {
     }
     for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if is_set(container, name) {
-            let why = "may not be set for init containers without restartPolicy=Always";
-            errors.push(FieldError::forbidden(&path.child(name), why));
+            errors.push(FieldError::forbidden(&path.child(name), NO_SIDECAR));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How Deployments, DaemonSets and StatefulSets replace their Pods.
+//! Validation of the update strategies of Deployments, DaemonSets and StatefulSets.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
@@ -15,7 +15,7 @@ fn percent(text: &str) -> Option<i64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// The amount of a number or a percentage; none of what is neither.
+/// The amount of a number or a percentage; `None` for other values.
 fn amount(value: Option<&Value>) -> i64 {
     match value {
         Some(Value::Int(number)) => *number,

@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
-use super::checks::{items, list, text};
+use super::checks::{invalid_each, items, list, text};
 use super::podspec;
 
 /// An Ingress has a backend for what it routes.
@@ -26,7 +26,9 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
             if matches!(kind, "Exact" | "Prefix") && !given.starts_with('/') {
                 errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
             }
-            backend_errors(one.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
+            if one.get("pathType").is_some_and(|kind| !kind.is_null()) {
+                backend_errors(one.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
+            }
         }
     }
     errors
@@ -115,7 +117,48 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
         let given = object.at(&["spec", name]).cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child(name), &given, why));
     }
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    if super::checks::is_set(spec, "minAvailable") && super::checks::is_set(spec, "maxUnavailable") {
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        errors.push(super::checks::shown_invalid(&path, spec, "policy.PodDisruptionBudgetSpec", why));
+    }
     errors
+}
+
+/// The ranges of a ServiceCIDR, which never change.
+pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path) = (vec![], FieldPath::new("spec").child("cidrs"));
+    let (spec, given) = (object.get("spec").unwrap_or(&Value::Null), object.at(&["spec", "cidrs"]));
+    let ranges = list(spec, "cidrs");
+    if let Some(old) = old.and_then(|old| old.at(&["spec", "cidrs"])).and_then(Value::as_array) {
+        if old.len() != ranges.len() {
+            let given = given.cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(&path, &given, "field is immutable"));
+        }
+        for (i, range) in ranges.iter().enumerate().filter(|(i, range)| old.len() == ranges.len() && old[*i] != **range)
+        {
+            errors.push(FieldError::invalid(&path.index(i), range, "field is immutable"));
+        }
+        return errors;
+    }
+    if ranges.is_empty() {
+        errors.push(FieldError::required(&path, "at least one CIDR required"));
+    }
+    let is_sixth = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
+    if ranges.len() > 2 || ranges.len() == 2 && is_sixth(&ranges[0]) == is_sixth(&ranges[1]) {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.push(FieldError::invalid(&path, &Value::Array(ranges.to_vec()), why));
+    }
+    for (i, range) in ranges.iter().enumerate() {
+        super::rule_checks::cidr(range.as_str().unwrap_or_default(), &path.index(i), &mut errors);
+    }
+    errors
+}
+
+/// The conditions of a status that has no other rules.
+pub fn validate_conditions(object: &Value, _old: &Value, release: Release) -> Vec<FieldError> {
+    let status = object.get("status").unwrap_or(&Value::Null);
+    super::checks::condition_errors(status, &FieldPath::new("status"), release)
 }
 
 fn is_share(text: &str) -> bool {
@@ -124,10 +167,81 @@ fn is_share(text: &str) -> bool {
 
 /// The value of a PriorityClass never changes.
 pub fn validate_priority_class(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    match old {
-        Some(old) if old.get("value") != object.get("value") => {
+    let path = FieldPath::new("preemptionPolicy");
+    match (old, text(object, "preemptionPolicy")) {
+        (Some(old), _) if old.get("value") != object.get("value") => {
             vec![FieldError::forbidden(&FieldPath::new("value"), "may not be changed in an update.")]
         }
-        _ => vec![],
+        (Some(_), _) | (None, "PreemptLowerPriority" | "Never") => vec![],
+        (None, "") => vec![FieldError::required(&path, "")],
+        (None, policy) => {
+            vec![FieldError::not_supported(&path, &Value::from(policy), &["PreemptLowerPriority", "Never"])]
+        }
+    }
+}
+
+/// Parameters of an IngressClass that are in a namespace name it.
+pub fn validate_ingress_class(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let Some(parameters) = class.at(&["spec", "parameters"]).filter(|parameters| !parameters.is_null()) else {
+        return errors;
+    };
+    let path = FieldPath::new("spec").child("parameters").child("namespace");
+    let namespace = parameters.get("namespace").filter(|namespace| !namespace.is_null());
+    match (text(parameters, "scope"), namespace) {
+        ("Namespace", None) => {
+            errors.push(FieldError::required(&path, "`parameters.scope` is set to 'Namespace'"));
+        }
+        ("Namespace", Some(namespace)) => {
+            let name = namespace.as_str().unwrap_or_default();
+            invalid_each(&path, name, machinery::names::dns1123_label(name), &mut errors);
+        }
+        ("Cluster", Some(_)) => errors.push(FieldError::forbidden(&path, "`parameters.scope` is set to 'Cluster'")),
+        _ => {}
+    }
+    errors
+}
+
+/// The addresses of an EndpointSlice are of its type; names of its ports and zones of its hints occur once.
+pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, root) = (vec![], FieldPath::root());
+    let kind = text(slice, "addressType");
+    for (path, endpoint) in items(slice, "endpoints", &root) {
+        for (path, address) in items(endpoint, "addresses", &path) {
+            address_errors(kind, address.as_str().unwrap_or_default(), &path, &mut errors);
+        }
+        let (empty, mut zones) = (Value::object(), vec![]);
+        for (path, zone) in items(endpoint.get("hints").unwrap_or(&empty), "forZones", &path.child("hints")) {
+            let name = text(zone, "name");
+            if zones.contains(&name) {
+                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+            }
+            zones.push(name);
+        }
+    }
+    let mut names = vec![];
+    for (path, port) in items(slice, "ports", &root) {
+        let name = text(port, "name");
+        if names.contains(&name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+        }
+        names.push(name);
+    }
+    errors
+}
+
+fn address_errors(kind: &str, address: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let before = errors.len();
+    match kind {
+        "FQDN" => invalid_each(path, address, machinery::names::dns1123_subdomain(address), errors),
+        "IPv4" | "IPv6" => {
+            super::rule_checks::ip(address, path, errors);
+            let is_sixth = address.contains(':');
+            if errors.len() == before && is_sixth != (kind == "IPv6") {
+                let why = format!("must be a valid {kind} address");
+                errors.push(FieldError::invalid(path, &Value::from(address), why));
+            }
+        }
+        _ => {}
     }
 }

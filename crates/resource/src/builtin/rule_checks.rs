@@ -24,9 +24,21 @@ const CHECKS: &[(&str, Check)] = &[
     ("cidr", |value, path, errors| cidr(of(value), path, errors)),
     ("cidrs", |value, path, errors| each(value, path, |value, path| cidr(value, path, errors))),
     ("config-key", |value, path, errors| config_key(of(value), path, errors)),
+    ("controller-length", |value, path, errors| {
+        if of(value).len() > 250 {
+            errors.push(FieldError::too_long(path, 250));
+        }
+    }),
     ("cron", super::schedules::check),
     ("csi-driver", csi_driver),
+    ("domain-name", |value, path, errors| {
+        if !of(value).contains('/') {
+            let why = "a name must be a domain-prefixed path, such as 'example.com/my-prop'";
+            errors.push(FieldError::invalid(path, value, why));
+        }
+    }),
     ("domain-path", domain_path),
+    ("driver-name", driver_name),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
     ("endpoint-subsets", |value, path, errors| {
@@ -47,7 +59,23 @@ const CHECKS: &[(&str, Check)] = &[
             errors.push(FieldError::invalid(path, value, why));
         }
     }),
-    ("hosts", |value, path, errors| each(value, path, |value, path| host(value, path, errors))),
+    ("generation", |value, path, errors| {
+        let number = value.as_int().unwrap_or_default();
+        if number < 0 {
+            errors.push(FieldError::invalid(path, &Value::Int(number), "must be greater than or equal to zero"));
+        }
+    }),
+    ("given", |value, path, errors| {
+        if value.is_null() {
+            errors.push(FieldError::required(path, ""));
+        }
+    }),
+    ("hosts", |value, path, errors| {
+        each(value, path, |value, path| match value {
+            "" => subdomain(value, path, errors),
+            host_name => host(host_name, path, errors),
+        });
+    }),
     ("http-header", http_header),
     ("id", |value, path, errors| {
         if value.as_int().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
@@ -59,6 +87,14 @@ const CHECKS: &[(&str, Check)] = &[
     ("iqn", |value, path, errors| {
         if !["iqn.", "eui.", "naa."].iter().any(|prefix| of(value).starts_with(prefix)) {
             errors.push(FieldError::invalid(path, value, "must be valid format"));
+        }
+    }),
+    ("json-object", |value, path, errors| match value {
+        Value::Null => errors.push(FieldError::required(path, "")),
+        Value::Object(_) => {}
+        _ => {
+            let why = "must be a valid JSON object";
+            errors.push(FieldError::invalid(path, &Value::from("<value omitted>"), why));
         }
     }),
     ("label", |value, path, errors| invalid_each(path, of(value), names::dns1123_label(of(value)), errors)),
@@ -84,8 +120,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("none", |_, _, _| {}),
     ("policy-types", |value, path, errors| {
         for (i, kind) in value.as_array().unwrap_or_default().iter().enumerate() {
-            if !["Egress", "Ingress"].contains(&of(kind)) {
-                errors.push(FieldError::not_supported(&path.index(i), kind, &["Egress", "Ingress"]));
+            if !["Ingress", "Egress"].contains(&of(kind)) {
+                errors.push(FieldError::not_supported(&path.index(i), kind, &["Ingress", "Egress"]));
             }
         }
     }),
@@ -96,8 +132,13 @@ const CHECKS: &[(&str, Check)] = &[
         let lower = of(value).to_lowercase();
         invalid_each(path, &lower, names::qualified_name(&lower), errors);
     }),
-    ("scaled-version", |value, path, errors| {
-        let version = of(value);
+    ("reclaim-policy", |value, path, errors| {
+        if !["Delete", "Retain"].contains(&of(value)) {
+            errors.push(FieldError::not_supported(path, value, &["Delete", "Retain"]));
+        }
+    }),
+    ("scaled", |value, path, errors| {
+        let (version, path) = (text(value, "apiVersion"), &path.child("apiVersion"));
         if !(version.contains('/')
             || version.starts_with('v') && version[1..].starts_with(|c: char| c.is_ascii_digit()))
         {
@@ -113,6 +154,10 @@ const CHECKS: &[(&str, Check)] = &[
         });
     }),
     ("selector-labels", |value, path, errors| labels(value, path, errors)),
+    ("short-label", |value, path, errors| {
+        let problems = names::dns1123_label(of(value)).into_iter().map(|why| why.replace("63 characters", "63 bytes"));
+        invalid_each(path, of(value), problems.collect(), errors);
+    }),
     ("subdomain", |value, path, errors| subdomain(of(value), path, errors)),
     ("subdomains", |value, path, errors| each(value, path, |value, path| subdomain(value, path, errors))),
     ("sysctl", sysctl),
@@ -154,7 +199,7 @@ pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let is_range = |(address, bits): (&str, &str)| {
         let most = match address.parse::<IpAddr>().ok()? {
             IpAddr::V4(_) => 32,
@@ -209,6 +254,23 @@ fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     let lower = name.to_lowercase();
     invalid_each(path, name, names::dns1123_subdomain(&lower), errors);
+}
+
+/// The name of a driver, of which case does not matter.
+fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    const CHARACTERS_MAX: usize = 63;
+    let name = of(value);
+    for why in names::dns1123_subdomain(&name.to_lowercase()) {
+        let is_long = why.starts_with("must be no more");
+        let why = if is_long { "must be no more than 253 bytes" } else { CASELESS };
+        errors.push(FieldError::invalid(path, value, why));
+    }
+    if name.len() > CHARACTERS_MAX {
+        let mut error = FieldError::too_long(path, CHARACTERS_MAX);
+        error.detail = error.detail.replace("bytes", "characters");
+        errors.push(error);
+    }
 }
 
 fn domain_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

@@ -24,7 +24,7 @@ const PLACES: [Place; 5] =
 
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// Refuses what is no schedule.
+/// The error of an invalid schedule.
 pub fn check(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let schedule = value.as_str().unwrap_or_default();
     if let Err(why) = parse(schedule) {
@@ -115,7 +115,7 @@ fn number(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Refuses what is no time zone. Without a database of zones, any name that could be one is accepted.
+/// The error of an invalid time zone. Without a time zone database, any name with valid syntax is accepted.
 pub fn check_zone(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Some(zone) = value.as_str() else { return };
     let mut invalid = |why: String| errors.push(FieldError::invalid(path, value, why));

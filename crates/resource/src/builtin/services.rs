@@ -1,5 +1,5 @@
-//! Service: its form, its defaults, and what a change of its type drops. Addresses and node ports come from the room
-//! `allocation`.
+//! Service: its shape, its defaults, and the fields that a change of its type drops. The room `allocation` of the server
+//! allocates addresses and node ports.
 
 pub mod addresses;
 pub mod ip;

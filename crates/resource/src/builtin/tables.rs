@@ -54,7 +54,7 @@ fn at<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     object.at(path).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// The texts of a field of each item, with commas between them.
+/// The texts of a field of each item, separated by commas.
 fn joined(items: &[Value], field: &str) -> Value {
     Value::from(items.iter().map(|item| text(item, field)).collect::<Vec<_>>().join(","))
 }
@@ -238,7 +238,7 @@ pub const POD: &[BuiltInColumn] = &[
     })),
 ];
 
-/// The reason of the Pod or of a waiting or ended container, else its phase.
+/// The reason of the Pod or of a waiting or terminated container; otherwise its phase.
 fn pod_status(pod: &Value) -> Value {
     if !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
         return Value::from("Terminating");

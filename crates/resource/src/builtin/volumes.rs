@@ -2,6 +2,7 @@
 
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
+use machinery::quantity::Quantity;
 use machinery::{Release, Value};
 
 use super::checks::text;
@@ -10,7 +11,7 @@ use super::podspec;
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
 
-/// A new volume waits to be bound, since it was created.
+/// Sets the phase of a new volume to Pending, with its transition time.
 pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
     prepare_pending(volume, old);
     if old.is_none() {
@@ -18,10 +19,20 @@ pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A new claim waits to be bound; the two forms of its data source are equal.
+/// Sets the phase of a new claim to Pending; `dataSource` and `dataSourceRef` complete each other.
 pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     prepare_pending(claim, old);
+    let source = claim.at(&["spec", "dataSource"]).filter(|source| !source.is_null());
+    if old.is_none() && source.is_some_and(|source| !is_known_source(source)) {
+        claim.remove_at(&["spec", "dataSource"]);
+    }
     default_claim(claim);
+}
+
+/// Whether a source is one that claims had before they could have any: another claim, or a snapshot.
+fn is_known_source(source: &Value) -> bool {
+    const KNOWN: [(&str, &str); 2] = [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")];
+    KNOWN.contains(&(text(source, "apiGroup"), text(source, "kind")))
 }
 
 const FIXED: &str =
@@ -35,6 +46,7 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     claim_spec(spec, &path, &mut errors);
     if let Some(old) = old.and_then(|old| old.get("spec")) {
         claim_changes(spec, old, claim, &path, &mut errors);
+        shrunk(spec, old, claim, &path, &mut errors);
     }
     errors
 }
@@ -46,6 +58,14 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     if spec.at(&["resources", "requests", "storage"]).is_none() {
         errors.push(FieldError::required(&path.child("resources").key("storage"), ""));
     }
+    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
+        && !source.is_null()
+        && text(reference, "namespace").is_empty()
+        && source != reference
+    {
+        let error = FieldError::invalid(path, &Value::object(), "must match dataSourceRef");
+        errors.push(error);
+    }
     for name in ["dataSource", "dataSourceRef"] {
         if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
             let kind = text(source, "kind");
@@ -55,6 +75,40 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
             }
         }
     }
+}
+
+/// The storage of a bound claim that is reduced stays above what it has.
+fn shrunk(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let storage = |object: &Value, at: &[&str]| {
+        let none = Quantity::from_int(0);
+        object.at(at).and_then(|amount| Quantity::of(amount).ok()).unwrap_or(none)
+    };
+    let requested = ["resources", "requests", "storage"];
+    let (new, before) = (storage(spec, &requested), storage(old, &requested));
+    let has = storage(claim, &["status", "capacity", "storage"]);
+    let is_bound = claim.str_at(&["status", "phase"]) == "Bound";
+    if is_bound && new.compare(&before).is_lt() && new.compare(&has).is_le() {
+        let path = path.child("resources").child("requests").child("storage");
+        errors.push(FieldError::forbidden(&path, "field can not be less than status.capacity"));
+    }
+}
+
+/// The resources that the status of a claim names are known ones, of which storage is the only one without a domain.
+pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    for name in ["allocatedResourceStatuses", "allocatedResources"] {
+        let path = FieldPath::new("status").child(name);
+        let given = claim.at(&["status", name]).and_then(Value::as_object);
+        for (resource, _) in given.into_iter().flat_map(machinery::Map::iter) {
+            let problems = machinery::names::qualified_name(resource);
+            if problems.is_empty() && !resource.contains('/') && resource.as_str() != "storage" {
+                let value = Value::from(resource.as_str());
+                errors.push(FieldError::not_supported(&path, &value, &["storage"]));
+            }
+            super::checks::invalid_each(&path, resource, problems, &mut errors);
+        }
+    }
+    errors
 }
 
 fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -81,6 +135,35 @@ fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, err
     }
 }
 
+/// The references to Secrets of a CSI driver.
+const SECRETS: [&str; 4] =
+    ["controllerExpandSecretRef", "controllerPublishSecretRef", "nodeExpandSecretRef", "nodePublishSecretRef"];
+
+/// The source and the node affinity of a volume are immutable.
+fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
+    let mut old_source = old.clone();
+    // a driver may get the Secret for expansion later
+    let expansion = ["csi", "controllerExpandSecretRef"];
+    if let Some(secret) = spec.at(&expansion).filter(|_| super::checks::is_set(old, "csi")) {
+        old_source.set_at(&expansion, secret.clone());
+    }
+    let (before, after) = (print(&old_source), print(spec));
+    if before != after {
+        let difference = machinery::difflines::unified(&before, &after);
+        let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
+        errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), why));
+    }
+    let affinity = |spec: &Value| spec.get("nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
+    if affinity(old).is_some() && affinity(old) != affinity(spec) {
+        let print = |affinity: Value| machinery::types::internal_json(&affinity, "core.VolumeNodeAffinity", false);
+        let shown = affinity(spec).map_or_else(|| "null".to_owned(), print);
+        let why = "field is immutable, except for updating from beta label to GA";
+        let error = FieldError::invalid(&FieldPath::new("nodeAffinity"), &Value::Null, why);
+        errors.push(FieldError { value: shown, ..error });
+    }
+}
+
 /// A PersistentVolume.
 pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
@@ -98,7 +181,16 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     if let Some(required) = spec.at(&["nodeAffinity", "required"]) {
         podspec::node_selector(required, &path.child("nodeAffinity").child("required"), &mut errors);
     }
+    super::pod_volumes::source_errors(spec, "core.v1.PersistentVolumeSource", &path, &mut errors);
+    for name in SECRETS.into_iter().filter(|_| super::checks::is_set(spec, "csi")) {
+        let Some(secret) = spec.at(&["csi", name]).filter(|secret| !secret.is_null()) else { continue };
+        let path = path.child("csi").child(name);
+        for field in ["name", "namespace"].into_iter().filter(|field| text(secret, field).is_empty()) {
+            errors.push(FieldError::required(&path.child(field), ""));
+        }
+    }
     if let Some(old) = old.and_then(|old| old.get("spec")) {
+        volume_changes(spec, old, &path, &mut errors);
         let mode = |spec: &Value| spec.get("volumeMode").cloned().unwrap_or_default();
         if mode(spec) != mode(old) {
             errors.push(FieldError::invalid(&FieldPath::new("volumeMode"), &mode(spec), "field is immutable"));
@@ -107,7 +199,7 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     errors
 }
 
-/// The advice for drivers that get tokens.
+/// The warning about CSI drivers that get tokens.
 pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
     if old.is_some() {
         return vec![];
@@ -120,7 +212,7 @@ pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -
     vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()]
 }
 
-/// A new object waits to be bound.
+/// Sets the phase of a new object to Pending.
 fn prepare_pending(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status", "phase"], Value::from(PENDING));

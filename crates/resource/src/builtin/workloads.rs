@@ -1,19 +1,19 @@
-//! Kinds that manage Pods, and a few small ones besides: defaults and validation that depend on several fields.
+//! Workloads and some other kinds: defaults and validation that depend on several fields.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, json, names};
 
 use super::checks::{is_set, items, list, text};
-use super::{job_rules, pods, rollouts};
+use super::{claim_templates, job_rules, pods, rollouts};
 
-fn or_else(object: &mut Value, path: &[&str], value: Value) {
+pub fn or_else(object: &mut Value, path: &[&str], value: Value) {
     if object.at(path).is_none_or(Value::is_null) {
         object.set_at(path, value);
     }
 }
 
-fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
+pub fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
     path.iter().try_fold(object, |value, name| value.get_mut(name))
 }
 
@@ -87,7 +87,7 @@ pub fn default_cron_job(object: &mut Value) {
     default_pod_template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
 }
 
-/// Jobs have defaults that templates of Jobs in CronJobs do not have.
+/// Defaults of Jobs that do not apply to the Job templates of CronJobs.
 pub fn default_job(object: &mut Value) {
     default_template(object);
     let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
@@ -127,8 +127,7 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
         return;
     }
     // labels that default to those of the template are the same map in Go
-    let own = job.at(&["metadata", "labels"]);
-    let shares = own.is_some() && own == job.at(&["spec", "template", "metadata", "labels"]);
+    let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
         let value = Value::from(job.str_at(&["metadata", field]));
         job.set_at(&["spec", "template", "metadata", "labels", label], value);
@@ -209,20 +208,13 @@ pub fn count_labels(object: &mut Value, old: Option<&Value>) {
 pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, data) = (FieldPath::new("data"), object.get("data").filter(|data| !data.is_null()));
     match (data, old.and_then(|old| old.get("data"))) {
+        (None, Some(_)) => vec![FieldError::invalid(&path, &Value::Null, "field is immutable")],
+        (Some(data), None) if data.as_object().is_none() => {
+            vec![FieldError::required(&path, "data must be a valid JSON object")]
+        }
         (None, _) => vec![FieldError::required(&path, "data is mandatory")],
         (Some(data), Some(old)) if data != old => vec![FieldError::invalid(&path, data, "field is immutable")],
         _ => vec![],
-    }
-}
-
-/// Requests of a ResourceClaim, or of its template, are for one device.
-pub fn default_resource_claim(object: &mut Value) {
-    for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
-        for request in at_mut(object, path).and_then(Value::as_array_mut).into_iter().flatten() {
-            if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
-                or_else(request, &["exactly", "count"], Value::Int(1));
-            }
-        }
     }
 }
 
@@ -249,7 +241,7 @@ fn shown_selector(selector: &Value) -> String {
 }
 
 /// An error that shows a value as Go prints it.
-fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
+pub fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
     FieldError { value: shown, ..FieldError::invalid(path, &Value::Null, why) }
 }
 
@@ -274,7 +266,7 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
     validate_template(object, selector, &path, &mut errors);
     rollouts::check(object, &path, &mut errors);
     if kind == "StatefulSet" {
-        claim_templates(object, old, &path, &mut errors);
+        claim_templates::check(object, old, &path, &mut errors);
     }
     if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
         && selector != Some(old)
@@ -283,48 +275,6 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
         errors.push(invalid_shown(&path.child("selector"), shown, "field is immutable"));
     }
     errors
-}
-
-/// The templates of a StatefulSet's claims, which never change.
-fn claim_templates(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let spec = object.get("spec").unwrap_or(&Value::Null);
-    let name = "volumeClaimTemplates";
-    match old.map(|old| list(old.get("spec").unwrap_or(&Value::Null), name)) {
-        None => {
-            for (path, claim) in items(spec, name, path) {
-                let empty = Value::object();
-                super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
-            }
-        }
-        Some(old) if old != list(spec, name) => {
-            let shown = |claim| machinery::types::internal_json(claim, "core.PersistentVolumeClaim", false);
-            let claims = spec.get(name).and_then(Value::as_array);
-            let claims = claims.map(|claims| claims.iter().map(shown).collect::<Vec<_>>().join(","));
-            let shown = claims.map_or_else(|| "null".to_owned(), |claims| format!("[{claims}]"));
-            errors.push(invalid_shown(&path.child(name), shown, "field is immutable"));
-        }
-        Some(_) => {}
-    }
-}
-
-/// A StatefulSet as it is validated: the volumes of its Pods are the claims from its templates, and then its own.
-pub fn with_claims(set: &Value) -> Option<Value> {
-    let spec = set.get("spec")?;
-    let claims = list(spec, "volumeClaimTemplates");
-    if claims.is_empty() {
-        return None;
-    }
-    let name = |claim: &Value| claim.str_at(&["metadata", "name"]).to_owned();
-    let names: Vec<String> = claims.iter().map(name).collect();
-    let own = spec.at(&["template", "spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
-    let own = own.iter().filter(|volume| !names.iter().any(|name| *name == text(volume, "name"))).cloned();
-    let claimed = names
-        .iter()
-        .map(|name| json!({"name": (name.as_str()), "persistentVolumeClaim": {"claimName": (name.as_str())}}));
-    let volumes = Value::Array(claimed.chain(own).collect());
-    let mut set = set.clone();
-    set.set_at(&["spec", "template", "spec", "volumes"], volumes);
-    Some(set)
 }
 
 fn is_empty_selector(selector: &Value) -> bool {
@@ -675,118 +625,6 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
     if values.windows(2).any(|pair| pair[0].as_int() > pair[1].as_int()) {
         let given = Value::Array(values.to_vec());
         errors.push(FieldError::invalid(&path.child("values"), &given, "must be ordered"));
-    }
-}
-
-/// Taints of devices have the time at which they were added.
-pub fn default_taint_rule(rule: &mut Value) {
-    let path = ["spec", "taint", "timeAdded"];
-    if rule.at(&["spec", "taint"]).is_some() && rule.at(&path).is_none_or(Value::is_null) {
-        rule.set_at(&path, Value::from(base::clock::now_rfc3339()));
-    }
-}
-
-/// The same in a ResourceSlice.
-pub fn default_slice(slice: &mut Value) {
-    for device in at_mut(slice, &["spec", "devices"]).and_then(Value::as_array_mut).into_iter().flatten() {
-        for taint in device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten() {
-            or_else(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
-        }
-    }
-}
-
-/// The spec of a ResourceClaim never changes.
-pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    devices(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors);
-    if old.is_some_and(|old| old.get("spec") != claim.get("spec")) {
-        errors = vec![FieldError::invalid(&path, &Value::Null, "field is immutable")];
-    }
-    errors
-}
-
-/// A template of ResourceClaims.
-pub fn validate_claim_template(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec").child("spec").child("devices"), Value::object());
-    devices(claim.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &path, &mut errors);
-    let (null, metadata) = (Value::Null, path);
-    let labels = claim.at(&["spec", "metadata", "labels"]).unwrap_or(&null);
-    let _ = metadata;
-    super::rule_checks::labels(labels, &FieldPath::new("spec").child("labels"), &mut errors);
-    unchanged(claim, old, "resource.ResourceClaimTemplateSpec", &mut errors);
-    errors
-}
-
-/// A spec that never changes.
-fn unchanged(object: &Value, old: Option<&Value>, go: &str, errors: &mut Vec<FieldError>) {
-    let spec = object.get("spec");
-    if let Some(old) = old
-        && old.get("spec") != spec
-    {
-        let shown = machinery::types::internal_json(spec.unwrap_or(&Value::object()), go, false);
-        errors.push(invalid_shown(&FieldPath::new("spec"), shown, "field is immutable"));
-    }
-}
-
-/// The device requests of a claim.
-fn devices(devices: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut names: Vec<String> = vec![];
-    for (path, request) in items(devices, "requests", path) {
-        let name = text(request, "name");
-        if names.iter().any(|known| known == name) {
-            errors.push(FieldError::duplicate(&path, &Value::from(name)));
-        }
-        names.push(name.to_owned());
-        names.extend(list(request, "firstAvailable").iter().map(|sub| format!("{name}/{}", text(sub, "name"))));
-        let is_set = |field: &str| request.get(field).is_some_and(|value| !value.is_null());
-        match (is_set("exactly"), !list(request, "firstAvailable").is_empty()) {
-            (false, false) => {
-                let why = "exactly one of `exactly` or `firstAvailable` is required";
-                errors.push(FieldError::required(&path, why));
-            }
-            (true, true) => {
-                let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-                errors.push(FieldError::invalid(&path, &Value::Null, why));
-            }
-            _ => {}
-        }
-    }
-    for kind in ["constraints", "config"] {
-        for (path, item) in items(devices, kind, path) {
-            request_names(item, &names, &path, errors);
-            if kind == "config" && item.get("opaque").is_none_or(Value::is_null) {
-                errors.push(FieldError::required(&path.child("opaque"), ""));
-            }
-            if kind == "constraints" {
-                constraint(item, &path, errors);
-            }
-        }
-    }
-}
-
-fn constraint(constraint: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let given = ["matchAttribute", "distinctAttribute"]
-        .into_iter()
-        .filter(|name| constraint.get(name).is_some_and(|value| !value.is_null()))
-        .count();
-    let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required";
-    match given {
-        0 => errors.push(FieldError::required(path, why)),
-        1 => {}
-        _ => errors.push(FieldError::required(path, format!("{why}, but multiple fields are set"))),
-    }
-}
-
-fn request_names(item: &Value, names: &[String], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (path, name) in items(item, "requests", path) {
-        let text = name.as_str().unwrap_or_default();
-        if !names.iter().any(|known| known == text) {
-            let why =
-                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
-            errors.push(FieldError::invalid(&path, name, why));
-        }
     }
 }
 

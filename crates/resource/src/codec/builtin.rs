@@ -204,10 +204,11 @@ impl BuiltInCodec {
     /// The error of the first field of a wrong type, in the order of the body.
     fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
         let errors = self.row_of(object).shape(object).errors;
-        if errors.len() < 2 {
-            return why;
-        }
-        shape::first_error(&errors, Some(&key_order(&document.bytes))).unwrap_or(why)
+        let first = match errors.len() {
+            0 | 1 => None,
+            _ => shape::first_error(&errors, Some(&key_order(&document.bytes))),
+        };
+        self.row_of(object).typed_in_version(&first.unwrap_or(why))
     }
 
     /// The error of converting a map to the typed object, for a field of a wrong type.
@@ -220,6 +221,9 @@ impl BuiltInCodec {
         let (kind, api_version) = (type_text(object, "kind").to_owned(), typed_version(object));
         let expected = self.at.api_version();
         let other = !api_version.is_empty() && api_version != expected;
+        if other && kind.is_empty() && builtin::sibling(self.row, &api_version).is_some() {
+            object.set_at(&["kind"], Value::from(self.row.kind));
+        }
         if self.sibling(object).is_some() {
             return Ok(());
         }
@@ -278,17 +282,14 @@ impl BuiltInCodec {
             (row.kind == kind || kind.strip_suffix("List") == Some(row.kind))
                 && group_version(row.group, row.version) == api_version
         };
-        let other = builtin::kinds().find(is);
+        let apart = |group: &str| group == DEFINITION_GROUP;
+        let other = builtin::kinds().find(is).filter(|row| apart(row.group) == apart(self.row.group));
         let error = other.filter(|row| row.kind == kind).and_then(|row| {
             let shaped = row.shape(object);
             let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));
             order.and_then(|order| shape::first_error(&shaped.errors, Some(&order))).or(shaped.error)
         });
-        let apart = |group: &str| group == DEFINITION_GROUP;
-        let near = match other {
-            Some(row) => apart(row.group) == apart(self.row.group),
-            None => !apart(self.row.group) && builtin::is_known(api_version, kind),
-        };
+        let near = other.is_some() || (!apart(self.row.group) && builtin::is_known(api_version, kind));
         if error.is_some() || !near {
             return error;
         }

@@ -6,8 +6,8 @@ use super::{MANAGED_FIELDS, list_of};
 use cel::Configuration;
 use machinery::{Text, Value};
 
-/// `object` with `configuration` merged in as an apply would, but for ownership. Nothing that is atomic may be in the
-/// configuration, since the rest of it would be lost. The error is one line.
+/// `object` with `configuration` merged in as by an apply, but without ownership. The configuration must not contain atomic
+/// values, since it would replace them as a whole. The error is one line.
 pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &Configuration) -> Result<Value, String> {
     let Configuration { value, empty, foreign } = configuration;
     let unfit = |what: &'static str| {
@@ -32,14 +32,14 @@ pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &C
             merged.remove_at(&path);
         }
     }
-    // owners are looked after elsewhere, and no part of the merge
+    // owner references are handled elsewhere and take no part in the merge
     if let Some(owners) = list_of(object) {
         merged.set_at(&MANAGED_FIELDS, owners.clone());
     }
     Ok(merged)
 }
 
-/// The paths of what is atomic.
+/// The paths of atomic values.
 fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &str, found: &mut Vec<String>) {
     match (types.atom(id).part_of(value), value) {
         (Some(Part::Map(map)), Value::Object(_)) if map.atomic => found.push(path.to_owned()),

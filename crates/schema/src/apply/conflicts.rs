@@ -1,4 +1,4 @@
-//! The response to an apply that would take fields which others own.
+//! Conflicts: the error of an apply that would change fields that other managers own.
 
 use super::fieldpath::FieldSet;
 use super::ownership::Conflict;

@@ -1,4 +1,4 @@
-//! Sets of field paths, as `fieldsV1` records them: a trie whose entries are sorted and whose dead ends are members.
+//! Sets of field paths, as in `fieldsV1`: a trie with sorted entries, whose leaves are members of the set.
 
 use machinery::{Text, Value};
 use std::cmp::Ordering;
@@ -107,7 +107,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// A value as it stands in a printed path.
+/// A value in a printed path.
 fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),
@@ -216,7 +216,7 @@ impl FieldSet {
         self.entries.get(found).map(|(_, node)| node)
     }
 
-    /// The entry of a field, found without making a path element.
+    /// The entry of a field, found without allocating a path element.
     pub fn get_field(&self, name: &str) -> Option<&SetNode> {
         let order = |e: &PathElement| match e {
             PathElement::TypeField(f) => f.as_str().cmp(name),
@@ -301,7 +301,7 @@ impl FieldSet {
         })
     }
 
-    /// The members of this set that are not members of `other`; what is below a member of `other` stays.
+    /// The members of this set that are not members of `other`; paths below a member of `other` are kept.
     #[must_use]
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         if other.is_empty() {
@@ -315,7 +315,7 @@ impl FieldSet {
         })
     }
 
-    /// Takes the members of `other` out of this set, in place.
+    /// Removes the members of `other` from this set, in place.
     pub fn remove(&mut self, other: &FieldSet) {
         if other.is_empty() {
             return;
@@ -329,7 +329,7 @@ impl FieldSet {
         });
     }
 
-    /// Takes the members of `other` and all that is below them out of this set, in place.
+    /// Removes the members of `other` and all paths below them from this set, in place.
     pub fn remove_recursively(&mut self, other: &FieldSet) {
         if other.is_empty() {
             return;
@@ -353,7 +353,7 @@ impl FieldSet {
         })
     }
 
-    /// Calls `visit` with each member: at every level first the members, then what is below.
+    /// Calls `visit` with each member: at every level first the members, then the paths below.
     pub fn for_each(&self, visit: &mut impl FnMut(&str)) {
         self.walk(&mut String::new(), visit);
     }

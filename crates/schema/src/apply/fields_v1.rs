@@ -5,7 +5,7 @@ use super::fieldpath::{FieldSet, PathElement, SetNode};
 use machinery::value::{decode, write_json, write_json_string};
 use machinery::{Map, Text, Value};
 
-/// Beyond this an integer isn't exact as a float, and path elements are read as floats.
+/// Largest integer that is exact as a float; path elements are decoded as floats.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
 
 fn key_text(element: &PathElement) -> Text {
@@ -54,7 +54,7 @@ fn encode_children(set: &FieldSet, own: bool) -> Map {
     Map::from_entries(entries, |_| {})
 }
 
-/// Path elements are read as by a decoder that knows only floats: big integers lose digits.
+/// Converts a number of a path element to a float, as upstream's decoder does: large integers lose digits.
 fn rounded(value: Value) -> Value {
     match value {
         Value::Int(i) if i.unsigned_abs() > EXACT_INTEGER_MAX => Value::Float(i as f64),

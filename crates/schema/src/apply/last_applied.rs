@@ -1,4 +1,4 @@
-//! The way from client-side to server-side apply, for the manager `kubectl` alone.
+//! Migration from client-side to server-side apply, for the manager `kubectl` only.
 
 use super::fieldpath::FieldSet;
 use super::owners::Owners;
@@ -11,7 +11,7 @@ use machinery::{Status, Value};
 /// The annotation that `kubectl apply` without `--server-side` leaves on objects.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MANAGER: &str = "kubectl";
-/// All annotations of an object together.
+/// Maximum size in bytes of all annotations of an object.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 fn annotation(object: &Value) -> Option<&str> {
@@ -19,7 +19,7 @@ fn annotation(object: &Value) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Applies; conflicts about what `kubectl` itself had applied before on the client are none.
+/// Applies a configuration; fields that `kubectl` has applied on the client before do not conflict.
 pub(crate) fn apply(
     live: &Value,
     configuration: &Value,
@@ -46,7 +46,7 @@ pub(crate) fn apply(
     })
 }
 
-/// The fields that are in the annotation and still in the live object.
+/// The fields that are both in the annotation and in the live object.
 fn allowed(live: &Value, request: &Request<'_>) -> Option<FieldSet> {
     let last = decode(annotation(live)?.as_bytes()).ok()?;
     if last.str_at(&["apiVersion"]) != request.api_version || last.str_at(&["kind"]).is_empty() {

@@ -50,7 +50,7 @@ pub struct Request<'a> {
     /// Seconds since the epoch.
     pub time: i64,
     pub versions: &'a dyn Versions,
-    /// The object before anything is set, for types that are never without some fields.
+    /// The object without any set field, for types that always have some fields.
     pub zero: Option<&'a Value>,
     pub release: Release,
 }
@@ -78,10 +78,10 @@ impl Request<'_> {
     }
 }
 
-/// `group/version, Kind=Kind`; an apiVersion that is none counts as empty.
+/// `group/version, Kind=Kind`; an invalid apiVersion is treated as empty.
 fn kind_text(api_version: &str, kind: &str) -> String {
     let (group, version) = match api_version.split_once('/') {
-        // what is no version has no kind either
+        // without a valid version, the kind is empty too
         Some((_, version)) if version.contains('/') => return "/, Kind=".to_owned(),
         Some((group, version)) => (group, version),
         None => ("", api_version),
@@ -134,14 +134,14 @@ pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     }
 }
 
-/// Since 1.37, who owns what stays as it was where it cannot be computed.
+/// Since 1.37, managedFields are kept unchanged if they cannot be computed.
 fn keep_owners(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     if let Some(list) = live.and_then(list_of).filter(|_| request.release >= Release::V1_37) {
         new.set_at(&MANAGED_FIELDS, list.clone());
     }
 }
 
-/// The owners before the write, and the list that says so if it is the one that is stored.
+/// The owners before the write, and the list that they were decoded from if it is the stored one.
 fn live_or_given(live: &Value, given: Option<Value>, request: &Request<'_>) -> (Owners, Option<Value>) {
     let stored = list_of(live);
     if request.subresource.is_empty() && given.as_ref() != stored {
@@ -191,7 +191,7 @@ fn track(
     })
 }
 
-/// Whether an apply may take what others own.
+/// Whether an apply may change fields that other managers own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     No,
@@ -203,7 +203,7 @@ pub enum Force {
 pub struct ApplyOutcome {
     /// With its managedFields.
     pub object: Value,
-    /// Whether the apply changed nothing but who owns what: the object is the live one then, and gets no defaults.
+    /// Whether the apply changed only managedFields: then the object is the live one, and gets no defaults.
     pub is_live: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `metadata.managedFields` decoded: who owns which paths, in which version, since when.
+//! Decoded `metadata.managedFields`: owners with their paths, versions and times.
 
 use super::error::ManagedFieldsError;
 use super::fieldpath::FieldSet;
@@ -68,7 +68,7 @@ impl Identity {
         self.text().cmp(&other.text())
     }
 
-    /// As conflicts name it.
+    /// The owner in the message of a conflict.
     pub fn print(&self) -> String {
         let mut text = quote(&self.manager);
         if !self.subresource.is_empty() {
@@ -96,7 +96,7 @@ pub(crate) struct Owner {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners(pub Vec<Owner>);
 
-/// Whether owners still are what they were read from.
+/// Whether owners are unchanged since they were decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ownership {
     Same,
@@ -139,7 +139,7 @@ fn parse_entry(index: usize, entry: &Value) -> Result<Owner, ManagedFieldsError>
     Ok(Owner { identity: Identity::new(&manager, operation, &version, &subresource), version, time, set })
 }
 
-/// Whether a request's list asks for tracking to be forgotten: one entry that says nothing.
+/// Whether the list of a request resets managedFields: it has one empty entry.
 pub(crate) fn is_reset(list: Option<&Value>) -> bool {
     const KNOWN: [&str; 7] = ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
     match list.and_then(Value::as_array) {
@@ -152,7 +152,7 @@ pub(crate) fn is_reset(list: Option<&Value>) -> bool {
 }
 
 impl Owners {
-    /// Decodes the list; one entry that can't be decoded fails it all.
+    /// Decodes the list; fails if one entry cannot be decoded.
     pub fn parse(list: Option<&Value>) -> Result<Owners, ManagedFieldsError> {
         let mut owners = Owners::default();
         let entries = list.and_then(Value::as_array).unwrap_or_default();
@@ -229,7 +229,7 @@ impl Owners {
                 owner.identity = bucket.clone();
                 self.0.push(owner);
             }
-            // a bucket that is merged into itself goes, as it does upstream
+            // as upstream, a bucket that is merged into itself is removed
             if let Some(merged) = self.take(&identity)
                 && let Some(owner) = self.get_mut(&bucket)
             {

@@ -1,4 +1,4 @@
-//! Who owns what after a write: the changes of the object taken from the others and given to the writer.
+//! Ownership after a write: changed paths are removed from other managers and added to the writer.
 
 use super::fieldpath::FieldSet;
 use super::owners::{Identity, Owner, Owners, Ownership};
@@ -56,7 +56,7 @@ fn failed(prefix: &str) -> impl Fn(ConvertError) -> Failure + '_ {
     }
 }
 
-/// Entries whose version is gone are dropped; those that own parts of what is atomic now own the whole.
+/// Drops entries whose version no longer exists; entries that own parts of a value that is atomic now own the whole value.
 fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_>) -> Result<Ownership, Failure> {
     let mut ownership = Ownership::Same;
     let mut kept = Vec::with_capacity(owners.0.len());
@@ -81,7 +81,7 @@ fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_
     Ok(ownership)
 }
 
-/// The changes between two objects in every version that is asked for.
+/// The changes between two objects, computed for each version on demand.
 struct AllChanges<'a, 'v> {
     write: Write<'a>,
     live: &'v mut Renditions<'a>,
@@ -109,8 +109,8 @@ impl AllChanges<'_, '_> {
     }
 }
 
-/// Takes what changed from all owners but `except`, and says what was changed rather than removed. Without `force`
-/// nothing may be taken by changing it.
+/// Removes changed paths from all owners except `except`, and returns those that were modified rather than removed. Without
+/// `force`, modified paths of other owners are conflicts.
 fn take_changes(
     owners: &mut Owners,
     changes: &mut AllChanges<'_, '_>,
@@ -148,7 +148,7 @@ fn take_changes(
     Ok(if owners.0.len() == count { ownership } else { Ownership::Changed })
 }
 
-/// A plain write of `new` over `live`: what changed belongs to `writer` from now on.
+/// An update of `live` by `new`: changed paths belong to `writer` afterwards.
 pub(crate) fn update(
     write: Write<'_>,
     live: &Value,
@@ -201,7 +201,7 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Applied, Failure> {
     let mut live_renditions = Renditions::new(write.versions, live, write.version);
-    // times outlast entries whose version is gone
+    // times are kept even if the version of an entry no longer exists
     let time = owners.get(writer).and_then(|o| o.time);
     let mut ownership = follow_schema(write, &mut owners, &mut live_renditions)?;
     let mut object = merge(write.types, live, configuration)
@@ -239,7 +239,7 @@ pub(crate) fn apply(
     Ok(Applied { object: changed.then_some(object), owners, ownership })
 }
 
-/// Equality of objects, whatever their managedFields.
+/// Equality of objects without their managedFields.
 fn same_object(live: &Value, new: &Value) -> bool {
     let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else {
         return super::fieldpath::equal_values(live, new);
@@ -294,7 +294,7 @@ fn prune(write: Write<'_>, merged: Value, owners: &Owners, writer: &Identity, la
     }
 }
 
-/// Puts back what anyone owns, version by version, beginning with the version that was pruned.
+/// Restores fields that any manager owns, version by version, beginning with the version that was pruned.
 fn keep_owned(
     write: Write<'_>,
     mut merged: Versioned<'static>,
@@ -339,7 +339,7 @@ fn keep_owned(
     Ok(pruned)
 }
 
-/// Puts back what the writer did not own.
+/// Restores fields that the writer did not own.
 fn keep_dangling(
     write: Write<'_>,
     types: &TypeSchema,

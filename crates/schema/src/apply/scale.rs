@@ -53,7 +53,7 @@ impl ScalePath {
         let mut scale = Owners::parse(scale)?;
         let mut kept: Vec<Owner> = vec![];
         let owners = Owners::parse(list)?;
-        // entries that come anew have no time, as upstream
+        // as upstream, new entries have no time
         let times: Vec<_> = owners.0.iter().map(|o| (o.identity.clone(), o.time)).collect();
         for mut owner in owners.0 {
             let Some(path) = path_of(paths, &owner.version) else { continue };

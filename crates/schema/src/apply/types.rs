@@ -78,7 +78,7 @@ impl ListType {
     }
 }
 
-/// One node: whichever of the three it may be.
+/// A node: its types as a scalar, a list and a map, if it may be these.
 #[derive(Debug, Default)]
 pub(crate) struct Atom {
     pub scalar: Option<Scalar>,
@@ -86,7 +86,7 @@ pub(crate) struct Atom {
     pub map: Option<MapType>,
 }
 
-/// Which of the parts of an atom a value is walked as.
+/// The selected part of an atom: scalar, list or map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
     map: bool,
@@ -130,7 +130,7 @@ impl Atom {
     }
 }
 
-/// Any value, as one piece.
+/// Any value, atomic.
 pub(crate) const UNTYPED: TypeId = 0;
 /// Any value: maps granular, lists atomic.
 pub(super) const DEDUCED: TypeId = 1;
@@ -232,7 +232,7 @@ impl Compiler {
         id
     }
 
-    /// Fills in a node that had to have its number first.
+    /// Sets a node whose number was reserved before, since it is recursive.
     pub(super) fn set(&mut self, id: TypeId, atom: Atom) {
         if let Some(known) = self.atoms.get_mut(id as usize) {
             *known = atom;

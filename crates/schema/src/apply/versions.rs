@@ -1,4 +1,4 @@
-//! The versions that entries of managedFields speak of, and objects in them.
+//! The versions of entries in managedFields, and objects converted to them.
 
 use super::fieldpath::FieldSet;
 use super::typed::{Duplicates, errors_text, validate};
@@ -6,10 +6,10 @@ use super::types::TypeSchema;
 use machinery::{Text, Value};
 use std::borrow::Cow;
 
-/// Why an object is not to be had in a version.
+/// Why an object cannot be converted to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConvertError {
-    /// There is no such version: entries of it are dropped.
+    /// The version does not exist: its entries are dropped.
     MissingVersion,
     Failed(String),
 }
@@ -53,7 +53,7 @@ impl<'v> Versioned<'v> {
     }
 }
 
-/// One object in every version that was asked for.
+/// An object, converted to versions on demand.
 pub(crate) struct Renditions<'v> {
     versions: &'v dyn Versions,
     source: Versioned<'v>,

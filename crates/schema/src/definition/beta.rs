@@ -1,6 +1,6 @@
 //! v1beta1 definitions: conversion from and to v1, and their own defaults.
 //!
-//! What v1 repeats in every version stands at the top of v1beta1, if it is the same everywhere.
+//! Fields that v1 has in every version are top-level fields of v1beta1, if they are equal in all versions.
 
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Map, Value};
@@ -65,13 +65,13 @@ fn take_prepared(beta: &mut Value, definition: &Value) {
     }
 }
 
-/// The errors that only a v1beta1 definition can have.
+/// The errors that are specific to v1beta1 definitions.
 pub(super) fn beta_errors(beta: &Value) -> BetaErrors {
     let spec = beta.get("spec").unwrap_or(&Value::Null);
     BetaErrors { version: spec.str_at(&["version"]).to_owned(), errors: shared_errors(spec) }
 }
 
-/// What stands at the top can't stand in a version too, and what is the same in all versions has to stand at the top.
+/// A field may not be both at the top level and in a version, and must be at the top level if it is equal in all versions.
 fn shared_errors(spec: &Value) -> Vec<FieldError> {
     const WORDS: [(&str, &str, &str); 3] = [
         ("validation", "schema", "schemas"),
@@ -211,7 +211,7 @@ fn conversion_to_v1(beta: &Value) -> Value {
     Value::Object(conversion)
 }
 
-/// A definition as v1beta1 shows it.
+/// Converts a definition to v1beta1.
 pub fn to_beta(definition: &Value) -> Value {
     let mut out = members(definition);
     let spec = out.get("spec").map(spec_to_beta).unwrap_or_default();

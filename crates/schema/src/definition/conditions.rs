@@ -22,7 +22,7 @@ impl Condition {
         Condition { kind, status, reason: reason.to_owned(), message: message.into() }
     }
 
-    /// Whether a stored condition says the same.
+    /// Whether a stored condition is equal, apart from its time.
     pub fn equals(&self, stored: &Value) -> bool {
         text(stored, "type") == self.kind
             && text(stored, "status") == self.status
@@ -107,7 +107,7 @@ impl Taken {
         kinds.into_iter().for_each(|name| *self.kinds.entry(name.into()).or_default() += 1);
     }
 
-    /// Takes away what [`Taken::add`] has added.
+    /// Removes the names that [`Taken::add`] has added.
     pub fn remove(&mut self, accepted: &Value) {
         fn remove(names: &mut HashMap<Text, usize>, name: &str) {
             if let Some(count) = names.get_mut(name) {

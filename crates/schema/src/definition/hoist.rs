@@ -6,7 +6,7 @@ use machinery::Value;
 use super::openapi::is_leaf;
 use crate::shape;
 
-/// A v1 spec, looked at with hoisting. Nothing is copied.
+/// The internal view of a v1 spec, without a copy.
 pub(super) struct Hoisted<'a> {
     pub(super) spec: &'a Value,
     pub(super) versions: &'a [Value],
@@ -15,7 +15,7 @@ pub(super) struct Hoisted<'a> {
 
 const KEYS: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
 
-/// Upstream's semantic equality: empty lists and maps are as good as none.
+/// Upstream's semantic equality: empty lists and maps equal absent ones.
 fn same(key: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
     let blank = |v: Option<&Value>| v.and_then(Value::as_array).is_none_or(<[Value]>::is_empty);
     match (a, b) {
@@ -56,7 +56,7 @@ impl<'a> Hoisted<'a> {
         if self.is_shared(key) { None } else { version.get(key) }
     }
 
-    /// The schema that is in force for a version.
+    /// The effective schema of a version.
     pub(super) fn schema_of(&self, version: &'a Value) -> Option<&'a Value> {
         version.get("schema")
     }
@@ -78,7 +78,7 @@ impl<'a> Hoisted<'a> {
     }
 }
 
-/// Whether any node of a schema satisfies `holds`, looking everywhere a schema can stand.
+/// Whether any node of a schema, in any keyword that contains schemas, satisfies `holds`.
 pub(super) fn schema_has(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
     if schema.as_object().is_none() {
         return false;

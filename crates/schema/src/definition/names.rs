@@ -17,7 +17,7 @@ pub(super) fn validate_group(group: &str, path: &FieldPath, errors: &mut Vec<Fie
     }
 }
 
-/// Names that a spec must give.
+/// The required names of a spec.
 pub(super) fn validate_required(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         if spec.str_at(&["names", key]).is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn validate_required(spec: &Value, path: &FieldPath, errors: &mut Vec
     }
 }
 
-/// A name that is not a DNS-1035 label, with all that is wrong in one text.
+/// The error of a name that is not a DNS-1035 label, with all reasons in one text.
 pub(super) fn validate_label(name: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let problems = label::dns1035_label(name.as_str().unwrap_or_default());
     if !problems.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn validate_label(name: &Value, path: &FieldPath, errors: &mut Vec<Fi
     }
 }
 
-/// The syntax of the names that are given.
+/// Validates the syntax of the given names.
 pub(super) fn validate(names: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for key in ["plural", "singular"] {
         if let Some(name) = names.get(key).filter(|n| !n.as_str().unwrap_or_default().is_empty()) {

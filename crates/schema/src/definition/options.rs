@@ -1,4 +1,4 @@
-//! Which rules a definition has to keep.
+//! The selection of rules that apply to a definition.
 
 use std::collections::HashSet;
 
@@ -17,9 +17,9 @@ pub(super) struct Options {
     pub(super) allow_invalid_ca_bundle: bool,
     /// Names of versions whose unchanged selectable fields were too many before; `""` for the common ones.
     pub(super) too_many_selectable_fields: HashSet<String>,
-    /// Versions whose schema is as it was: costs of single rules are not held against them.
+    /// Versions whose schema is unchanged: the cost limit of single rules does not apply to them.
     pub(super) unchanged_versions: HashSet<String>,
-    /// Rules and message expressions that are stored already: they may use everything the server knows.
+    /// Rules and message expressions that are already stored: they may use all CEL libraries that the server knows.
     pub(super) known_rules: HashSet<String>,
     pub(super) known_messages: HashSet<String>,
     /// The v1beta1 form of the request, if it has one: then less is required, and defaults only where some are stored.

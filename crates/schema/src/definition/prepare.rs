@@ -1,4 +1,4 @@
-//! What writes do to a definition besides validating it.
+//! The preparation of a definition before validation: its status and generation.
 
 use machinery::{Map, Value};
 
@@ -9,15 +9,15 @@ fn empty_status() -> Value {
     Value::from([("acceptedNames", names), ("conditions", Value::Null), ("storedVersions", Value::Null)])
 }
 
-/// Create: there is no status yet but the storage version, and the generation is 1.
+/// For a create: resets the status except the storage version, and sets the generation to 1.
 pub fn prepare_for_create(definition: &mut Value) {
     definition.set_at(&["status"], empty_status());
     definition.set_at(&["metadata", "generation"], Value::Int(1));
     remember_storage_version(definition);
 }
 
-/// Update: the status stays as it was, except that a new storage version is remembered at once; a changed spec raises
-/// the generation.
+/// For an update: keeps the status, except that a new storage version is added to it, and increases the generation if the
+/// spec has changed.
 pub fn prepare_for_update(new: &mut Value, old: &Value) {
     new.set_at(&["status"], old.get("status").cloned().unwrap_or_else(empty_status));
     keep_generation(new, old);
@@ -28,7 +28,7 @@ pub fn prepare_for_update(new: &mut Value, old: &Value) {
     remember_storage_version(new);
 }
 
-/// Status update: the spec stays as it was. The metadata is that of the request, as upstream has it.
+/// For a status update: keeps the spec. As upstream, the metadata is that of the request.
 pub fn prepare_for_status_update(new: &mut Value, old: &Value) {
     let spec = old.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
     new.set_at(&["spec"], spec);

@@ -1,4 +1,4 @@
-//! Which rules an update has to keep: those that the stored definition keeps.
+//! Ratcheting: an update must satisfy the rules that the stored definition satisfies.
 
 use machinery::{Release, Value};
 

@@ -102,7 +102,7 @@ fn shown(path: &FieldPath, value: String, detail: &str) -> FieldError {
 #[derive(Clone)]
 struct NodeScope {
     root: bool,
-    /// Whether defaults may stand here, or why not.
+    /// Whether defaults are allowed here, or why not.
     defaults: Result<(), String>,
     inside_meta: bool,
 }

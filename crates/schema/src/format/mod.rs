@@ -1,6 +1,6 @@
-//! The formats that are enforced for strings; all other names mean nothing.
+//! The formats that are enforced for strings; other names are ignored.
 //!
-//! Quirks of the reference implementation are kept: they decide what is accepted.
+//! Quirks of upstream's implementation are reproduced, since they decide which values are accepted.
 
 mod codes;
 mod mail;
@@ -18,7 +18,7 @@ pub struct Format(Check);
 type Check = fn(&str) -> bool;
 
 impl Format {
-    /// The format of this name. Dashes in names don't count.
+    /// The format with this name; dashes are ignored.
     pub fn named(name: &str) -> Option<Format> {
         let known = |f: &&(&'static str, Check)| same(f.0, name);
         FORMATS.iter().find(known).map(|(_, accepts)| Format(*accepts))

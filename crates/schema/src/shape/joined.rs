@@ -1,4 +1,4 @@
-//! Members that come again: Go reads them into what is there already (encoding/json, decoding into values that are set).
+//! Duplicate fields: like Go's encoding/json, the later value is decoded into the result of the earlier one.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     }
 }
 
-/// The content of a place after these values were read into it in turn. One of a wrong type stays, so that it is reported.
+/// The result of decoding these values into the same field in turn. One of a wrong type is kept, so that it is reported.
 fn read(values: &[&Value], shape: &'static Shape, pointer: bool) -> Value {
     if let Some(wrong) = values.iter().find(|value| !fits(value, shape)) {
         return plain(wrong);
     }
-    // null takes away what a pointer points to, and changes nothing else
+    // null resets a pointer, and has no effect on other types
     let since = values.iter().rposition(|value| pointer && value.is_null()).map_or(0, |at| at + 1);
     let given: Vec<&Value> = values[since..].iter().copied().filter(|value| !value.is_null()).collect();
     match (shape, given.last()) {
@@ -58,7 +58,7 @@ fn structure(all: &[&Map], shape: &'static Struct) -> Value {
     Value::Object(grouped(all).into_iter().map(member).collect())
 }
 
-/// Items are read into those that were at their places.
+/// Each item is decoded into the earlier item with the same index.
 fn list(all: &[&[Value]], item: &'static Shape) -> Value {
     let length = all.last().map_or(0, |last| last.len());
     let read_at = |at: usize| {
@@ -82,7 +82,7 @@ fn may_be_nothing(shape: &Shape) -> bool {
     matches!(shape, Shape::List(..) | Shape::Map(..) | Shape::Bytes | Shape::Any | Shape::IntOrString)
 }
 
-/// Whether null takes away what was there: metadata is printed as if it were a pointer, and is none.
+/// Whether null resets a field: it does for pointers, but not for metadata, which is only printed like one.
 fn is_pointer(field: &Field) -> bool {
     may_be_nothing(&field.shape) || (matches!(field.print, Print::Given | Print::OrNull) && field.name != "metadata")
 }

@@ -1,4 +1,4 @@
-//! Reading a tree as a typed object.
+//! Decoding a tree as a typed object.
 
 use crate::limits::TYPE_ERRORS_MAX;
 use base64::Engine as _;
@@ -118,13 +118,13 @@ struct Reader {
     empty: Empty,
 }
 
-/// The object without any given field.
+/// The object with no field set.
 fn zero(shape: &Struct) -> Value {
     let member = |field: &Field| Some((Text::from(field.name), printed(field, None, Empty::AsPrinted)?));
     Value::Object(shape.fields.iter().filter_map(member).collect())
 }
 
-/// Members that are not given, as far as they are printed all the same.
+/// The absent fields that are printed nevertheless.
 fn absent(fields: &[Field], out: &mut Vec<(Text, Value)>) {
     let always = fields.iter().filter(|field| field.print == Print::Always);
     out.extend(always.map(|field| (Text::new_static(field.name), zero_value(&field.shape))));

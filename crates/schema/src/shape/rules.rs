@@ -164,6 +164,7 @@ fn is_unset(value: Option<&Value>, field: &Field) -> bool {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => !is_pointer(field) && text.is_empty(),
         Some(Value::Int(0)) => !is_pointer(field),
+        Some(Value::Array(items)) => items.is_empty(),
         Some(_) => false,
     }
 }
@@ -197,7 +198,9 @@ impl RuleErrors<'_> {
                 }
                 self.field(value, rules, field, &path);
                 if let (true, Some(_)) = (self.is_update && rules.is_immutable && value != old, old.or(value)) {
-                    let value = value.filter(|_| !rules.is_unshown).cloned().unwrap_or_default();
+                    let is_text = matches!(field.shape, Shape::Text(_)) && !is_pointer(field);
+                    let absent = if is_text { Value::from("") } else { Value::Null };
+                    let value = if rules.is_unshown { Value::Null } else { value.cloned().unwrap_or(absent) };
                     self.errors.push(FieldError::invalid(&path, &value, "field is immutable"));
                 }
             }

@@ -10,7 +10,7 @@ use super::*;
 use crate::verbs::{self, Context, Document, Outcome, Request, controller_request};
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
-    crate::testing::server(store).await.0
+    crate::tests::server(store).await.0
 }
 
 fn request(context: &Context, method: &Method, name: &str) -> Request {

@@ -111,7 +111,7 @@ impl EventExpiry {
             tracing::debug!(event = %path, error = %status, "an expired Event cannot be deleted; will retry");
             self.lock().set(path, Some(now + 1));
         } else if stored.meta.finalizers {
-            // it is being deleted now, by whoever removes its last finalizer
+            // it is marked, and deleted when its last finalizer is removed
             self.lock().set(path, None);
         }
     }

@@ -22,6 +22,7 @@ use super::inflight::{InFlight, InFlightMax};
 use super::measure::Measured;
 use super::negotiate::{self, Media};
 use super::open::OpenCount;
+use super::request_log::RequestLog;
 use super::respond::{self, Reply, set};
 use super::warnings::prepend_warnings;
 use super::websocket;
@@ -125,9 +126,11 @@ impl Edge {
         reply.gzip &= self.compresses;
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
+        let mut log = RequestLog::begin(&parts, client.address, watching);
         let mut response = match self.authorize_request(client, info, &parts, audit_id, received, &mut reply).await {
             Err(refusal) => refusal,
             Ok(entry) => {
+                log.user = entry.authorized.user.name.clone();
                 let until = (!watching).then_some(entry.until);
                 match self.context.aggregation.find(&entry.authorized.info.path) {
                     // its response is streamed unchanged
@@ -155,6 +158,7 @@ impl Edge {
             span.set_status(response.status().as_u16());
         }
         measured.end(&mut response);
+        log.end(response.status(), audit_id);
         if let Some(classification) = reply.classification {
             response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", classification.schema);
             response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", classification.level);

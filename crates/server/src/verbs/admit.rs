@@ -131,8 +131,6 @@ impl Admit<'_> {
         if !self.request.admitted {
             return Ok(());
         }
-        let printed = object.and_then(|object| self.request.strategy.storage_codec().printed(object));
-        let object = printed.as_ref().or(object);
         let warn = |warning: String| self.request.warn(warning);
         let mut attributes = self.attributes(object, old, &warn);
         if let Some(object) = object.filter(|_| self.name.is_empty()) {
@@ -143,6 +141,13 @@ impl Admit<'_> {
         Box::pin(admission.check(&world, &attributes)).await?;
         if admission.none_validate() {
             return Ok(());
+        }
+        // webhooks and policies see the object as its JSON
+        let printed = object.and_then(|object| self.request.strategy.storage_codec().printed(object));
+        if printed.is_some() {
+            let name = std::mem::take(&mut attributes.name);
+            attributes = self.attributes(printed.as_ref(), old, &warn);
+            attributes.name = name;
         }
         Box::pin(admission.validate(&world, &attributes)).await
     }

@@ -102,7 +102,9 @@ pub fn write(files: &Files, before: Revision, gone: &HashSet<Revision>) -> Resul
         )?;
     }
     let length = entries.finish().map_err(|error| unavailable(&error))?;
-    publish(files, Checkpoint { name: checkpoint_name(before), revision: before, length })
+    publish(files, Checkpoint { name: checkpoint_name(before), revision: before, length })?;
+    tracing::info!(revision = before, bytes = length, "wrote a checkpoint");
+    Ok(())
 }
 
 fn each_change(

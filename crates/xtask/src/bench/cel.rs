@@ -1,4 +1,4 @@
-//! Validation rules: a program of its own, since what it compares with must not enter the server's lock file.
+//! CEL validation rules: a separate program, so that the crate that it compares with is not in the server's lock file.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,5 +17,5 @@ pub fn run(root: &Path) -> Result<String, String> {
     if !output.status.success() {
         return Err("benches/cel failed".to_owned());
     }
-    String::from_utf8(output.stdout).map_err(|_| "benches/cel told no text".to_owned())
+    String::from_utf8(output.stdout).map_err(|_| "the output of benches/cel is not UTF-8".to_owned())
 }

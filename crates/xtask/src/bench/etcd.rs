@@ -1,11 +1,11 @@
-//! One member of etcd as a child process, with its data beside those of the server.
+//! A single etcd member as a child process, with its data on the same disk as the server's.
 
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long etcd may take to listen.
+/// Time limit for etcd to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running etcd. It is killed when this is dropped.

@@ -1,12 +1,11 @@
-//! What is sent: definitions and objects of a typical size and shape.
-
-/// The collection of definitions.
+//! Definitions and objects of a typical size and structure.
+/// The path of CustomResourceDefinitions.
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// The namespace that everything is made in.
+/// The namespace of all objects.
 const NAMESPACE: &str = "default";
-/// Objects that share a label value.
+/// The number of label values, which the objects share evenly.
 pub const SHARDS: usize = 50;
-/// The status patches, and applies.
+/// The content types of patches and applies.
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
@@ -65,8 +64,8 @@ pub fn definition(kind: &Kind) -> String {
     definition_of(kind, SPEC)
 }
 
-/// A definition of about 13 KB: sixty described members, some nested. No two kinds have the same schema, which the server
-/// would keep and compile but once.
+/// A definition of about 13 KB: sixty fields with descriptions, some nested. All kinds have different schemas, since the
+/// server would store and compile equal ones only once.
 pub fn large_definition(kind: &Kind) -> String {
     let plural = &kind.plural;
     let member = |i: usize| {
@@ -97,7 +96,7 @@ pub fn big_definition(kind: &Kind) -> String {
     definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, sections.join(",")))
 }
 
-/// An object of a typical kind, of `size` bytes or as many as its members need: a text in it is as long as is wanted.
+/// An object of a typical kind with `size` bytes, or more if its fields need more.
 pub fn object(kind: &Kind, i: usize, size: usize) -> String {
     let bare = object_with(kind, i, "").len();
     let padding = size.saturating_sub(bare);
@@ -125,7 +124,7 @@ fn object_with(kind: &Kind, i: usize, description: &str) -> String {
     )
 }
 
-/// A policy of five rules on a kind, one of which looks at every port.
+/// A ValidatingAdmissionPolicy of five rules for a kind, one of which iterates over all ports.
 pub fn policy(kind: &Kind) -> String {
     let rules = [
         "object.spec.replicas <= 100",
@@ -141,7 +140,7 @@ pub fn policy(kind: &Kind) -> String {
     )
 }
 
-/// The value that the policy refuses.
+/// The binding of that policy.
 pub fn policy_binding() -> &'static str {
     r#"{"metadata":{"name":"guard"},"spec":{"policyName":"guard","validationActions":["Deny"]}}"#
 }

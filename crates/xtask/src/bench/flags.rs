@@ -1,10 +1,10 @@
-//! What can be said on the command line of the bench.
+//! The command line of the benchmark.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// One thing that is measured.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Measure {
     /// From an empty directory to the ready line
@@ -13,15 +13,15 @@ pub enum Measure {
     Restart,
     /// The same after many changes of those objects, all of which watches may go back to
     RestartHistory,
-    /// Memory of a server that was never asked
+    /// Memory of a server that has received no request
     Idle,
-    /// A re-apply in the library, against an update in it
+    /// A re-apply in the library, compared with an update
     Ownership,
     /// Commits of many writers at the embedded store, without a server
     Commits,
     /// Commits of one writer at the embedded store, beside fdatasync alone
     Commit,
-    /// Validating, pruning and defaulting in the library
+    /// Validation, pruning and defaulting in the library
     Schema,
     /// From a directory of many large definitions to the ready line
     RestartCrds,
@@ -61,14 +61,14 @@ pub enum Measure {
     Big,
     /// Many large definitions
     Crds,
-    /// Creates in any of those
+    /// Creates of objects of any of those
     Spread,
-    /// Validation rules, without a server, beside the other CEL crate
+    /// Validation rules, without a server, compared with the other CEL crate
     Cel,
 }
 
 impl Measure {
-    /// Whether it starts servers of its own, or needs none.
+    /// Whether it starts its own servers, or needs none.
     pub fn is_of_start(self) -> bool {
         matches!(
             self,
@@ -100,23 +100,23 @@ pub struct Flags {
     #[arg(long, value_name = "NAME,...", value_enum, value_delimiter = ',', hide_possible_values = false)]
     pub only: Vec<Measure>,
 
-    /// Small numbers: shows that everything works, says nothing about speed.
+    /// Use small numbers: checks that everything works, but the results mean nothing.
     #[arg(long)]
     pub quick: bool,
 
-    /// How many definitions `crds`, `spread` and `restart-crds` make.
+    /// Number of definitions that `crds`, `spread` and `restart-crds` create.
     #[arg(long, value_name = "N")]
     pub crds: Option<usize>,
 
-    /// How many clients write and read at once.
+    /// Number of concurrent clients.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub clients: usize,
 
-    /// One HTTP/2 connection for all clients, as client-go does it; else one HTTP/1.1 connection per client.
+    /// Use one HTTP/2 connection for all clients, like client-go, instead of one HTTP/1.1 connection per client.
     #[arg(long)]
     pub http2: bool,
 
-    /// Measure another server too, and print how often faster pintle is.
+    /// URL of another server to measure too; prints by which factor pintle is faster.
     #[arg(long, value_name = "URL", requires = "kubeconfig")]
     pub against: Option<String>,
 
@@ -128,15 +128,15 @@ pub struct Flags {
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     pub etcd: Option<PathBuf>,
 
-    /// And kube-apiserver over the same member, in the same run; the first time it is built from `tests/upstream`.
+    /// Also measure kube-apiserver over the same member; it is built from `tests/upstream` the first time.
     #[arg(long, requires = "etcd")]
     pub upstream: bool,
 
-    /// Send hostile requests instead, and measure what other clients notice of them.
+    /// Send hostile requests instead, and measure how they affect other clients.
     #[arg(long, conflicts_with_all = ["only", "against", "etcd"])]
     pub hostile: bool,
 
-    /// Another binary, an older one for example, that the hostile requests are sent to as well.
+    /// Another binary, for example an older one, to which hostile requests are sent as well.
     #[arg(long, value_name = "PATH", requires = "hostile")]
     pub beside: Option<PathBuf>,
 
@@ -144,13 +144,13 @@ pub struct Flags {
     #[arg(long, value_name = "TEXT", requires = "hostile", default_value = "")]
     pub scenario: String,
 
-    /// Where the results are written [default: benches/results/<date>-<commit>.md, for complete runs].
+    /// File for the results [default: benches/results/<date>-<commit>.md, for complete runs].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
 impl Flags {
-    /// The measures, in the order of the table.
+    /// The selected measurements, in the order of the table.
     pub fn measures(&self) -> Vec<Measure> {
         let all = Measure::value_variants().iter().copied();
         all.filter(|measure| self.only.is_empty() || self.only.contains(measure)).collect()

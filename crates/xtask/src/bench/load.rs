@@ -1,4 +1,4 @@
-//! Many clients at once, and how long each of their requests took.
+//! Concurrent clients, and the durations of their requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use client::{Call, Client, Connection};
 
-/// Times of requests, and of all of them together.
+/// The durations of requests, and their total duration.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     times: Vec<Duration>,
@@ -29,7 +29,7 @@ impl Samples {
         self.times.len()
     }
 
-    /// The time that `share` of all requests did not exceed.
+    /// The duration that `share` of all requests do not exceed.
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (share * self.times.len() as f64).ceil() as usize;
         self.times.get(rank.saturating_sub(1)).copied().unwrap_or_default()
@@ -40,8 +40,8 @@ impl Samples {
     }
 }
 
-/// Sends the requests `make(0)` to `make(total - 1)` over `clients` connections, each as fast as its responses arrive. The
-/// first one that does not succeed ends it all.
+/// Sends the requests `make(0)` to `make(total - 1)` over `clients` connections; each connection sends its next request when
+/// the response has arrived. Fails if a request does.
 pub async fn drive(
     client: &Arc<Client>,
     clients: usize,

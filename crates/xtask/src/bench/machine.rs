@@ -1,4 +1,4 @@
-//! Where it was measured.
+//! A description of the machine.
 
 use std::fs;
 use std::io::Write as _;
@@ -29,7 +29,7 @@ pub fn describe() -> String {
     format!("{cores} cores ({model}), {memory} GiB memory, Linux {}", kernel.trim())
 }
 
-/// How long an append of 4 KB takes to be on the disk of `directory`.
+/// The median duration of an append of 4 KB with fdatasync in `directory`.
 pub fn sync_time(directory: &Path) -> Result<Duration, String> {
     let failed = |error: std::io::Error| format!("cannot write to {}: {error}", directory.display());
     let path = directory.join("sync");
@@ -44,7 +44,7 @@ pub fn sync_time(directory: &Path) -> Result<Duration, String> {
     Ok(Samples::new(times, Duration::ZERO).quantile(0.5))
 }
 
-/// The load of the last minute, which shows whether the machine was busy otherwise.
+/// The load average of the last minute, which shows whether the machine was busy otherwise.
 pub fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or_default().to_owned()

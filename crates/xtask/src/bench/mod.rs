@@ -1,7 +1,7 @@
-//! The bench: one server, real connections, numbers with targets.
+//! The benchmark: measures a server over TLS connections and compares the results with targets.
 //!
-//! `process` runs the server, `client` speaks to it, `load` drives many clients at once, `measures` says what is
-//! measured and `report` prints it. Start reading at [`run`].
+//! `process` starts the server, `load` drives concurrent clients, `measures` has the measurements and `report` prints the
+//! table. Start reading at [`run`].
 
 mod cel;
 mod etcd;
@@ -33,7 +33,7 @@ use subject::Subject;
 
 use crate::workspace;
 
-/// Measures, prints, and writes the results. The error is one line.
+/// Runs the measurements, prints the results and writes them to a file. The error is one line.
 pub fn run(flags: &Flags) -> Result<(), String> {
     let root = workspace::root()?;
     if flags.measures() == [Measure::Cel] {
@@ -54,7 +54,7 @@ pub fn run(flags: &Flags) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("cannot listen for signals: {error}");
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        // whichever ends first, the servers are stopped as their handles are dropped
+        // after a signal too, the servers are stopped when their handles are dropped
         let measured = async {
             match flags.hostile {
                 true => attack_and_report(flags, &root, &binary).await,
@@ -69,7 +69,7 @@ pub fn run(flags: &Flags) -> Result<(), String> {
     })
 }
 
-/// Builds the release binary beside this program's own target directory.
+/// Builds the release binary in the target directory of this program.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let target = own.parent().and_then(Path::parent).ok_or("this program is in no target directory")?;
@@ -81,7 +81,7 @@ fn build(root: &Path) -> Result<PathBuf, String> {
         .status()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {
-        return Err("the server does not build; --binary PATH measures one that is built already".to_owned());
+        return Err("the server cannot be built; to measure an existing binary, use --binary PATH".to_owned());
     }
     Ok(target.join("release").join("pintle"))
 }
@@ -166,13 +166,13 @@ async fn measure_loads(subject: &Subject, measures: &[Measure], sizes: &Sizes) -
     Ok(rows)
 }
 
-/// The same over etcd: of pintle, and of kube-apiserver.
+/// The results over etcd, of pintle and of kube-apiserver.
 struct OnEtcd {
     pintle: Vec<Row>,
     theirs: Option<Vec<Row>>,
 }
 
-/// One member of etcd for both, one after the other; `binaries` are etcd's and kube-apiserver's.
+/// Measures pintle, then kube-apiserver (`upstream`), over one etcd member. `binary` is that of etcd.
 async fn measure_on_etcd(
     flags: &Flags,
     binary: &Path,
@@ -197,7 +197,7 @@ async fn measure_on_etcd(
     Ok(OnEtcd { pintle, theirs })
 }
 
-/// The same on another server, which is left as it was found.
+/// Runs the measurements on another server, and cleans up afterwards.
 async fn measure_theirs(flags: &Flags, url: &str, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
     let path = flags.kubeconfig.as_deref().ok_or("--against needs --kubeconfig")?;
     let mut access = client::Access::read(path)?;

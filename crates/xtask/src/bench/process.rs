@@ -1,4 +1,4 @@
-//! The server as a child process: started, looked at through /proc, and stopped whatever happens.
+//! The server as a child process: its start, its memory and processor time from /proc, and its end.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use client::Access;
 
-/// How long a server may take to be ready, and to stop.
+/// Time limit for a server to become ready, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The binary to start, and the directory of its data.
 pub struct Launch {
     pub binary: PathBuf,
     pub directory: PathBuf,
-    /// The etcd that objects are kept in; without one, the data directory.
+    /// URL of the etcd that stores objects; without it they are in the data directory.
     pub etcd: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub struct Launch {
 pub struct Server {
     child: Child,
     kubeconfig: PathBuf,
-    /// From the start of the process to its ready line.
+    /// The time from the start of the process to its ready line.
     pub took: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Launch {
         self.start_with(name, &[])
     }
 
-    /// The same with more arguments.
+    /// [`Launch::start`] with further arguments.
     pub fn start_with(&self, name: &str, more: &[&OsStr]) -> Result<Server, String> {
         let data = self.directory.join(name);
         let errors = std::fs::File::create(self.directory.join(format!("{name}.log")))
@@ -63,7 +63,7 @@ impl Launch {
         Ok(server)
     }
 
-    /// The output of a server that did not become ready.
+    /// The error of a server that did not become ready, with its last output.
     fn failure(&self, name: &str, line: &str) -> String {
         let log = std::fs::read_to_string(self.directory.join(format!("{name}.log"))).unwrap_or_default();
         match [line.trim()].into_iter().chain(log.lines()).rfind(|text| !text.is_empty()) {
@@ -83,7 +83,7 @@ impl Server {
             let mut line = String::new();
             let _ = output.read_line(&mut line);
             let _ = sender.send(line);
-            // whatever else it says is read, so that it never waits for us
+            // the rest of the output is read too, so that the server is never blocked
             let _ = std::io::copy(&mut output, &mut std::io::sink());
         });
         receiver.recv_timeout(PATIENCE).map_err(|_| format!("the server was not ready after {PATIENCE:?}"))
@@ -97,7 +97,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Asks the server to stop and waits until it has.
+    /// Sends SIGTERM and waits until the server has ended.
     pub fn stop(mut self) -> Result<(), String> {
         let asked = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
         asked.map_err(|error| format!("cannot run kill: {error}"))?;
@@ -120,12 +120,12 @@ impl Drop for Server {
     }
 }
 
-/// Bytes of memory that a process holds.
+/// Resident memory of a process in bytes.
 pub fn memory(id: u32) -> Option<u64> {
     of_status(id, "VmRSS:")
 }
 
-/// Bytes of memory that a process has held at most.
+/// Peak resident memory of a process in bytes.
 pub fn memory_peak(id: u32) -> Option<u64> {
     of_status(id, "VmHWM:")
 }
@@ -136,8 +136,8 @@ fn of_status(id: u32, key: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// Processor time that the threads of a process have used, to the nanosecond where the kernel counts so; else in ticks of
-/// 10 ms. A thread that has ended counts no more: the server's stay.
+/// Processor time of the running threads of a process, in nanoseconds if the kernel provides them, otherwise in ticks of
+/// 10 ms. Threads that have ended are not included; those of the server do not end.
 pub fn processor(id: u32) -> Option<Duration> {
     let process = Path::new("/proc").join(id.to_string());
     by_threads(&process).or_else(|| in_ticks(&process))
@@ -146,7 +146,7 @@ pub fn processor(id: u32) -> Option<Duration> {
 fn by_threads(process: &Path) -> Option<Duration> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(process.join("task")).ok()? {
-        // one may have ended since
+        // a thread may have ended
         let Ok(stat) = std::fs::read_to_string(thread.ok()?.path().join("schedstat")) else { continue };
         nanoseconds += stat.split_whitespace().next()?.parse::<u64>().ok()?;
     }

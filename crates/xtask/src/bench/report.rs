@@ -1,4 +1,4 @@
-//! The table, and the file it is kept in.
+//! The table of results, and the file to which it is written.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::workspace;
 
 const COLUMNS: [&str; 9] = ["measure", "n", "rate", "p50", "p99", "server CPU", "memory", "target", "reached"];
 
-/// The results as a markdown table; with those of another server in further columns.
+/// The results as a Markdown table, with those of another server in further columns.
 pub fn render(ours: &[Row], theirs: &[Row], other: Option<&str>) -> String {
     let mut lines = vec![COLUMNS.iter().map(|column| (*column).to_owned()).collect::<Vec<String>>()];
     if other.is_some() {
@@ -27,7 +27,7 @@ pub fn render(ours: &[Row], theirs: &[Row], other: Option<&str>) -> String {
     align(&lines)
 }
 
-/// The one number of a row that its goal speaks of.
+/// The number of a row that its target refers to.
 fn headline(row: &Row) -> String {
     match row.goal {
         Goal::Rate(_) => format!("{:.0}/s", row.samples.rate()),
@@ -57,7 +57,7 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// Lines of a markdown table, as wide as their widest cells.
+/// The lines of a Markdown table with aligned columns.
 fn align(lines: &[Vec<String>]) -> String {
     let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|c| c.chars().count()).max();
     let widths: Vec<usize> = (0..lines[0].len()).map(|column| width(column).unwrap_or(0).max(3)).collect();
@@ -75,7 +75,7 @@ fn align(lines: &[Vec<String>]) -> String {
     out
 }
 
-/// Where a complete run is kept.
+/// The file for the results of a complete run.
 pub fn place(root: &Path) -> PathBuf {
     root.join("benches/results").join(format!("{}-{}.md", today(), workspace::commit(root).0))
 }
@@ -86,7 +86,7 @@ fn today() -> String {
     now
 }
 
-/// The table with what one must know to compare it.
+/// The table with a description of the commit, the machine and the clients.
 pub fn document(root: &Path, table: &str, sync: Duration, flags: &Flags) -> String {
     let (commit, changed) = workspace::commit(root);
     let protocol = if flags.http2 { "HTTP/2, one connection" } else { "HTTP/1.1, one connection per client" };

@@ -1,24 +1,24 @@
-//! One line of the table, and the target it is held against.
+//! A row of the table, and its target.
 
 use std::time::Duration;
 
 use super::load::Samples;
 
-/// The goal of a measure.
+/// The target of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
     /// Requests per second.
     Rate(f64),
-    /// The time that half of all requests need.
+    /// The median duration of a request.
     Median(Duration),
-    /// The time of the whole.
+    /// The total duration.
     Total(Duration),
     Memory(u64),
     /// The server's processor time per request.
     Processor(Duration),
-    /// The time of the whole, and that of 99 of 100 requests of others meanwhile.
+    /// The total duration, and the 99th percentile of other clients' requests meanwhile.
     Beside(Duration, Duration),
-    /// Everything delivered, and 99 of 100 deliveries within this time.
+    /// All events delivered, and the 99th percentile of their delay.
     Delivered(Duration),
 }
 
@@ -55,7 +55,7 @@ impl Row {
         }
     }
 
-    /// The measured value that the goal is compared with; larger is better.
+    /// The measured value that is compared with the target; larger is better.
     fn speed(&self) -> f64 {
         let per_second = |time: Duration| 1.0 / time.as_secs_f64().max(1e-9);
         match self.goal {
@@ -68,12 +68,12 @@ impl Row {
         }
     }
 
-    /// How often better this is than `other`.
+    /// The factor by which this is better than `other`.
     pub fn ratio(&self, other: &Row) -> f64 {
         self.speed() / other.speed()
     }
 
-    /// Requests per second, where there are enough of them to speak of a rate.
+    /// Requests per second, if there are enough of them for a meaningful rate.
     pub fn rate(&self) -> Option<f64> {
         matches!(self.goal, Goal::Rate(_)).then(|| self.samples.rate())
     }
@@ -92,7 +92,7 @@ impl std::fmt::Display for Goal {
     }
 }
 
-/// Three digits, in the unit that fits.
+/// A duration with three digits in a suitable unit.
 pub fn time_text(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
     match micros {

@@ -1,8 +1,8 @@
-//! How much of everything.
+//! The numbers of objects and clients.
 
 use super::Flags;
 
-/// Counts of a run.
+/// The numbers of a run.
 pub struct Sizes {
     pub starts: usize,
     pub restart_objects: usize,
@@ -20,7 +20,7 @@ pub struct Sizes {
     pub watchers: usize,
     pub watch_writes: usize,
     pub flood_writes: usize,
-    /// Objects that gets and status patches go to.
+    /// Objects that are read and whose status is patched.
     pub targets: usize,
     pub patches: usize,
     pub applies: usize,

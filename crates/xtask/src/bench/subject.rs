@@ -1,4 +1,4 @@
-//! The server that is measured, and what was made on it.
+//! The measured server, and the definitions that have been created on it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::{machine, process};
 use client::Access;
 use client::{Call, Client};
 
-/// Bytes of a response that are kept: lists are read without being held.
+/// Bytes of a response that are kept in memory; the rest is read and discarded.
 const KEPT_BYTES: usize = 64 * 1024;
 
 /// Options of the benchmark's connections.
@@ -19,16 +19,16 @@ pub fn options(http2: bool) -> client::Options {
     client::Options { protocol, user_agent: "bench/1", body_bytes_max: KEPT_BYTES }
 }
 
-/// How long a server may take to serve a new definition.
+/// Time limit until a new definition is served, or a deleted one is gone.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Clients that prepare a measure.
+/// Number of clients that create objects before a measurement.
 const PREPARING: usize = 32;
 
 pub struct Subject {
     pub client: Arc<Client>,
-    /// Its process, if it runs here.
+    /// The process id, if the server was started by this program.
     id: Option<u32>,
-    /// The group of everything this run makes.
+    /// The API group of the definitions of this run.
     group: String,
     made: Mutex<HashSet<String>>,
 }
@@ -48,17 +48,17 @@ impl Subject {
         self.id.and_then(process::processor)
     }
 
-    /// A kind of this run; `plural` makes it different from the others.
+    /// A kind of this run by its plural.
     pub fn kind(&self, plural: &str) -> Kind {
         Kind { group: self.group.clone(), plural: plural.to_owned() }
     }
 
-    /// Remembers a definition, so that it is cleaned up. False if it was there already.
+    /// Registers a definition, so that it is cleaned up. Returns false if it already was.
     pub fn remember(&self, kind: &Kind) -> bool {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(kind.definition_name())
     }
 
-    /// Makes the definition of a typical kind and waits until it is served.
+    /// Creates the definition of a typical kind and waits until it is served.
     pub async fn define(&self, plural: &str) -> Result<Kind, String> {
         let kind = self.kind(plural);
         if !self.remember(&kind) {
@@ -77,7 +77,7 @@ impl Subject {
         }
     }
 
-    /// A kind with `count` objects, made by the first who asks.
+    /// A kind with `count` objects, which the first call creates.
     pub async fn filled(&self, plural: &str, count: usize, size: usize) -> Result<Kind, String> {
         let known =
             self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.kind(plural).definition_name());
@@ -90,12 +90,12 @@ impl Subject {
         Ok(kind)
     }
 
-    /// Deletes the definitions of this run, and their objects with them, and waits until they are gone.
+    /// Deletes the definitions of this run with their objects, and waits until they are gone.
     pub async fn clean_up(&self) {
         let made: Vec<String> = self.made.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
         for name in made {
             if let Err(error) = self.delete_definition(&name).await {
-                eprintln!("definition {name} is left behind: {error}");
+                eprintln!("cannot delete the CustomResourceDefinition {name}: {error}");
             }
         }
     }
@@ -110,7 +110,7 @@ impl Subject {
             match response.status {
                 404 => return Ok(()),
                 200 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-                200 => return Err(format!("it is still there after {PATIENCE:?}")),
+                200 => return Err(format!("it still exists after {PATIENCE:?}")),
                 _ => return response.ok("GET of a deleted definition").map(drop),
             }
         }

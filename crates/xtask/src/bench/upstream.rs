@@ -1,4 +1,4 @@
-//! kube-apiserver as a child process, over the etcd that pintle is measured on: built once from its Go module.
+//! kube-apiserver as a child process, over the same etcd as pintle. It is built once from its Go module.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use client::{Call, Client};
 
 use super::subject::options;
 
-/// The module, and the line that names the version.
+/// The directory of the Go module, and the line of `go.mod` with the version.
 const MODULE: &str = "tests/upstream";
 const REQUIRED: &str = "k8s.io/kubernetes ";
 const TOKEN: &str = "bench";
-/// How long it may take to be ready.
+/// Time limit for it to become ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Builds kube-apiserver unless that has been done, which takes some ten minutes; returns the binary's path.
+/// Builds kube-apiserver, which takes some ten minutes, unless its binary exists; returns the path of the binary.
 pub fn build(root: &Path) -> Result<PathBuf, String> {
     let module = root.join(MODULE);
     let text = std::fs::read_to_string(module.join("go.mod")).map_err(|error| format!("{MODULE}/go.mod: {error}"))?;
@@ -37,7 +37,7 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
         .status()
         .map_err(|error| format!("cannot run go: {error}"))?;
     if !built.success() {
-        return Err("kube-apiserver does not build".to_owned());
+        return Err("kube-apiserver cannot be built".to_owned());
     }
     std::fs::rename(&unfinished, &binary).map_err(|error| format!("{}: {error}", binary.display()))?;
     Ok(binary)
@@ -50,7 +50,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Starts it on a part of etcd of its own and waits until it is ready.
+    /// Starts it with its own key prefix in etcd and waits until it is ready.
     pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Upstream, String> {
         let failed = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
         let place = directory.join("upstream");
@@ -89,7 +89,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// It creates a certificate when it starts, and then reports for a while that it is not ready.
+    /// Whether it is ready. At its start, it creates a certificate first, then reports for a while that it is not ready.
     async fn is_ready(&mut self, place: &Path) -> bool {
         let Ok(authority) = std::fs::read(place.join("certs/apiserver.crt")) else { return false };
         self.access.certificate_authority = authority;

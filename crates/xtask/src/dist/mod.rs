@@ -47,7 +47,7 @@ impl Architecture {
 }
 
 #[derive(clap::Args)]
-pub struct Packaging {
+pub struct DistFlags {
     /// The architectures; the first one must run here, since it writes completions and man pages.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "x86_64,aarch64")]
     architecture: Vec<Architecture>,
@@ -72,7 +72,7 @@ struct Release {
 }
 
 /// Builds and packages. The error is one line.
-pub fn run(flags: &Packaging) -> Result<(), String> {
+pub fn run(flags: &DistFlags) -> Result<(), String> {
     let root = crate::workspace::root()?;
     let first = *flags.architecture.first().ok_or("--architecture: wanted at least one")?;
     if first.name() != Architecture::HOST {

@@ -1,4 +1,4 @@
-//! The crates: each is in the crate table with what it depends on.
+//! Checks that every crate is in the crate table of ARCHITECTURE.md, with its dependencies.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::{ARCHITECTURE, Problem, tables};
 
 const HEADER: [&str; 3] = ["crate", "depends on", "holds"];
 
-/// Crates by the name of their folder, each with the crates of the workspace that it depends on, sorted.
+/// Crates by the name of their directory, each with the workspace crates that it depends on, sorted.
 pub type Crates = BTreeMap<String, Vec<String>>;
 
 /// Reads the manifests.
@@ -41,7 +41,7 @@ fn entries<'a>(manifest: &'a str, section: &str) -> Vec<(&'a str, &'a str)> {
     lines.filter(|line| !line.starts_with('#')).filter_map(entry).collect()
 }
 
-/// The dependencies of a section that are paths: their keys, and the folders that they lead to.
+/// The path dependencies of a section: their keys and directories.
 fn paths(manifest: &str, section: &str) -> Vec<(String, String)> {
     let folder = |value: &str| {
         let (_, rest) = value.split_once("path = \"")?;

@@ -1,7 +1,6 @@
-//! Imports inside a crate have one direction: of the modules of one folder, none imports another that imports it, be it over
-//! further modules.
+//! Checks that the modules of a directory do not import each other in a cycle.
 //!
-//! A folder counts as one module of the folder around it. A module and the modules below it may name each other.
+//! A directory counts as one module of its parent directory. A module and the modules below it may import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +8,21 @@ use super::Problem;
 use super::paths::{self, Named};
 use super::source::Source;
 
-/// The path of a module below the root of its crate, which is the empty path.
+/// The path of a module relative to the root of its crate, whose path is empty.
 type Module = Vec<String>;
 
-/// The modules of a crate and the paths that each names.
+/// The modules of a crate with the paths that each uses.
 struct Modules<'a> {
     modules: BTreeMap<Module, (&'a Source, Vec<Named>)>,
 }
 
-/// An import of one module of a folder by another.
+/// An import of one module of a directory by another.
 struct Arrow<'a> {
     source: &'a Source,
     named: Named,
 }
 
-/// The modules of one folder, each with those that it imports.
+/// The modules of one directory, each with those that it imports.
 type Folder<'a> = BTreeMap<String, BTreeMap<String, Arrow<'a>>>;
 
 pub fn check(sources: &[Source]) -> Vec<Problem> {
@@ -47,7 +46,7 @@ fn check_crate(krate: &str, sources: &[Source]) -> Vec<Problem> {
     problems
 }
 
-/// The module that a file of `src` is.
+/// The module of a file in `src`.
 fn module(source: &Source) -> Option<Module> {
     let mut path: Module = source.in_src()?.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if path.last().is_some_and(|name| name == "mod") || path == ["lib"] || path == ["main"] {
@@ -57,7 +56,7 @@ fn module(source: &Source) -> Option<Module> {
 }
 
 impl<'a> Modules<'a> {
-    /// The imports between the modules of each folder.
+    /// The imports between the modules of each directory.
     fn folders(&self) -> BTreeMap<Module, Folder<'a>> {
         let mut folders: BTreeMap<Module, Folder> = BTreeMap::new();
         for (from, (source, named)) in &self.modules {
@@ -73,10 +72,10 @@ impl<'a> Modules<'a> {
         folders
     }
 
-    /// The module that defines what `path` means in module `at`; `None` for what is not of this crate. Names that a module
-    /// only hands on lead to where they come from, unless it is the module `asking`.
+    /// The module that defines the item `path` as used in module `at`; `None` for items of other crates. Reexports are followed,
+    /// except those of the module `asking`.
     fn resolve(&self, at: &Module, path: &[String], asking: &Module, depth: usize) -> Option<Module> {
-        /// Imports of imports that are followed.
+        /// Maximum number of reexports that are followed.
         const DEPTH_MAX: usize = 16;
         let (mut module, mut rest) = match path.first()?.as_str() {
             "crate" => (vec![], &path[1..]),
@@ -111,14 +110,14 @@ impl<'a> Modules<'a> {
         self.modules.contains_key(&module).then_some(module)
     }
 
-    /// The path of what a module imports under a name.
+    /// The path that a module imports under a name.
     fn import(&self, module: &Module, name: &str) -> Option<&[String]> {
         let (_, named) = self.modules.get(module)?;
         named.iter().find(|named| named.alias.as_deref() == Some(name)).map(|named| named.path.as_slice())
     }
 }
 
-/// Walks along imports and reports every way that comes back to one of its modules.
+/// Depth-first search along imports; reports every cycle.
 fn follow<'f>(
     folder: &'f Folder,
     way: &mut Vec<&'f String>,

@@ -1,7 +1,7 @@
-//! The glossary of ARCHITECTURE.md: one word per concept, and no other.
+//! Checks the use of the terms of the glossary in ARCHITECTURE.md.
 //!
-//! Each row of the glossary may name words that are not used for the concept. They are rejected in comments, in
-//! identifiers and in Markdown; string literals may be text on the wire and are left out.
+//! A row of the glossary may have words that must not be used for the concept. They are rejected in comments, in identifiers
+//! and in Markdown, but not in string literals, which may be text on the wire.
 
 use super::source::{Source, line_of};
 use super::{ARCHITECTURE, Problem, tables};
@@ -55,7 +55,7 @@ pub fn check_markdown(path: &str, text: &str, glossary: &[Rejected]) -> Vec<Prob
         in_glossary = if in_glossary { line.starts_with('|') } else { tables::is_header(line, &HEADER) };
         in_code ^= line.trim_start().starts_with("```");
         if !in_code && !in_glossary {
-            // what stands between backquotes has an odd index
+            // code spans between backquotes have odd indices
             prose.extend(line.split('`').step_by(2).flat_map(|part| [part, " "]));
         }
         prose.push('\n');
@@ -67,8 +67,8 @@ fn is_unchecked(path: &str) -> bool {
     UNCHECKED.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// The code with identifiers as separate lower-case words: `CamelCase` and `snake_case` become `camel case` and
-/// `snake case`. Line breaks stay.
+/// The code with identifiers split into lower-case words: `CamelCase` and `snake_case` become `camel case` and `snake case`.
+/// Line breaks are kept.
 fn split_identifiers(code: &str) -> String {
     let mut words = String::with_capacity(code.len());
     let mut after_lower = false;

@@ -1,4 +1,4 @@
-//! The rooms of crates with layers: each is in the table of its crate, and imports only rooms of lower layers.
+//! Checks that every room of a crate with layers is in the table of its crate, and imports only rooms of lower layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ const CRATES: [&str; 3] = ["base", "access", "server"];
 /// A crate and its rooms: top-level modules, each with its main file.
 struct Layered<'a> {
     krate: &'a str,
-    /// The folder of its sources, with a slash at the end.
+    /// The directory of its sources, with a slash at the end.
     folder: String,
     rooms: BTreeMap<String, String>,
 }
@@ -24,7 +24,7 @@ impl<'a> Layered<'a> {
             let Some(rest) = source.path.strip_prefix(&folder) else { continue };
             match rest.split_once('/') {
                 Some((room, "mod.rs")) => drop(rooms.insert(room.to_owned(), source.path.clone())),
-                // a folder without a main file is found missing when that is looked for
+                // a missing main file is reported by `main_files`
                 Some((room, _)) => drop(rooms.entry(room.to_owned()).or_insert(format!("{folder}{room}/mod.rs"))),
                 None if rest == "lib.rs" => {}
                 None => drop(rooms.insert(rest.trim_end_matches(".rs").to_owned(), source.path.clone())),
@@ -52,7 +52,7 @@ impl<'a> Layered<'a> {
                 continue;
             };
             if row.cells.get(2).is_some_and(|cell| !is_all_below(cell, layer)) {
-                say(format!("{room} of layer {layer} may import the layers below it, all of them and no others"));
+                say(format!("\"may import\" of {room} must name exactly the layers below layer {layer}"));
             }
             if !self.rooms.contains_key(&room) {
                 say(format!("there is no room {room} in {}", self.folder));
@@ -90,7 +90,7 @@ impl<'a> Layered<'a> {
     }
 }
 
-/// The problems of all crates with layers, and how many rooms they have.
+/// The problems of all crates with layers, and the number of their rooms.
 pub fn check(document: &str, sources: &[Source]) -> (Vec<Problem>, usize) {
     let crates: Vec<Layered> = CRATES.iter().map(|krate| Layered::read(krate, sources)).collect();
     let problems = crates.iter().flat_map(|layered| layered.check(document, sources)).collect();
@@ -107,23 +107,23 @@ fn is_all_below(cell: &str, layer: u32) -> bool {
     }
 }
 
-/// Each main file opens with what its room is about.
+/// Checks that each room has a main file that begins with a doc comment.
 fn main_files(rooms: &BTreeMap<String, String>, sources: &[Source]) -> Vec<Problem> {
     let missing = |path: &String| match sources.iter().find(|source| source.path == *path) {
         Some(source) if source.text.starts_with("//!") => None,
-        Some(_) => Some(Problem::new(path, 1, "the main file of a room opens with `//!`")),
+        Some(_) => Some(Problem::new(path, 1, "the main file of a room must begin with `//!`")),
         None => Some(Problem::new(path, 1, "the room has no main file")),
     };
     rooms.values().filter_map(missing).collect()
 }
 
-/// How many modules the file stands below the root of its crate.
+/// The depth of a file's module below the root of its crate.
 fn depth(rest: &str) -> usize {
     let folders = rest.split('/').count() - 1;
     if rest.ends_with("/mod.rs") { folders } else { folders + 1 }
 }
 
-/// The modules named directly below the crate: by `crate::` or by as many `super::` as there are modules above.
+/// The top-level modules that code names, by `crate::` or by `depth` times `super::`, with their lines.
 fn imports(code: &str, depth: usize) -> BTreeSet<(usize, String)> {
     let mut found = BTreeSet::new();
     for root in ["crate::".to_owned(), "super::".repeat(depth)] {
@@ -132,7 +132,7 @@ fn imports(code: &str, depth: usize) -> BTreeSet<(usize, String)> {
             from = at + root.len();
             let before = code[..at].chars().next_back();
             let part_of_more = before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':'));
-            // `pub(in crate::x)` and the like name rooms too; `$crate::` is of a macro
+            // `pub(in crate::x)` counts too, but not `$crate::` in macros
             if part_of_more || before == Some('$') || code[from..].starts_with("super::") {
                 continue;
             }
@@ -143,7 +143,7 @@ fn imports(code: &str, depth: usize) -> BTreeSet<(usize, String)> {
     found
 }
 
-/// The first names of a path, or of each path in braces.
+/// The first segment of a path, or of each path in braces.
 fn heads(path: &str) -> Vec<String> {
     let name = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
     let Some(group) = path.trim_start().strip_prefix('{') else { return vec![name(path)] };

@@ -1,7 +1,8 @@
-//! What the compiler can't check: layers, cycles, names, sizes, words, and where clocks, tasks and channels may be used.
+//! Checks that the compiler does not make: layers, import cycles, names, sizes, texts, terms, and the use of clocks, tasks and
+//! channels.
 //!
-//! `source` reads a file and blanks everything but code; `paths` finds the paths in it; `tables` reads ARCHITECTURE.md;
-//! `layers`, `cycles`, `names`, `sizes`, `words`, `glossary` and `crates` each hold one kind of rule and return [`Problem`]s.
+//! `source` reads a file and separates code and comments; `paths` finds the paths in code; `tables` reads ARCHITECTURE.md;
+//! `layers`, `cycles`, `names`, `sizes`, `words`, `glossary` and `crates` each check one kind of rule and return [`Problem`]s.
 
 mod crates;
 mod cycles;
@@ -23,7 +24,7 @@ use crate::workspace;
 /// The document whose tables are checked.
 pub const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
-/// Something that is not as it should be.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     pub path: String,
@@ -43,7 +44,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// Checks the workspace and prints what it finds; the error is the number of problems.
+/// Checks the workspace and prints the problems; the error is their number.
 pub fn run() -> Result<(), String> {
     let root = workspace::root()?;
     let sources = source::read_all(&root)?;

@@ -1,14 +1,14 @@
-//! A type has a name of its own in its crate.
+//! Checks that the names of types are unique in their crate.
 
 use std::collections::BTreeMap;
 
 use super::Problem;
 use super::source::{Source, line_of};
 
-/// Files that are compiled in the place of another one.
+/// Files that are compiled instead of another one.
 const ALTERNATES: [&str; 1] = ["crates/cli/src/without_etcd.rs"];
 
-/// Reports structs, enums and traits whose name another one of the crate has.
+/// Reports structs, enums and traits with the name of another one in the crate.
 pub fn check(sources: &[Source]) -> Vec<Problem> {
     let mut known: BTreeMap<(&str, String), &str> = BTreeMap::new();
     let mut problems = vec![];

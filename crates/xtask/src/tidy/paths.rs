@@ -1,4 +1,4 @@
-//! The paths that Rust code names: those of `use` items, and those in expressions, types and patterns.
+//! Finds the paths in Rust code: in `use` items, expressions, types and patterns.
 
 use super::source::{item_end, line_of};
 
@@ -7,7 +7,7 @@ use super::source::{item_end, line_of};
 pub struct Named {
     pub line: usize,
     pub path: Vec<String>,
-    /// The name that a `use` item gives it, `*` for all names of a module; `None` outside `use` items.
+    /// The name that a `use` item introduces, or `*`; `None` outside `use` items.
     pub alias: Option<String>,
 }
 
@@ -15,7 +15,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Every path of two or more names, and the path of every `use` item. The code has no comments and no strings.
+/// Every path of two or more segments, and the path of every `use` item. The code must not have comments and strings.
 pub fn read(code: &str) -> Vec<Named> {
     let mut found = vec![];
     let mut rest = code.to_owned();
@@ -35,7 +35,7 @@ pub fn read(code: &str) -> Vec<Named> {
     found
 }
 
-/// The paths of a tree such as `crate::{a, b::{self, c as d}}`, each with the name that it gets.
+/// The paths of a use tree such as `crate::{a, b::{self, c as d}}`, each with the name that it introduces.
 fn expand(prefix: &[String], tree: &str, found: &mut impl FnMut(Vec<String>, String)) {
     let tree = tree.trim();
     if let Some(group) = tree.strip_prefix('{').and_then(|tree| tree.strip_suffix('}')) {
@@ -48,7 +48,7 @@ fn expand(prefix: &[String], tree: &str, found: &mut impl FnMut(Vec<String>, Str
         return;
     }
     if let Some((head, rest)) = tree.split_once("::") {
-        // a path that begins with `::` is that of another crate
+        // a path that begins with `::` belongs to another crate
         let path = [prefix, &[head.trim().to_owned()]].concat();
         expand(&path, rest, found);
         return;
@@ -79,7 +79,7 @@ fn inline(code: &str) -> Vec<Named> {
             }
         }
         from = end;
-        // `$crate::a` is of a macro, `::a` of another crate
+        // `$crate::a` belongs to a macro, `::a` to another crate
         if path.len() > 1 && !matches!(before, Some('$' | ':')) {
             found.push(Named { line: line_of(code, at), path, alias: None });
         }

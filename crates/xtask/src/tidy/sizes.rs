@@ -1,4 +1,4 @@
-//! Files and functions stay small enough to be read.
+//! Checks the length of files and functions.
 
 use super::Problem;
 use super::source::{Source, item_end, line_of};
@@ -6,7 +6,7 @@ use super::source::{Source, item_end, line_of};
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Checks a file of a crate's `src`; tests may be long.
+/// Checks a file of a crate's `src`, without its tests.
 pub fn check(source: &Source) -> Vec<Problem> {
     if source.in_src().is_none() {
         return vec![];
@@ -32,7 +32,7 @@ fn lines_outside_tests(source: &Source) -> usize {
     lines.filter(|(code, production)| code.trim().is_empty() || !production.trim().is_empty()).count()
 }
 
-/// Every function: its name, where it begins, and its lines of code between the braces.
+/// Every function: its name, its byte offset, and its number of lines of code between the braces.
 fn functions(code: &str) -> Vec<(String, usize, usize)> {
     let mut found = vec![];
     for (at, _) in code.match_indices("fn ") {

@@ -1,17 +1,17 @@
-//! Rust files, with comments and texts blanked so that only code is looked at.
+//! Reads Rust files, and separates code, comments and test code.
 
 use std::path::Path;
 
 /// A file of a crate.
 pub struct Source {
-    /// From the root of the workspace.
+    /// The path relative to the root of the workspace.
     pub path: String,
     pub text: String,
-    /// The text with comments, strings and characters as spaces; line breaks stay.
+    /// The text with comments, string and character literals replaced by spaces; line breaks are kept.
     pub code: String,
-    /// The comments, with everything else as spaces; line breaks stay.
+    /// The comments, with everything else replaced by spaces; line breaks are kept.
     pub comments: String,
-    /// The code without what is compiled for tests only.
+    /// The code without `#[cfg(test)]` items.
     pub production: String,
 }
 
@@ -22,12 +22,12 @@ impl Source {
         Source { path: path.to_owned(), text, code, comments, production }
     }
 
-    /// The name of its crate's folder.
+    /// The name of its crate's directory.
     pub fn krate(&self) -> &str {
         self.path.split('/').nth(1).unwrap_or_default()
     }
 
-    /// Its place below `src`, if it is there.
+    /// The path relative to `src`, if the file is there.
     pub fn in_src(&self) -> Option<&str> {
         self.path.split_once("/src/").map(|(_, rest)| rest)
     }
@@ -53,7 +53,7 @@ fn markdown_paths(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
         let is_directory = entry.file_type().map_err(failed)?.is_dir();
-        // the root's directories are named one by one: others hold what was built
+        // only known directories of the root are read, since others contain build output
         if is_directory && !below.is_empty() && !matches!(name.as_str(), "target" | "node_modules" | ".venv") {
             markdown_paths(root, &path, paths)?;
         } else if !is_directory && name.ends_with(".md") {
@@ -63,7 +63,7 @@ fn markdown_paths(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(
     Ok(())
 }
 
-/// The number of the line that the byte at `at` stands in.
+/// The line number of the byte at `at`.
 pub fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes().iter().take(at).filter(|b| **b == b'\n').count() + 1
 }
@@ -103,7 +103,7 @@ fn blank(text: &str) -> String {
     text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect()
 }
 
-/// Bytes from `start` to the end of the comment, string or character that begins there; 0 if none does.
+/// The length in bytes of the comment, string or character literal that begins at `start`; 0 if there is none.
 fn text_length(bytes: &[u8], start: usize, after_word: bool) -> usize {
     let rest = &bytes[start..];
     match rest {
@@ -145,7 +145,7 @@ fn string_length(rest: &[u8], open: usize) -> usize {
     rest.len()
 }
 
-/// A raw string; 0 for a raw identifier.
+/// The length of a raw string; 0 for a raw identifier.
 fn raw_length(rest: &[u8], prefix: usize) -> usize {
     let hashes = rest[prefix..].iter().take_while(|b| **b == b'#').count();
     if rest.get(prefix + hashes) != Some(&b'"') {
@@ -157,7 +157,7 @@ fn raw_length(rest: &[u8], prefix: usize) -> usize {
     found.map_or(rest.len(), |at| from + at + end.len())
 }
 
-/// A character; 0 for a lifetime.
+/// The length of a character literal; 0 for a lifetime.
 fn character_length(rest: &[u8]) -> usize {
     if rest.get(1) == Some(&b'\\') {
         return rest.iter().skip(3).position(|b| *b == b'\'').map_or(rest.len(), |at| at + 4);
@@ -175,7 +175,7 @@ fn is_one_character(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.chars().count() == 1)
 }
 
-/// The code without comments and texts, and the comments without everything else.
+/// Separates code and comments, see [`Source::code`] and [`Source::comments`].
 fn split(text: &str) -> (String, String) {
     let bytes = text.as_bytes();
     let (mut code, mut comments) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(bytes.len()));
@@ -204,7 +204,7 @@ fn split(text: &str) -> (String, String) {
     (String::from_utf8_lossy(&code).into_owned(), String::from_utf8_lossy(&comments).into_owned())
 }
 
-/// Where the item that starts at `from` ends: behind its block, or behind its semicolon.
+/// The offset after the item that starts at `from`, which ends with a block or a semicolon.
 pub fn item_end(code: &str, from: usize) -> usize {
     let (mut braces, mut others) = (0, 0);
     for (i, b) in code.bytes().enumerate().skip(from) {
@@ -225,7 +225,7 @@ pub fn item_end(code: &str, from: usize) -> usize {
     code.len()
 }
 
-/// The code without items that are marked for tests.
+/// Blanks items with `#[cfg(test)]`.
 fn blank_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut out = code.to_owned();

@@ -1,13 +1,12 @@
-//! Markdown tables that are read by a machine.
-
-/// A row and where it stands.
+//! Reads Markdown tables.
+/// A row and its line number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRow {
     pub line: usize,
     pub cells: Vec<String>,
 }
 
-/// The cells of a line, if it is one of a table; code marks are taken away.
+/// The cells of a line of a table, without backquotes; `None` for other lines.
 fn cells(line: &str) -> Option<Vec<String>> {
     let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(inner.split('|').map(|cell| cell.replace('`', "").trim().to_owned()).collect())

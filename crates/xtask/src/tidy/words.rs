@@ -1,20 +1,20 @@
-//! What must not stand in a file, and what may stand in one file only.
+//! Checks for unfinished code and notes, trailing white space, and calls that only certain files may make.
 
 use super::Problem;
 use super::source::{Source, line_of};
 
-/// Code that is not done, or not run.
+/// Code that is unfinished or not run.
 const UNDONE: [&str; 3] = ["todo!(", "unimplemented!(", "#[ignore"];
-/// Notes of what is not done; joined here so that they don't stand in this file.
+/// Notes about unfinished code; concatenated, so that this file passes the check.
 const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 
 const CLOCK: &str = "crates/base/src/clock.rs";
 const TASK: &str = "crates/base/src/task.rs";
 const SERVE: &str = "crates/cli/src/serve.rs";
-/// Knows how long what etcd has given lasts.
+/// Measures the validity of etcd's leases.
 const LEASE: &str = "crates/store-etcd/src/lease.rs";
 
-/// Calls, and the files that may make them.
+/// Calls, and the only files that may make them.
 const PLACES: [(&str, &[&str]); 10] = [
     ("SystemTime::now", &[CLOCK]),
     ("Instant::now", &[CLOCK, SERVE, LEASE]),
@@ -31,13 +31,13 @@ const PLACES: [(&str, &[&str]); 10] = [
 pub fn check(source: &Source) -> Vec<Problem> {
     let mut problems = lines(source);
     for word in UNDONE {
-        problems.extend(occurrences(source, &source.code, word, format!("`{word}` is not done")));
+        problems.extend(occurrences(source, &source.code, word, format!("`{word}` is unfinished code")));
     }
     if source.krate() != "xtask" {
         for (call, places) in PLACES.iter().filter(|(_, places)| !places.contains(&source.path.as_str())) {
             let what = match places {
-                [] => format!("`{call}` is used nowhere"),
-                places => format!("`{call}` belongs in {}", places.join(" or ")),
+                [] => format!("`{call}` must not be used"),
+                places => format!("`{call}` may only be used in {}", places.join(" or ")),
             };
             problems.extend(occurrences(source, &source.production, call, what));
         }

@@ -142,16 +142,16 @@ impl MergeWalk<'_> {
     }
 }
 
-/// How far the applied list is emitted while the live list is walked.
+/// The position up to which the applied list has been emitted, during the walk over the live list.
 ///
 /// The shared items are expected in the order of the applied list. Where the live list keeps that order, everything up
 /// to the shared item passes. A shared item that comes too early waits for its turn. Once all shared items have passed,
 /// each further one, which then came too late or is a duplicate, lets one of the remaining applied items pass.
 struct Order<'a> {
     partners: &'a [Option<&'a Value>],
-    /// Applied items that are emitted already.
+    /// The number of applied items that have been emitted.
     passed: usize,
-    /// The first shared item behind them, or the length of the list.
+    /// The index of the first shared item after them, or the length of the list.
     next_shared: usize,
 }
 

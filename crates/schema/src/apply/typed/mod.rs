@@ -1,6 +1,6 @@
 //! Walks over values by their [`TypeSchema`]: check, compare, merge, collect paths, remove paths.
 //!
-//! For values that do not fit their type each walk returns an error or leaves them out; none panics.
+//! For values that do not match their type, each walk returns an error or skips them; none panics.
 
 mod collect;
 mod compare;
@@ -21,7 +21,7 @@ use super::types::{ListRelation, ListType, TypeSchema};
 use machinery::value::quote;
 use machinery::{Text, Value};
 
-/// One value that does not fit its type.
+/// A value that does not match its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub path: String,

@@ -1,12 +1,12 @@
-//! Takes paths out of a value.
+//! Removes paths from a value.
 
 use super::super::fieldpath::FieldSet;
 use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::item_element;
 use machinery::{Map, Value};
 
-/// The value without what stands at the members of `set`. What is left of a container that lost all its members is
-/// null; so is an atomic container if `set` reaches into it.
+/// The value without the paths of `set`. A container that loses all its members becomes null, and so does an atomic container
+/// if `set` has a path below it.
 pub(crate) fn remove(types: &TypeSchema, value: Value, set: &FieldSet) -> Value {
     if set.is_empty() { value } else { node(types, types.root(), value, set) }
 }

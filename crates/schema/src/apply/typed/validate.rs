@@ -1,4 +1,4 @@
-//! Does a value fit its type?
+//! Checks whether a value matches its type.
 
 use super::super::fieldpath::PathElement;
 use super::super::types::{Atom, ListRelation, ListType, MapType, Part, Scalar, TypeId, TypeSchema};

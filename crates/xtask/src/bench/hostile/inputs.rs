@@ -1,4 +1,4 @@
-//! The scenarios, by the numbers of the faults that they once showed.
+//! The scenarios, numbered after the faults that they reproduced.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const THINGS: &str = "/apis/hostile.example.com/v1/namespaces/default/things";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const APPLY: &str = "application/apply-patch+yaml";
-/// Objects that are listed, and their bytes: 100 MB.
+/// The number of listed objects and their size in bytes: 100 MB.
 const OBJECTS: usize = 1_000;
 const OBJECT_BYTES: usize = 100_000;
 
@@ -18,7 +18,7 @@ const OBJECT_BYTES: usize = 100_000;
 #[derive(Clone)]
 pub enum Attack {
     Requests(fn() -> Vec<Call>),
-    /// Connections with a hundred streams each that ask for the path and read nothing.
+    /// Connections with a hundred streams each that request the path and read nothing.
     Streams {
         connections: usize,
         path: &'static str,
@@ -31,7 +31,7 @@ pub enum Attack {
 pub struct Scenario {
     pub name: &'static str,
     pub setup: fn() -> Vec<Call>,
-    /// A server may refuse the definition that the scenario needs.
+    /// Whether a server may reject the definition that the scenario needs.
     pub setup_may_fail: bool,
     pub attack: Attack,
 }
@@ -155,7 +155,7 @@ fn nothing() -> Vec<Call> {
     vec![thing("rule", r#"{"list":[]}"#)]
 }
 
-/// Makes the objects that an attack lists.
+/// Creates the objects that an attack lists.
 pub async fn fill(client: &Arc<Client>, attack: &Attack) -> Result<(), String> {
     let Attack::Streams { objects, .. } = attack else { return Ok(()) };
     let text = Arc::new("x".repeat(OBJECT_BYTES));

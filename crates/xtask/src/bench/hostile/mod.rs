@@ -1,5 +1,5 @@
-//! `cargo xtask bench --hostile`: inputs that once cost far more than their size, one after the other, each on a server of
-//! its own, and what other clients notice of them.
+//! `cargo xtask bench --hostile`: inputs whose cost was once out of proportion to their size. Each is sent to its own server,
+//! and the effect on other clients is measured.
 
 mod inputs;
 mod streams;
@@ -17,7 +17,7 @@ use super::process::{Launch, Server, memory, memory_peak};
 use super::subject::options;
 use inputs::{Attack, Scenario};
 
-/// Time for which hostile clients are served, unless they have their responses before.
+/// Time for which hostile clients run, unless they get their responses before.
 const ATTACK: Duration = Duration::from_secs(20);
 /// Time for which ordinary requests are sent before they are measured.
 const WARM: Duration = Duration::from_millis(200);
@@ -79,7 +79,7 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
         let what = format!("{} {}", call.method, call.path);
         match connection.send(call).await?.ok(&what) {
             Ok(_) => {}
-            // a server may refuse what the scenario needs, which ends it
+            // if the server rejects the definition, the scenario ends
             Err(why) if scenario.setup_may_fail => return refused(&server, &client, &why).await,
             Err(why) => return Err(why),
         }
@@ -114,7 +114,7 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
     Ok(Seen { memory_before: before, memory_peak: peak, quiet, beside: Samples::new(times, ATTACK), outcome })
 }
 
-/// The hostile clients: a thread of their own, so that their work delays no ordinary request of the bench.
+/// The hostile clients, in a separate thread so that they do not delay the ordinary client.
 struct Hostile {
     thread: std::thread::JoinHandle<String>,
     /// Set once all streams or connections are open; requests have no such phase.
@@ -122,7 +122,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// Starts them once their requests are made.
+    /// Prepares the requests, then starts the clients.
     fn ready(attack: Attack, access: client::Access) -> Result<Hostile, String> {
         let (sender, made) = std::sync::mpsc::channel();
         let opened = Arc::new(AtomicBool::new(matches!(attack, Attack::Requests(_))));
@@ -144,7 +144,7 @@ impl Hostile {
         !self.opened.load(Ordering::Relaxed)
     }
 
-    /// How they ended, if they have.
+    /// The outcome of the clients, if they have ended.
     fn outcome(running: &mut Option<Hostile>) -> Option<String> {
         let ended = running.take_if(|hostile| hostile.thread.is_finished())?;
         Some(ended.thread.join().unwrap_or_else(|_| "the hostile clients panicked".to_owned()))
@@ -161,15 +161,15 @@ async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<See
     Ok(Seen { memory_before: peak, memory_peak: peak, quiet, beside, outcome })
 }
 
-/// A client that sends small requests one after the other. It keeps its connection while requests succeed, so that a TLS
-/// handshake is no part of the times.
+/// A client that sends small requests sequentially. It keeps its connection while requests succeed, so that times do not
+/// include a TLS handshake.
 struct Ordinary {
     client: Arc<Client>,
     connection: Option<client::Connection>,
 }
 
 impl Ordinary {
-    /// Sends requests for this time, or until `end` returns true, and returns how long each of them took.
+    /// Sends requests for `time`, or until `end` returns true, and returns the duration of each.
     async fn measure(&mut self, time: Duration, end: impl Fn() -> bool) -> Samples {
         let began = Instant::now();
         let mut times = vec![];
@@ -206,7 +206,7 @@ async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access, o
     result.unwrap_or_else(|error| error)
 }
 
-/// Sends all requests at once, each on its own connection; returns how long they took and their status codes.
+/// Sends all requests concurrently, each on its own connection; returns their status codes and the total duration.
 async fn requests(calls: Vec<Call>, access: &client::Access) -> Result<String, String> {
     let client = Client::new(access, options(false))?;
     let began = Instant::now();

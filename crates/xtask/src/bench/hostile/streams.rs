@@ -1,4 +1,4 @@
-//! Clients that open connections and streams and then do nothing with them.
+//! Clients that open connections and streams and leave them idle.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use super::super::subject::options;
 /// Streams of one connection, as many as kube-apiserver allows.
 pub const STREAMS: usize = 100;
 
-/// Opens connections with a hundred streams each, with windows that never close, and reads nothing of the responses. Sets
-/// `opened` once all of them are open; ends shortly before `time`.
+/// Opens connections with a hundred streams each, whose flow control windows are never exhausted, and reads nothing of the
+/// responses. Sets `opened` once all of them are open; ends shortly before `time`.
 pub async fn never_read(
     access: &Access,
     connections: usize,
@@ -49,7 +49,7 @@ pub async fn never_read(
             };
             responses.push(Box::pin(sent));
         }
-        // the requests go out; from then on the connection is not driven, so that nothing is read
+        // after the requests have been sent, the connection is no longer polled, so nothing is read
         let _ = tokio::time::timeout(Duration::from_millis(50), &mut driver).await;
         held.push((sender, driver, responses));
     }

@@ -1,4 +1,4 @@
-//! The garbage collector: how soon dependents follow their owner, and what others notice of it.
+//! The garbage collector: the time to delete all dependents, and its effect on other clients.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::super::subject::Subject;
 use super::row;
 use client::Call;
 
-/// How long collecting may take before the measure gives up.
+/// Time limit of the measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Writes of another client between two reads of the remaining objects.
 const WRITES_PER_LOOK: usize = 5;
@@ -41,7 +41,7 @@ pub async fn collect(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
             break;
         }
         if started.elapsed() > PATIENCE {
-            return Err("dependents are left".to_owned());
+            return Err(format!("some dependents still exist after {PATIENCE:?}"));
         }
     }
     let took = started.elapsed();
@@ -52,7 +52,7 @@ pub async fn collect(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row)
 }
 
-/// A namespace full of objects.
+/// The deletion of a namespace with many objects.
 pub async fn namespace(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let kind = subject.define("inhabitants").await?;
     let mut connection = subject.client.connect().await?;
@@ -65,7 +65,7 @@ pub async fn namespace(subject: &Subject, sizes: &Sizes) -> Result<Row, String> 
     connection.send(Call::delete(path.as_str())).await?.ok("the deletion of the namespace")?;
     while connection.send(Call::get(path.as_str())).await?.status != 404 {
         if started.elapsed() > PATIENCE {
-            return Err("the namespace is left".to_owned());
+            return Err(format!("the namespace still exists after {PATIENCE:?}"));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

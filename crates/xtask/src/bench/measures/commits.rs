@@ -1,4 +1,4 @@
-//! What the embedded engine does by itself: commits at the interface of the store, without a server.
+//! Commits to the embedded store, without a server.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -16,9 +16,9 @@ use super::super::process::Launch;
 use super::super::row::{Goal, Row, time_text};
 use super::super::sizes::Sizes;
 
-/// Bytes of a value.
+/// Size of a value in bytes.
 const SIZE: usize = 1500;
-/// The time that a commit of one writer may take beyond that of the disk.
+/// The target of a single commit, in addition to the time of an fdatasync.
 const OVERHEAD: Duration = Duration::from_micros(300);
 
 fn open(launch: &Launch, name: &str) -> Result<Embedded, String> {
@@ -34,7 +34,7 @@ async fn commit(store: &Embedded, number: usize) -> Result<Duration, String> {
     done.map(|_| started.elapsed()).map_err(|refused| format!("{refused:?}"))
 }
 
-/// Many writers, each of which waits until its write is durable.
+/// Concurrent writers, each of which waits until its write is durable.
 pub async fn many(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
     let (store, next, total) = (Arc::new(open(launch, "commits")?), Arc::new(AtomicUsize::new(0)), sizes.commits);
     let started = Instant::now();
@@ -60,7 +60,8 @@ pub async fn many(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
     Ok(Row::new(what, Samples::new(times, started.elapsed()), Goal::Rate(30_000.0)))
 }
 
-/// One writer, by turns with an append of as many bytes and an fdatasync beside it: the disk is as busy for both.
+/// A single writer, alternating with an append and fdatasync of as many bytes to another file, so that both find the disk in
+/// the same state.
 pub async fn one(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
     let store = open(launch, "commit")?;
     let (mut times, mut syncs) = (vec![], vec![]);

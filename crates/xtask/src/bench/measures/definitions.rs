@@ -1,4 +1,4 @@
-//! Definitions: how soon one is served, and what many of them cost.
+//! CRDs: the time until one is served, and the cost of many.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use super::super::subject::Subject;
 use super::row;
 use client::{Call, Connection};
 
-/// How long a server may take to accept the first object.
+/// Time limit until the first object is accepted.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The time from the POST of a definition to an object that is accepted.
+/// The time from the POST of a definition to the first accepted object.
 async fn first_one(connection: &mut Connection, kind: &Kind) -> Result<Duration, String> {
     let started = Instant::now();
     connection.send(Call::post(DEFINITIONS, fixtures::definition(kind))).await?.ok("POST of a definition")?;
@@ -58,7 +58,7 @@ fn many_kinds(subject: &Subject, sizes: &Sizes) -> Vec<Kind> {
     (0..sizes.definitions).map(|i| subject.kind(&format!("many{i}"))).collect()
 }
 
-/// Creates in one of many definitions after the other, which [`many`] has made: as long as in one.
+/// Creates of objects of the many definitions that [`many`] has created; the target is the time for a single definition.
 pub async fn spread(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let kinds = many_kinds(subject, sizes);
     if kinds.iter().any(|kind| subject.remember(kind)) {
@@ -72,7 +72,7 @@ pub async fn spread(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
             Call::post(kind.collection(), fixtures::object(&kind, first + i, 0))
         }
     };
-    // the first object of each compiles its schema
+    // the first object of each definition causes its schema to be compiled, so it is not timed
     drive(&subject.client, 1, runs, creates(kinds.clone(), 0)).await?;
     let one = drive(&subject.client, 1, runs, creates(kinds[..1].to_vec(), runs)).await?;
     let before = subject.processor();

@@ -1,7 +1,7 @@
-//! What stands before a request and what looks at a write: what each adds to the server's work.
+//! The processor time that RBAC and admission policies add to requests.
 //!
-//! Requests with and without go by turns, now these first and now those, and the middle of many short rounds counts, since
-//! the machine is seldom quiet.
+//! Rounds of requests with and without the feature alternate, and the median of many short rounds is reported, since other
+//! load on the machine varies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use client::{Call, Client};
 
 use super::super::subject::options;
 
-/// Rounds of requests with and without.
+/// The number of rounds.
 const ROUNDS: usize = 25;
 const TOKENS: &str = "master-token,master,1,system:masters\nreader-token,reader,2,readers\n";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Requests of one sort: who sends them, and which.
+/// A series of requests: the client that sends them, and a function that returns the i-th one.
 struct Sort {
     client: Arc<Client>,
     make: Arc<dyn Fn(usize) -> Call + Send + Sync>,
@@ -38,7 +38,7 @@ async fn spent(subject: &Subject, sort: &Sort, clients: usize, from: usize, coun
     Ok(after.saturating_sub(before) / u32::try_from(count).unwrap_or(u32::MAX).max(1))
 }
 
-/// The row of what `with` takes more than `without`.
+/// The row for the processor time of `with` in addition to that of `without`.
 async fn added(
     subject: &Subject,
     sizes: &Sizes,
@@ -70,20 +70,20 @@ async fn added(
     Ok(row)
 }
 
-/// Nanoseconds; one round may take less with what another does without.
+/// A duration in nanoseconds as a signed number, since the difference of two rounds may be negative.
 fn signed(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The median; nothing is added to less than nothing.
+/// The median; zero if it is negative.
 fn middle(mut nanoseconds: Vec<i64>) -> Duration {
     nanoseconds.sort_unstable();
     let middle = nanoseconds.get(nanoseconds.len() / 2).copied().unwrap_or_default();
     Duration::from_nanos(u64::try_from(middle).unwrap_or_default())
 }
 
-/// Gets of a user who may by one of many bindings, against those of a master. Without flow control, which lets masters
-/// pass as well.
+/// Gets of a user who is authorized by one of many bindings, compared with those of a member of `system:masters`. API priority
+/// and fairness is disabled, since it also exempts the latter.
 pub async fn rights(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     let tokens = launch.directory.join("tokens.csv");
     std::fs::write(&tokens, TOKENS).map_err(|error| format!("cannot write tokens: {error}"))?;
@@ -120,7 +120,7 @@ pub async fn rights(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, 
     Ok(row)
 }
 
-/// Creates that a policy of five rules looks at, against creates that it does not.
+/// Creates to which a policy of five rules applies, compared with creates to which none applies.
 pub async fn policy(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let (plain, guarded) = (subject.define("unguarded").await?, subject.define("guarded").await?);
     let mut connection = subject.client.connect().await?;
@@ -131,7 +131,7 @@ pub async fn policy(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let refused = fixtures::object(&guarded, 0, 0).replace("\"replicas\":3", "\"replicas\":1000");
     let refused = connection.send(Call::post(guarded.collection(), refused)).await?;
     if refused.status != 422 {
-        return Err(format!("the policy does not refuse: {}", refused.status));
+        return Err(format!("the policy does not reject an invalid object: status {}", refused.status));
     }
     let sort = |kind: Kind| {
         let make = Arc::new(move |i: usize| Call::post(kind.collection(), fixtures::object(&kind, i, 0)));

@@ -1,4 +1,4 @@
-//! What is measured. Each measure makes what it needs first; only what its row speaks of is timed.
+//! The measurements. Each creates the objects that it needs first; only the requests that its row names are timed.
 
 mod collect;
 mod commits;
@@ -20,7 +20,7 @@ use super::row::{Goal, Row};
 use super::sizes::Sizes;
 use super::subject::Subject;
 
-/// Measures that start servers of their own, or need none.
+/// Measurements that start their own servers, or need none.
 pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     match measure {
         Measure::Restart => starts::restart(launch, http2, sizes).await,
@@ -36,7 +36,7 @@ pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes
     }
 }
 
-/// Measures of a server that runs.
+/// Measurements on a running server.
 pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     match measure {
         measure if measure.is_of_start() => Err("needs servers of its own".to_owned()),
@@ -62,7 +62,7 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
     }
 }
 
-/// A row with what the server spent between `before` and now.
+/// A row with the processor time of the server since `before`, and its memory.
 fn row(subject: &Subject, what: impl Into<String>, samples: Samples, goal: Goal, before: Option<Duration>) -> Row {
     let spent = before.zip(subject.processor()).map(|(before, after)| after.saturating_sub(before));
     let count = u32::try_from(samples.len()).unwrap_or(u32::MAX).max(1);

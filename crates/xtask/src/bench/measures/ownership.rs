@@ -1,4 +1,4 @@
-//! What the ownership of fields costs by itself: the library `schema`, without a server.
+//! Field ownership in the library `schema`, without a server.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::super::load::Samples;
 use super::super::row::{Goal, Row, time_text};
 use super::super::sizes::Sizes;
 
-/// The one version of a kind.
+/// The only version of a kind.
 struct One {
     api_version: String,
     types: TypeSchema,
@@ -38,8 +38,8 @@ pub fn timed(runs: usize, mut run: impl FnMut()) -> Samples {
     Samples::new(times, started.elapsed())
 }
 
-/// A re-apply that changes nothing, against an update of one field: at most twice as long, from bytes to an object
-/// with its managedFields.
+/// A re-apply that changes nothing, from bytes to an object with its managedFields. The target is twice the time of an update
+/// of one field.
 pub fn reapply(sizes: &Sizes) -> Result<Row, String> {
     let kind = Kind { group: "bench.example.com".to_owned(), plural: "widgets".to_owned() };
     let read = |text: &str| value::decode(text.as_bytes()).map_err(|error| error.to_string());

@@ -10,7 +10,7 @@ use super::super::subject::Subject;
 use super::row;
 use client::Call;
 
-/// Bytes of a listed object as it is sent; with what the server adds it is 1.55 KB when it is shown.
+/// Size of a listed object in the request; in responses, with the fields that the server adds, it is 1.55 KB.
 const SIZE: usize = 700;
 
 /// Objects of a page, as in client-go's informers.

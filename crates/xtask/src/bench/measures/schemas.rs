@@ -1,4 +1,4 @@
-//! What schemas cost by themselves: the library `schema`, without a server.
+//! Validation in the library `schema`, without a server.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::ownership::timed;
 
-/// An object of 1.5 KB is pruned, defaulted and validated.
+/// Prunes, defaults and validates an object of 1.5 KB.
 pub fn walk(sizes: &Sizes) -> Result<Row, String> {
     let kind = Kind { group: "bench.example.com".to_owned(), plural: "widgets".to_owned() };
     let read = |text: &str| value::decode(text.as_bytes()).map_err(|error| error.to_string());
@@ -32,7 +32,7 @@ pub fn walk(sizes: &Sizes) -> Result<Row, String> {
     objects.pop().into_iter().for_each(&mut walk);
     let samples = timed(sizes.ownerships, || objects.pop().into_iter().for_each(&mut walk));
     if refused > 0 {
-        return Err("the object is refused".to_owned());
+        return Err("the object is not valid".to_owned());
     }
     let what = "prune, default and validate 1.5 KB";
     Ok(Row::new(what, samples, Goal::Median(Duration::from_micros(15))))

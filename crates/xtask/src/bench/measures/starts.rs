@@ -1,4 +1,4 @@
-//! From nothing, or from data, to ready.
+//! The time of a start, with and without data, and the memory of an idle server.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::super::{fixtures, fixtures::Kind};
 
-/// Bytes of an object as it is sent.
+/// Size of an object in the request, in bytes.
 const SIZE: usize = 1000;
-/// How long a server that was never asked is left alone before its memory is read.
+/// Time between the start of a server and the measurement of its memory.
 const QUIET: Duration = Duration::from_millis(1500);
 
 fn of_times(times: Vec<Duration>) -> Samples {
@@ -58,8 +58,8 @@ pub async fn restart(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row,
     Ok(row)
 }
 
-/// The same when the objects have been changed again and again: as much history as a server keeps, and what comes between
-/// two compactions. The changes are written at the store, as a server writes them.
+/// A restart after many changes of the objects: as much history as a server keeps, plus that of one compaction interval. The
+/// changes are written directly to the store.
 pub async fn restart_with_history(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
     const NAME: &str = "restart-history";
     launch.start(NAME)?.stop()?;
@@ -88,7 +88,7 @@ pub async fn restart_with_history(launch: &Launch, sizes: &Sizes) -> Result<Row,
     Ok(row)
 }
 
-/// The same with definitions of 13 KB, of which nothing is asked.
+/// A restart with definitions of 13 KB that have no objects.
 pub async fn restart_definitions(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     let server = launch.start("restart-crds")?;
     let subject = Subject::new(server.access()?, Some(server.id()), http2)?;

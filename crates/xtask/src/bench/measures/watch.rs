@@ -1,4 +1,4 @@
-//! From a write to everyone who watches.
+//! The delivery of events to watches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use super::super::subject::Subject;
 use super::row;
 use client::{Call, Connection};
 
-/// How long the last event may take to arrive.
+/// Time limit until the last event arrives.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an object as it is sent.
+/// Size of an object in the request, in bytes.
 const SIZE: usize = 1000;
 
-/// When each write was sent.
+/// The time at which each write was sent.
 struct Clock {
     started: Instant,
     sent: Vec<AtomicU64>,
@@ -38,7 +38,7 @@ impl Clock {
     }
 }
 
-/// The number of the object that a line of a watch is about.
+/// The number of the object in a line of a watch.
 fn object_of(line: &[u8]) -> Option<usize> {
     const BEFORE: &[u8] = b"\"name\":\"w-";
     let at = line.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
@@ -46,7 +46,7 @@ fn object_of(line: &[u8]) -> Option<usize> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Reads a watch until every write has arrived; returns when each did.
+/// Reads a watch until all writes have arrived; returns the delay of each.
 async fn follow(mut body: Incoming, clock: Arc<Clock>) -> Vec<Duration> {
     let mut seen = vec![false; clock.sent.len()];
     let (mut times, mut rest) = (vec![], vec![]);
@@ -66,7 +66,7 @@ async fn follow(mut body: Incoming, clock: Arc<Clock>) -> Vec<Duration> {
     times
 }
 
-/// The version of the collection as it is.
+/// The current resourceVersion of the collection.
 async fn version(subject: &Subject, kind: &Kind) -> Result<String, String> {
     let response = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
     let text = String::from_utf8_lossy(&response.body).into_owned();
@@ -74,7 +74,7 @@ async fn version(subject: &Subject, kind: &Kind) -> Result<String, String> {
     Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 
-/// Watches of a collection from now on, each over a connection of its own; the connections live as long as the watches.
+/// Opens `count` watches of a collection, each on its own connection. The connections must live as long as the watches.
 async fn open(subject: &Subject, kind: &Kind, count: usize) -> Result<(Vec<Connection>, Vec<Incoming>), String> {
     let path = format!("{}?watch=true&resourceVersion={}", kind.collection(), version(subject, kind).await?);
     let mut connections = subject.client.connections(count).await?;
@@ -82,14 +82,14 @@ async fn open(subject: &Subject, kind: &Kind, count: usize) -> Result<(Vec<Conne
     for connection in &mut connections {
         let response = connection.open(Call::get(path.clone())).await?;
         if !response.status().is_success() {
-            return Err(format!("a watch was answered {}", response.status()));
+            return Err(format!("a watch failed with status {}", response.status()));
         }
         bodies.push(response.into_body());
     }
     Ok((connections, bodies))
 }
 
-/// One writer who writes at leisure: how long an event takes.
+/// The delay of events, with a single writer that pauses between writes.
 pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let kind = subject.define("watches").await?;
     let sent = (0..sizes.watch_writes).map(|_| AtomicU64::new(0)).collect();
@@ -121,7 +121,7 @@ pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row)
 }
 
-/// Reads a watch until so many events have arrived; returns how many did.
+/// Reads a watch until `wanted` events have arrived; returns the number of events.
 async fn count(mut body: Incoming, wanted: usize) -> usize {
     let mut seen = 0;
     while seen < wanted {
@@ -131,7 +131,7 @@ async fn count(mut body: Incoming, wanted: usize) -> usize {
     seen
 }
 
-/// Many writers at once: how many events reach their watchers, from the first write to the last event.
+/// The rate of events, from the first write to the last event, with concurrent writers.
 pub async fn flood(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let kind = subject.define("floods").await?;
     let (_connections, bodies) = open(subject, &kind, sizes.watchers).await?;
@@ -149,7 +149,7 @@ pub async fn flood(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     if arrived != expected {
         return Err(format!("{arrived} of {expected} events arrived"));
     }
-    // only the rate is measured: when each of so many events was sent is unknown
+    // only the rate is measured, since the time at which each event was sent is unknown
     let samples = Samples::new(vec![wall / u32::try_from(arrived).unwrap_or(u32::MAX).max(1); arrived], wall);
     let what = format!("events to {} watchers, {} writers", sizes.watchers, sizes.clients);
     Ok(row(subject, what, samples, Goal::Rate(200_000.0), before))

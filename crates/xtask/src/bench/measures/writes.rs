@@ -10,7 +10,7 @@ use super::super::subject::Subject;
 use super::row;
 use client::Call;
 
-/// Bytes of an object as it is sent.
+/// Size of an object in the request, in bytes.
 pub const SIZE: usize = 1500;
 
 pub async fn create(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
@@ -75,5 +75,5 @@ pub async fn delete(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let what = format!("deletecollection of {} objects", sizes.delete_objects);
     let row = row(subject, what, samples, Goal::Total(Duration::from_millis(500)), before);
     let last = connection.send(Call::get(kind.item(sizes.delete_objects - 1))).await?;
-    if last.status == 404 { Ok(row) } else { Err("objects are left after a deletecollection".to_owned()) }
+    if last.status == 404 { Ok(row) } else { Err("some objects still exist after a deletecollection".to_owned()) }
 }

@@ -1,0 +1,51 @@
+//! The templates of a StatefulSet's claims.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, json};
+
+use super::checks::{items, list, text};
+
+/// The templates of a StatefulSet's claims, which never change.
+pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let name = "volumeClaimTemplates";
+    match old.map(|old| list(old.get("spec").unwrap_or(&Value::Null), name)) {
+        None => {
+            for (path, claim) in items(spec, name, path) {
+                let empty = Value::object();
+                super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
+            }
+        }
+        Some(old) if old != list(spec, name) => {
+            let shown = |claim| machinery::types::internal_json(claim, "core.PersistentVolumeClaim", false);
+            let claims = spec.get(name).and_then(Value::as_array);
+            let claims = claims.map(|claims| claims.iter().map(shown).collect::<Vec<_>>().join(","));
+            let shown = claims.map_or_else(|| "null".to_owned(), |claims| format!("[{claims}]"));
+            let error = FieldError::invalid(&path.child(name), &Value::Null, "field is immutable");
+            errors.push(FieldError { value: shown, ..error });
+        }
+        Some(_) => {}
+    }
+}
+
+/// A StatefulSet as it is validated: the volumes of its Pods are the claims from its templates, and then its own.
+pub fn with_claims(set: &Value) -> Option<Value> {
+    let spec = set.get("spec")?;
+    let claims = list(spec, "volumeClaimTemplates");
+    if claims.is_empty() {
+        return None;
+    }
+    let name = |claim: &Value| claim.str_at(&["metadata", "name"]).to_owned();
+    let mut names: Vec<String> = claims.iter().map(name).collect();
+    names.sort();
+    names.dedup();
+    let own = spec.at(&["template", "spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
+    let own = own.iter().filter(|volume| !names.iter().any(|name| *name == text(volume, "name"))).cloned();
+    let claimed = names
+        .iter()
+        .map(|name| json!({"name": (name.as_str()), "persistentVolumeClaim": {"claimName": (name.as_str())}}));
+    let volumes = Value::Array(claimed.chain(own).collect());
+    let mut set = set.clone();
+    set.set_at(&["spec", "template", "spec", "volumes"], volumes);
+    Some(set)
+}

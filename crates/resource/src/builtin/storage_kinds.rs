@@ -1,0 +1,134 @@
+//! Classes, drivers and attachments of storage.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value, names};
+
+use super::checks::{invalid_each, is_set, items, list, text};
+use super::podspec;
+
+type Errors = Vec<FieldError>;
+
+/// Reports the values of a field that occur twice in a list.
+fn repeated(object: &Value, name: &str, field: &str, path: &FieldPath, errors: &mut Errors) {
+    let mut known: Vec<&str> = vec![];
+    for (path, item) in items(object, name, path) {
+        let given = text(item, field);
+        if known.contains(&given) {
+            errors.push(FieldError::duplicate(&path.child(field), &Value::from(given)));
+        }
+        known.push(given);
+    }
+}
+
+pub fn validate_driver(driver: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    let spec = driver.get("spec").unwrap_or(&empty);
+    const MODES: [&str; 2] = ["Persistent", "Ephemeral"];
+    for mode in list(spec, "volumeLifecycleModes") {
+        if !mode.as_str().is_some_and(|mode| MODES.contains(&mode)) {
+            errors.push(FieldError::not_supported(&path.child("volumeLifecycleModes"), mode, &MODES));
+        }
+    }
+    repeated(spec, "tokenRequests", "audience", &path, &mut errors);
+    const SECONDS: (i64, i64) = (600, 1 << 32);
+    for (path, request) in items(spec, "tokenRequests", &path) {
+        let Some(seconds) = request.get("expirationSeconds").and_then(Value::as_int) else { continue };
+        let path = path.child("expirationSeconds");
+        if seconds < SECONDS.0 {
+            let why = "may not specify a duration less than 10 minutes";
+            errors.push(FieldError::invalid(&path, &Value::Int(seconds), why));
+        }
+        if seconds > SECONDS.1 {
+            let why = "may not specify a duration larger than 2^32 seconds";
+            errors.push(FieldError::invalid(&path, &Value::Int(seconds), why));
+        }
+    }
+    const PERIOD_MIN: i64 = 10;
+    let period = spec.get("nodeAllocatableUpdatePeriodSeconds").and_then(Value::as_int);
+    if let Some(period) = period.filter(|period| *period < PERIOD_MIN) {
+        let (path, why) =
+            (path.child("nodeAllocatableUpdatePeriodSeconds"), "must be greater than or equal to 10 seconds");
+        errors.push(FieldError::invalid(&path, &Value::Int(period), why));
+    }
+    errors
+}
+
+pub fn validate_node(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    let spec = node.get("spec").unwrap_or(&empty);
+    repeated(spec, "drivers", "name", &path, &mut errors);
+    const ID_BYTES_MAX: usize = 256;
+    for (path, driver) in items(spec, "drivers", &path) {
+        let id = text(driver, "nodeID");
+        if id.len() > ID_BYTES_MAX {
+            let why = "must be 256 characters or less";
+            errors.push(FieldError::invalid(&path.child("nodeID"), &Value::from(id), why));
+        }
+        // upstream reports keys where their driver is
+        let mut known: Vec<&str> = vec![];
+        for key in list(driver, "topologyKeys").iter().map(|key| key.as_str().unwrap_or_default()) {
+            if known.contains(&key) {
+                errors.push(FieldError::duplicate(&path, &Value::from(key)));
+            }
+            known.push(key);
+            if key.is_empty() {
+                errors.push(FieldError::required(&path, ""));
+            }
+            invalid_each(&path, key, names::qualified_name(key), &mut errors);
+        }
+    }
+    errors
+}
+
+pub fn validate_class(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, mut terms) = (vec![], vec![]);
+    for (path, term) in items(class, "allowedTopologies", &FieldPath::root()) {
+        repeated(term, "matchLabelExpressions", "key", &path, &mut errors);
+        for (path, requirement) in items(term, "matchLabelExpressions", &path) {
+            let values = list(requirement, "values");
+            for (i, value) in values.iter().enumerate().filter(|(i, value)| values[..*i].contains(value)) {
+                errors.push(FieldError::duplicate(&path.child("values").index(i), value));
+            }
+        }
+        // an empty term is like one that was there before
+        let expressions = list(term, "matchLabelExpressions");
+        if expressions.is_empty() || terms.contains(&expressions) {
+            errors.push(FieldError::duplicate(&path.child("matchLabelExpressions"), &Value::from("")));
+        }
+        terms.push(expressions);
+    }
+    errors
+}
+
+pub fn validate_capacity(capacity: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    podspec::selector_operators(capacity.get("nodeTopology"), &FieldPath::new("nodeTopology"), &mut errors);
+    errors
+}
+
+/// The driver of a VolumeAttributesClass and its parameters never change.
+pub fn validate_attributes(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let changed = |name: &&str| old.is_some_and(|old| old.get(name) != class.get(name));
+    let names = ["driverName", "parameters"].into_iter().filter(changed);
+    let refused =
+        |name: &str| FieldError::forbidden(&FieldPath::new(name), format!("updates to {name} are forbidden."));
+    names.map(refused).collect()
+}
+
+pub fn validate_attachment(attachment: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, empty) = (vec![], Value::object());
+    let path = FieldPath::new("spec").child("source");
+    let source = attachment.at(&["spec", "source"]).unwrap_or(&empty);
+    const SOURCES: [&str; 2] = ["inlineVolumeSpec", "persistentVolumeName"];
+    if SOURCES.iter().filter(|name| is_set(source, name)).count() != 1 {
+        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+        errors.push(FieldError::required(&path, why));
+    } else if is_set(source, SOURCES[1]) {
+        let (name, path) = (text(source, SOURCES[1]), path.child(SOURCES[1]));
+        if name.is_empty() {
+            errors.push(FieldError::required(&path, "must specify non empty persistentVolumeName"));
+        }
+        invalid_each(&path, name, names::dns1123_subdomain(name), &mut errors);
+    }
+    errors
+}

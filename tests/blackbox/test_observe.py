@@ -1,0 +1,109 @@
+"""What operators see: log lines by level and format, and dashboards and alerts that use metrics the server has."""
+import json
+import re
+import signal
+import time
+
+import pytest
+
+from hooks import Hooks
+from metrics import metrics_of
+from pintle import eventually
+from programs import ROOT
+from watch import Watch
+
+pytestmark = pytest.mark.observe
+
+MONITORING = ROOT / "examples/monitoring"
+MAPS = "/api/v1/namespaces/default/configmaps"
+# functions and words of PromQL that expressions use
+PROMQL = {"sum", "by", "rate", "histogram_quantile", "increase", "changes", "topk", "le"}
+
+
+def lines_of(server):
+    return [json.loads(line) for line in server.stderr().splitlines()]
+
+
+def said(server, message):
+    return [line["fields"] for line in lines_of(server) if line["fields"]["message"] == message]
+
+
+def test_log_lines(launch):
+    """Level 2 reports start, reload and end; level 3 every request, with its audit ID. All lines are JSON if that is asked for."""
+    with launch("--v=2", "--logging-format=json", "--allow-privileged=true") as server:
+        (started,) = eventually(lambda: said(server, "started"))
+        assert started["storage"] == "Memory" and "v=2" in started["flags"].split() and started["revision"] > 0, started
+        server.tokens.write_text(server.tokens.read_text() + "new-token,newcomer,3\n")
+        eventually(lambda: said(server, "certificates, keys and tokens have been reloaded"))
+        assert server.request("GET", MAPS, token="new-token")[0] == 403
+        assert said(server, "request") == []
+        with Hooks(server) as hooks:
+            admit(server, hooks.on("/slow", lambda _: time.sleep(1.1) or {"allowed": True}))
+            server.ok("POST", MAPS, {"metadata": {"name": "one"}})
+            (slow,) = eventually(lambda: said(server, "slow request"))
+            assert (slow["method"], slow["uri"], slow["status"]) == ("POST", MAPS, 201) and slow["milliseconds"] > 1000, slow
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(30)
+        assert [said(server, message) != [] for message in ("stopping", "stopped")] == [True, True]
+        assert said(server, "stopping")[0]["reason"] == "signal"
+    with launch("--v=3", "--logging-format=json") as server:
+        server.ok("GET", MAPS + "?limit=1", headers={"Audit-ID": "of-this-test"})
+        (request,) = eventually(lambda: [line for line in said(server, "request") if line["audit_id"] == "of-this-test"])
+        assert (request["method"], request["uri"], request["status"], request["user"]) == ("GET", MAPS + "?limit=1", 200, "tester"), request
+
+
+def admit(server, client):
+    server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"metadata": {"name": "hook"}, "webhooks": [{
+        "name": "a.hooks.example.com", "clientConfig": client, "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]}]})
+
+
+def expressions(rules):
+    """The expressions of Prometheus rules: in one line, or in a block of lines that are indented."""
+    found = re.findall(r"(?m)^( *)expr: (.*)\n((?:\1 +.*\n)*)", rules)
+    return [block if first.strip() == "|" else first for _, first, block in found]
+
+
+def samples_of(expression):
+    """The names of metrics in a PromQL expression."""
+    text = re.sub(r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\bby \([^)]*\)', " ", expression)
+    return {name for name in re.findall(r"[a-zA-Z_:][\w:]*", text) if name not in PROMQL}
+
+
+def labels_of(expression):
+    inside = re.findall(r"\{([^}]*)\}", re.sub(r'"[^"]*"', '""', expression)) + re.findall(r"\bby \(([^)]*)\)", expression)
+    return {name for part in inside for name in re.findall(r"[a-z_]+", part)}
+
+
+def test_dashboard_and_alerts_use_metrics_that_exist(launch):
+    with launch(storage="embedded") as server, Hooks(server) as hooks:
+        Watch(server, MAPS + "?watch=1")
+        admit(server, hooks.on("/look", lambda _: {"allowed": True}))
+        server.ok("POST", MAPS, {"metadata": {"name": "one"}})
+        assert server.request("GET", MAPS + "/none")[0] == 404
+        samples, _, _ = metrics_of(server)
+    known = {}
+    for name, labels, _ in samples:
+        known.setdefault(name, {"job", "instance"}).update(labels)
+    known["up"] = {"job", "instance"}
+    rules = expressions((MONITORING / "rules.yaml").read_text())
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    panels = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert len(rules) >= 10 and len(panels) >= 12
+    for expression in rules + panels:
+        names = samples_of(expression)
+        assert names and not [name for name in names if name not in known], (expression, names)
+        assert labels_of(expression) <= set().union(*(known[name] for name in names)), expression
+
+
+def test_labels_are_bounded(launch):
+    """Names that clients choose are no labels: requests for a thousand paths and users make no series of their own."""
+    with launch() as server:
+        def ask(i):
+            for path in (f"/apis/none-{i}.example.com/v{i}/things-{i}", f"{MAPS}/map-{i}"):
+                server.request("GET", path, headers={"User-Agent": f"agent-{i}", "Impersonate-User": f"user-{i}"})
+                server.request("GET", path, headers={"User-Agent": f"agent-{i}"})
+            return len(metrics_of(server)[0])
+        ask(0)
+        before = ask(1)
+        assert max(ask(i) for i in range(2, 100)) == before
