@@ -55,7 +55,7 @@ def days_left(certificate):
 def read(kubeconfig):
     """A kubeconfig, without a library for YAML: each field is on a line of its own."""
     lines = [line.strip().removeprefix("- ") for line in pathlib.Path(kubeconfig).read_text().splitlines()]
-    return dict(line.split(": ", 1) for line in lines if ": " in line)
+    return dict(line.split(": ", 1) for line in reversed(lines) if ": " in line)
 
 
 def who(server, certificate, key, tmp_path):
@@ -110,7 +110,11 @@ def test_certificates_renew_without_a_restart(launch, tmp_path):
     """Both by the command, and by the server itself when it finds a certificate that expires soon."""
     with launch() as server:
         before = presented(server, server.dir / "ca.crt")["serialNumber"]
+        # another user in the same kubeconfig keeps its certificate
+        pintle(launch, "kubeconfig", "create", "jane", "--merge", "--context", "jane", "--data-dir", str(server.dir), KUBECONFIG=server.kubeconfig)
+        jane = pathlib.Path(server.kubeconfig).read_text().partition("- name: jane\n  user:")[2]
         said = pintle(launch, "certificates", "renew", "--data-dir", str(server.dir))
+        assert jane and jane in pathlib.Path(server.kubeconfig).read_text()
         assert "serving.crt is renewed" in said and "admin.crt is renewed" in said, said
         renewed = (server.dir / "serving.crt").read_text()
         eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] != before)
@@ -148,7 +152,7 @@ def test_authority_is_rotated_under_clients(launch, tmp_path):
         for authority in (former, new, bundle):
             assert presented(server, authority)
         assert who(server, *credentials, tmp_path)[0] == "kubernetes-admin"
-        assert decoded(server.kubeconfig, "certificate-authority-data").decode() == bundle.read_text()
+        eventually(lambda: decoded(server.kubeconfig, "certificate-authority-data").decode() == bundle.read_text())
         pintle(launch, "certificates", "rotate-ca", "--finish", "--data-dir", str(server.dir))
         assert bundle.read_text() == new.read_text()
         eventually(lambda: published() == new.read_text())

@@ -1,7 +1,7 @@
 """The commands in the documentation, and a shell that executes them.
 
 A fenced `console` block is executed if the line before it is `<!-- run -->`; lines that begin with `$ ` are commands, a line that
-ends in a backslash continues on the next, and all others are the expected output of the command above them. After
+ends in a backslash continues on the next, one with `<<EOF` until a line EOF, and all others are the expected output of the command above them. After
 `<!-- run: serve -->` the block starts a server in the background.
 """
 import os
@@ -34,15 +34,15 @@ def commands(page):
     """The commands of a page, in their order."""
     found = []
     for serves, block in BLOCK.findall(page.read_text()):
-        continued = False
+        continued = within = False
         for line in block.splitlines():
-            if continued:
+            if continued or within:
                 found[-1].text += "\n" + line
             elif line.startswith("$ "):
                 found.append(Command(line[2:], serves=bool(serves)))
             else:
                 found[-1].output.append(line)
-            continued = line.endswith("\\")
+            continued, within = line.endswith("\\"), ("<<EOF" in line or within) and line != "EOF"
     return found
 
 

@@ -6,7 +6,6 @@ use clap::{Subcommand, ValueEnum};
 use machinery::{Value, json};
 
 use crate::certificates::{ADMIN, AUTHORITY, Directory, Facts, SERVING, first, of_pem, rotation};
-use crate::kubeconfig::{ADMIN_FILE, Kubeconfig};
 use crate::place::CertificatePlace;
 
 const DAY: i64 = 24 * 3600;
@@ -126,10 +125,10 @@ fn list(directory: &Directory, form: ListForm) -> Result<(), String> {
 fn renew(place: &CertificatePlace, names: &[CertificateName]) -> Result<(), String> {
     let directory = directory(place)?;
     let _lock = directory.lock()?;
-    issue(place, &directory, names)
+    issue(&directory, names)
 }
 
-fn issue(place: &CertificatePlace, directory: &Directory, names: &[CertificateName]) -> Result<(), String> {
+fn issue(directory: &Directory, names: &[CertificateName]) -> Result<(), String> {
     let authority = directory.authority()?.ok_or("there is no certificate authority")?;
     let wanted = |name: CertificateName| names.is_empty() || names.contains(&name);
     if wanted(CertificateName::Serving) {
@@ -144,7 +143,7 @@ fn issue(place: &CertificatePlace, directory: &Directory, names: &[CertificateNa
         directory.issue_admin(&authority)?;
         say(&format!("{} is renewed\n", directory.path.join("admin.crt").display()));
     }
-    update_kubeconfig(place, directory)
+    Ok(())
 }
 
 fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
@@ -157,7 +156,7 @@ fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
     } else {
         rotation::begin(&directory)?;
     }
-    issue(place, &directory, &[])?;
+    issue(&directory, &[])?;
     say(&match finish {
         true => format!("{} has the new certificate authority only\n", file.display()),
         false => format!(
@@ -167,13 +166,4 @@ fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
         ),
     });
     Ok(())
-}
-
-/// Puts the new certificates into the administrator's kubeconfig of the data directory, if there is one.
-fn update_kubeconfig(place: &CertificatePlace, directory: &Directory) -> Result<(), String> {
-    let path = place.place.data_dir.join(ADMIN_FILE);
-    let (Some(authority), Some(admin)) = (directory.authority()?, directory.load(ADMIN)?) else { return Ok(()) };
-    let Some(mut kubeconfig) = Kubeconfig::read(&path)? else { return Ok(()) };
-    kubeconfig.renew(&authority.certificate, &admin);
-    kubeconfig.write(&path, 0o600)
 }

@@ -133,7 +133,7 @@ pub enum Command {
     Assets(Assets),
     /// List, renew or rotate the certificates of a data directory.
     ///
-    /// A running server reads them again within seconds.
+    /// A running server reads them again within seconds, and then updates the administrator's kubeconfig.
     #[command(subcommand)]
     Certificates(CertificateTask),
     /// Create kubeconfigs of users.

@@ -84,21 +84,6 @@ impl Kubeconfig {
         }
     }
 
-    /// Replaces the CA bundle and the credentials of the administrator in every entry that has some.
-    pub fn renew(&mut self, authority: &str, credentials: &Pair) {
-        for (list, field) in [("clusters", "cluster"), ("users", "user")] {
-            let found = self.0.get_mut(list).and_then(Value::as_array_mut);
-            for entry in found.into_iter().flatten().filter_map(|entry| entry.get_mut(field)) {
-                if entry.get("certificate-authority-data").is_some() {
-                    set_authority(entry, authority);
-                }
-                if entry.get("client-certificate-data").is_some() {
-                    set_credentials(entry, credentials);
-                }
-            }
-        }
-    }
-
     /// The server of the current context.
     pub fn server(&self) -> Option<&str> {
         let named = |list: &str, name: &str| {

@@ -70,17 +70,11 @@ impl Own {
         }
     }
 
-    /// Reads the certificates again after their files have changed, and updates the kubeconfigs.
+    /// Reads the certificates again after their files have changed.
     pub fn read_again(&self) -> Result<(), String> {
         let certificates = self.0.directory.load_or_make(&(self.0.wanted)())?;
-        let is_new = {
-            let mut known = self.lock();
-            let is_new =
-                known.admin.certificate != certificates.admin.certificate || known.authority != certificates.authority;
-            *known = certificates;
-            is_new
-        };
-        if is_new { self.update_kubeconfigs() } else { Ok(()) }
+        *self.lock() = certificates;
+        Ok(())
     }
 
     /// Writes the kubeconfigs of a server with this URL. Returns the one in the data directory.
@@ -90,7 +84,8 @@ impl Own {
         Ok(self.0.kubeconfigs.files.first().map(|(path, _)| path.clone()).unwrap_or_default())
     }
 
-    fn update_kubeconfigs(&self) -> Result<(), String> {
+    /// Puts the certificates into the kubeconfigs.
+    pub fn update_kubeconfigs(&self) -> Result<(), String> {
         let Some(url) = self.0.url.get() else { return Ok(()) };
         let own = self.current();
         let authority = bundle(self.0.trusted.as_ref(), &own)?;

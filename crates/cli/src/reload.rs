@@ -70,11 +70,13 @@ impl Files {
         let proxy = self.proxy.iter().map(|(path, _)| path);
         let paths = serving.chain(&self.client_ca).chain(proxy).chain(&self.tokens).cloned();
         let paths = paths.chain(self.own.files()).collect();
+        let own = self.own.clone();
         let read = move || {
             self.own.read_again()?;
             Ok(Replacement { tls: self.tls()?, tokens: self.tokens()?, root_authority: self.own.root_authority()? })
         };
-        Replacements { paths, read: Box::new(read) }
+        // clients are not to use them before the server does
+        Replacements { paths, read: Box::new(read), applied: Box::new(move || own.update_kubeconfigs()) }
     }
 }
 

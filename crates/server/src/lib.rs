@@ -123,6 +123,8 @@ pub struct Replacements {
     pub paths: Vec<PathBuf>,
     /// Reads all files. On an error, which is one line, the previous content stays in use.
     pub read: Box<dyn Fn() -> Result<Replacement, String> + Send + Sync>,
+    /// Called when the replacement is in force. The error is one line.
+    pub applied: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
 impl Replacements {
@@ -138,7 +140,7 @@ impl Replacements {
                 derived.set_root_authority(&root_authority);
                 let trust = trust(&tls, &context.authentication.proxy);
                 task::spawn("trust", publish_trust(context.clone(), trust));
-                Ok(())
+                (self.applied)()
             });
             match replaced {
                 Ok(()) => tracing::info!("certificates, keys and tokens have been reloaded"),
