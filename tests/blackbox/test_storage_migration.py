@@ -8,7 +8,7 @@ import pytest
 
 import encryption
 import transcripts
-from boats import BOATS, DEFINITIONS, boat, boats, swapped
+from boats import BOATS, DEFINITIONS, boat, boats, convert_boats
 from hooks import Hooks
 from pintle import eventually
 
@@ -38,7 +38,7 @@ def stored_versions(server):
 
 def test_migration_online(launch):
     with launch(storage="embedded") as server, Hooks(server) as hooks:
-        hook = hooks.on("/convert", swapped)
+        hook = hooks.on("/convert", convert_boats)
         server.ok("POST", DEFINITIONS, boats(hook))
         for i in range(1200):
             server.ok("POST", V1, boat("v1", f"dinghy-{i}", sails=i))
@@ -79,7 +79,7 @@ def test_migration_online(launch):
 
 def test_migration_refused(launch):
     with launch() as server, Hooks(server) as hooks:
-        hook = hooks.on("/convert", swapped)
+        hook = hooks.on("/convert", convert_boats)
         assert "there is no CustomResourceDefinition boats" in migrate(server, "boats", code=1)
         server.ok("POST", DEFINITIONS, boats(hook))
         for i in range(3):
@@ -90,7 +90,7 @@ def test_migration_refused(launch):
         out = migrate(server, "--all", code=1)
         assert "Kind=Boat failed: sunk" in out and "1 of 1 resources are not migrated" in out, out
         assert stored_versions(server) == ["v1", "v2"]
-        hooks.on("/convert", swapped)
+        hooks.on("/convert", convert_boats)
         # one object that a rule refuses
         policy = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
         rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["boats"]}
@@ -126,7 +126,7 @@ SUCCEEDED = [RAN, ("Succeeded", "True", "StorageVersionMigrationSucceeded", "")]
 def test_storage_version_migrations_run(launch):
     """Objects of a definition, while others write, and over a restart; what is newer stays as it is."""
     with launch(SERVED, storage="embedded") as server, Hooks(server) as hooks:
-        hook = hooks.on("/convert", swapped)
+        hook = hooks.on("/convert", convert_boats)
         server.ok("POST", DEFINITIONS, boats(hook))
         for i in range(1200):
             server.ok("POST", V1, boat("v1", f"dinghy-{i}", sails=i))
@@ -184,7 +184,7 @@ def test_migrations_that_fail(launch):
     with launch() as server:
         assert server.request("GET", WISHES)[0] == 404, "it is off by default"
     with launch(SERVED) as server, Hooks(server) as hooks:
-        hook = hooks.on("/convert", swapped)
+        hook = hooks.on("/convert", convert_boats)
         # there is nothing yet, and then there is
         wish(server, "early", "boats", "harbor.example.com")
         server.ok("POST", DEFINITIONS, boats(hook))
