@@ -144,8 +144,12 @@ impl ListOptions {
         ListOptions::parse(query, |options, given| options.list_errors(given))
     }
 
-    /// Reads the query of a watch.
+    /// Reads the query of a watch. A watch that only its path asks for, `/watch/…`, has the rules of a list, as in
+    /// kube-apiserver.
     pub fn of_watch(query: &Query, gates: &FeatureGates) -> Result<ListOptions, Status> {
+        if !query.flag("watch") {
+            return ListOptions::of_list(query);
+        }
         ListOptions::parse(query, |options, given| options.watch_errors(given, gates.watch_list()))
     }
 
@@ -390,6 +394,28 @@ mod tests {
             DeleteOptions::of(&json!({"dryRun": ["All"], "preconditions": {"uid": "a"}}), &FeatureGates::default())
                 .unwrap();
         assert!(read.dry_run && read.uid.as_deref() == Some("a") && read.resource_version.is_none());
+    }
+
+    #[test]
+    fn watch_paths_have_the_rules_of_lists() {
+        let list = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list";
+        let watch =
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        let cases = [
+            ("sendInitialEvents=true", Some(list)),
+            ("sendInitialEvents=true&watch=false", Some(list)),
+            ("sendInitialEvents=true&watch=1", Some(watch)),
+            ("resourceVersion=0&resourceVersionMatch=NotOlderThan", None),
+            ("limit=1&continue=x", None),
+        ];
+        for (query, why) in cases {
+            let read = ListOptions::of_watch(&Query::parse(query), &FeatureGates::default());
+            let found = read.as_ref().err().map(|status| status.message.to_string());
+            let wanted = why.map(|why| format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"));
+            assert_eq!(found, wanted, "{query}");
+            // nothing implies initial events
+            assert!(read.is_err() || read.is_ok_and(|options| options.send_initial_events.is_none()), "{query}");
+        }
     }
 
     #[test]

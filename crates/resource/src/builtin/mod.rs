@@ -477,7 +477,8 @@ impl BuiltIn {
 pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
     static BETA_DEFINITION: BuiltIn = definition::BETA;
     static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
-    let mut all = KINDS.iter().chain([&BETA_DEFINITION]).chain(&MIGRATIONS);
+    static FIRST_AUTOSCALER: BuiltIn = autoscaling::FIRST;
+    let mut all = kinds().chain([&BETA_DEFINITION, &FIRST_AUTOSCALER]).chain(&MIGRATIONS);
     let found = all.find(|s| s.kind == built_in.kind && group_version(s.group, s.version) == api_version)?;
     let is_other = (found.group, found.version) != (built_in.group, built_in.version);
     (is_other && found.storage_group() == built_in.storage_group()).then_some(found)

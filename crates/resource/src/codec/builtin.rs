@@ -283,7 +283,10 @@ impl BuiltInCodec {
                 && group_version(row.group, row.version) == api_version
         };
         let apart = |group: &str| group == DEFINITION_GROUP;
-        let other = builtin::kinds().find(is).filter(|row| apart(row.group) == apart(self.row.group));
+        let other = builtin::kinds().find(is);
+        if other.is_some_and(|row| apart(row.group) != apart(self.row.group)) {
+            return None;
+        }
         let error = other.filter(|row| row.kind == kind).and_then(|row| {
             let shaped = row.shape(object);
             let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));

@@ -112,7 +112,8 @@ fn cells(request: &Request) -> Vec<Cells> {
 }
 
 fn count(object: &Value, part: &str) -> Value {
-    object.at(&[part, "replicas"]).cloned().unwrap_or(Value::Int(0))
+    // kube-apiserver looks it up in JSON, which omits a zero in `spec`
+    object.at(&[part, "replicas"]).cloned().unwrap_or_default()
 }
 
 impl Cells {

@@ -62,11 +62,13 @@ pub async fn watch(
     let retired = request.resource.retired.subscribe();
     let mut initial = None;
     let mut from = version;
-    if options.send_initial_events == Some(true) {
+    // without the option, a watch without a version begins with the current state, too, but sends no bookmark after it
+    if options.send_initial_events.unwrap_or(version == 0) {
+        let is_marked = options.allow_bookmarks && options.send_initial_events.is_some();
         match initial_state(&context, &request, &selection, version).await {
             Ok((revision, items)) => {
                 from = revision;
-                initial = Some(Initial::State(items, options.allow_bookmarks.then_some(revision)));
+                initial = Some(Initial::State(items, is_marked.then_some(revision)));
             }
             Err(status) => initial = Some(Initial::Error(status)),
         }
