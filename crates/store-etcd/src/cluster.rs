@@ -91,10 +91,10 @@ mod tests {
         }
         let meant = Cluster::new(&Options { cluster: Some(8), ..options.clone() }).unwrap();
         assert_eq!(meant.check(8), Ok(()));
-        assert_eq!(meant.check(0xab).unwrap_err(), "has cluster id ab and not 8, which is the one that is meant");
+        assert_eq!(meant.check(0xab).unwrap_err(), "has cluster id ab and not 8, the id that is configured");
         std::fs::write(&place, "seven").unwrap();
         let wrong = Cluster::new(&options).err().unwrap();
-        assert!(wrong.contains("\"seven\" is no cluster id"), "{wrong}");
+        assert!(wrong.contains("\"seven\" is not a cluster id"), "{wrong}");
         std::fs::remove_file(&place).unwrap();
     }
 }

@@ -216,7 +216,7 @@ mod tests {
         let new = problems(&[("audit/mod.rs", "//! Audit.")]);
         assert_eq!(new, [format!("{SERVER}audit/mod.rs:1: room audit is not in the layer table of {ARCHITECTURE}")]);
         let silent = problems(&[("flow.rs", "use x;")]);
-        assert!(silent[0].ends_with("the main file of a room opens with `//!`"), "{silent:?}");
+        assert!(silent[0].ends_with("the main file of a room must begin with `//!`"), "{silent:?}");
         assert!(is_all_below("0 to 5", 6) && is_all_below("-", 0) && is_all_below("below", 3));
         assert!(!is_all_below("0 to 5", 7) && !is_all_below("-", 1) && !is_all_below("1, 2", 3));
         let none = Layered::read("server", &[]);

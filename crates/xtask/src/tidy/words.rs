@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn unfinished_code_is_reported() {
         let path = "crates/x/src/a.rs";
-        assert_eq!(shown(path, "fn a() {\n    todo!()\n}\n"), ["2: `todo!(` is not done"]);
+        assert_eq!(shown(path, "fn a() {\n    todo!()\n}\n"), ["2: `todo!(` is unfinished code"]);
         assert_eq!(shown(path, "// todo!( in a comment, \"#[ignore]\"\n"), Vec::<String>::new());
         assert_eq!(shown(path, "let a = 1; \n"), ["1: white space at the end of the line"]);
         assert_eq!(shown(path, "\tx\n"), ["1: a tab"]);
@@ -94,11 +94,11 @@ mod tests {
         assert!(shown("crates/xtask/src/a.rs", code).is_empty());
         assert!(shown("crates/x/tests/it/main.rs", code).is_empty());
         let elsewhere = shown("crates/server/src/verbs/watch.rs", code);
-        assert_eq!(elsewhere, [format!("1: `SystemTime::now` belongs in {CLOCK}")]);
+        assert_eq!(elsewhere, [format!("1: `SystemTime::now` may only be used in {CLOCK}")]);
         assert!(shown("crates/x/src/a.rs", "#[cfg(test)]\nmod tests { fn a() { tokio::spawn(x); } }\n").is_empty());
         assert_eq!(
             shown("crates/x/src/a.rs", "mpsc::unbounded_channel();\n"),
-            ["1: `unbounded_channel` is used nowhere"]
+            ["1: `unbounded_channel` must not be used"]
         );
     }
 }
