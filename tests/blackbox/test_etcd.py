@@ -674,9 +674,9 @@ def test_another_cluster(launch):
         file = server.dir / "etcd-cluster"
         told = f"etcd at {etcd.urls} has cluster id "
         with waiting(server) as ready:
-            eventually(lambda: f"[-]storage failed: the store is unavailable: {told}" in ready() and f"{file} remembers" in ready())
+            eventually(lambda: f"[-]storage failed: the store is unavailable: {told}" in ready() and f"according to {file}; remove that file" in ready())
             assert not etcd.keys("/registry/")
-            assert any(told in line and "remembers" in line and "waiting for etcd" in line for line in server.stderr().splitlines())
+            assert any(told in line and "remove that file" in line and "waiting for etcd" in line for line in server.stderr().splitlines())
         found = ready.last.split(told)[1].split(" ")[0]
         server.flags = (*server.flags, "--etcd-cluster-id", "1f")
         with waiting(server) as ready:
