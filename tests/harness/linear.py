@@ -19,7 +19,7 @@ class Refused(Exception):
 
 @dataclass
 class Operation:
-    """An operation of a client on a key and its outcome `told`, which is None if there was no response.
+    """An operation of a client on a key. `told` is the response that the client received, or None if it received none.
 
     create: "ok" | "exists"; update, delete: "ok" | "conflict" | "missing"; get: "ok" | "missing".
     """

@@ -26,7 +26,7 @@ pub struct Merged {
 
 /// Adds the flags of the file that the command line names. The error is one line.
 pub fn merge(command: &Command, mut arguments: Vec<String>) -> Result<Merged, String> {
-    // what is wrong with the other flags is reported when all are parsed
+    // errors of the other flags are reported once all flags are parsed
     let first_look = command.clone().ignore_errors(true).try_get_matches_from(&arguments);
     let Some((subcommand, matches)) = first_look.as_ref().ok().and_then(|matches| chosen(command, matches)) else {
         return Ok(Merged { arguments, file: None });
