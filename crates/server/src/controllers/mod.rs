@@ -15,6 +15,7 @@ mod keeper;
 mod leader;
 mod migrator;
 mod namespaces;
+mod pending;
 mod quotas;
 mod registrations;
 mod signing;

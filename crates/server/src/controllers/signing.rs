@@ -2,7 +2,7 @@
 //! kube-controller-manager), for the signer `kubernetes.io/kube-apiserver-client`: the certificate of a client of this server.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
@@ -11,9 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use objects::{Event, EventKind, Key};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
-use crate::limits;
+use super::pending::Pending;
 use crate::verbs::{self, Context, Document, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:certificate-controller";
@@ -45,51 +45,35 @@ impl std::fmt::Debug for CertificateSigner {
 /// Signs approved requests.
 pub struct Signing {
     signer: CertificateSigner,
-    /// Requests to be looked at.
-    pending: Mutex<BTreeSet<Text>>,
-    changed: Notify,
+    /// The paths of requests.
+    pending: Pending,
 }
 
 impl Signing {
     pub fn new(signer: CertificateSigner) -> Signing {
-        Signing { signer, pending: Mutex::default(), changed: Notify::new() }
+        Signing { signer, pending: Pending::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Text>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hears of every change of an object, one after the other.
+    /// Observes the changes of all objects, in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group == GROUP && key.plural == REQUESTS && event.kind != EventKind::Deleted {
-            self.lock().insert(key.path.clone());
-            self.changed.notify_one();
+            self.pending.add(key.path.clone());
         }
     }
 
     /// Signs requests until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
-            let pending = std::mem::take(&mut *self.lock());
             let mut failed = BTreeSet::new();
-            for path in pending {
+            for path in self.pending.take() {
                 if let Err(status) = self.sign(&context, &path).await {
-                    tracing::warn!(request = %path, error = %status, "a certificate cannot be issued yet");
+                    tracing::warn!(request = %path, error = %status, "a certificate cannot be issued; will retry");
                     failed.insert(path);
                 }
             }
-            let again = async {
-                match failed.is_empty() {
-                    true => std::future::pending().await,
-                    false => tokio::time::sleep(limits::CONTROLLER_RETRY).await,
-                }
-            };
-            tokio::select! {
-                () = self.changed.notified() => {}
-                () = again => {}
-                () = super::stopped(&mut stop) => return,
+            if !self.pending.wait(failed, &mut stop).await {
+                return;
             }
-            self.lock().append(&mut failed);
         }
     }
 

@@ -11,9 +11,9 @@ use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use objects::{Event, EventKind, Key, Stored};
 use resource::Resource;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
-use crate::limits;
+use super::pending::Pending;
 use crate::verbs::{self, Context, Document, PatchKind};
 
 const USER: &str = "system:kube-controller-manager";
@@ -28,13 +28,12 @@ pub struct TokenSecrets {
     /// The CA bundle of the server, PEM; empty if it is not published.
     authority: Mutex<String>,
     /// The paths of Secrets to be checked, and namespaces with a slash appended, of which all Secrets are.
-    pending: Mutex<BTreeSet<Text>>,
-    changed: Notify,
+    pending: Pending,
 }
 
 impl TokenSecrets {
     pub fn new(authority: &str) -> TokenSecrets {
-        TokenSecrets { authority: Mutex::new(authority.to_owned()), pending: Mutex::default(), changed: Notify::new() }
+        TokenSecrets { authority: Mutex::new(authority.to_owned()), pending: Pending::default() }
     }
 
     fn authority(&self) -> MutexGuard<'_, String> {
@@ -44,12 +43,7 @@ impl TokenSecrets {
     /// Gives every Secret another CA bundle.
     pub fn set_authority(&self, authority: &str) {
         authority.clone_into(&mut self.authority());
-        self.lock().insert(ALL);
-        self.changed.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Text>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.add(ALL);
     }
 
     /// Observes the changes of all objects, in order.
@@ -61,33 +55,22 @@ impl TokenSecrets {
             "serviceaccounts" if gone => Text::from(format!("{}/", event.object.meta.namespace)),
             _ => return,
         };
-        self.lock().insert(path);
-        self.changed.notify_one();
+        self.pending.add(path);
     }
 
     /// Runs until `stop` becomes true.
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         loop {
-            let pending = std::mem::take(&mut *self.lock());
             let mut failed = BTreeSet::new();
-            for path in pending {
+            for path in self.pending.take() {
                 if let Err(status) = self.check(&context, &path).await {
                     tracing::warn!(%path, error = %status, "a token Secret cannot be completed or deleted; will retry");
                     failed.insert(path);
                 }
             }
-            let again = async {
-                match failed.is_empty() {
-                    true => std::future::pending().await,
-                    false => tokio::time::sleep(limits::CONTROLLER_RETRY).await,
-                }
-            };
-            tokio::select! {
-                () = self.changed.notified() => {}
-                () = again => {}
-                () = super::stopped(&mut stop) => return,
+            if !self.pending.wait(failed, &mut stop).await {
+                return;
             }
-            self.lock().append(&mut failed);
         }
     }
 
