@@ -1,36 +1,7 @@
 //! Lists.
 
-use super::{Error, Result, Val, from_json};
-use crate::decl::{Decl, ListKind};
-use machinery::Value;
-use std::collections::BTreeSet;
-use std::rc::Rc;
-
-/// A list.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum List<'a> {
-    /// An array of JSON.
-    Json {
-        /// The items.
-        items: &'a [Value],
-        /// The declaration of the items.
-        item: &'a Decl,
-        /// How the list compares and adds up.
-        kind: &'a ListKind,
-    },
-    /// A concatenation of lists, one of which has a declaration.
-    Typed {
-        /// The items.
-        items: Rc<Vec<Val<'a>>>,
-        /// How the list compares and adds up.
-        kind: &'a ListKind,
-        /// The members of a set by which it compares, as texts.
-        members: Rc<BTreeSet<String>>,
-    },
-    /// A list that an expression created.
-    Owned(Rc<Vec<Val<'a>>>),
-}
+use super::{Error, List, Result, Val, from_json};
+use crate::decl::ListKind;
 
 impl<'a> List<'a> {
     /// The number of items.

@@ -1,23 +1,7 @@
 //! Maps, objects and messages.
 
-use super::{Error, Key, Result, Str, Val, from_json};
-use crate::decl::{Decl, ObjectType};
+use super::{Error, Key, Map, Result, Str, Val, from_json};
 use std::collections::BTreeMap;
-use std::rc::Rc;
-
-/// A map.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Map<'a> {
-    /// An object whose fields are declared.
-    Object(&'a machinery::Map, &'a ObjectType),
-    /// An object whose values have one declaration.
-    Json(&'a machinery::Map, &'a Decl),
-    /// Made by an expression.
-    Owned(Rc<BTreeMap<Key<'a>, Val<'a>>>),
-    /// A constructed message: its type and the fields that are set.
-    Made(machinery::Text, Rc<BTreeMap<Key<'a>, Val<'a>>>),
-}
 
 impl<'a> Map<'a> {
     /// The number of entries.

@@ -18,8 +18,10 @@ pub(crate) mod semver;
 pub(crate) mod time;
 
 use crate::decl::types::Type;
+use crate::decl::{Decl, ListKind, ObjectType};
 use machinery::Value;
 use machinery::quantity::Quantity;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use authorization::Authorization;
@@ -33,8 +35,6 @@ pub(crate) use convert::untyped;
 pub(crate) use equal::{compare, equal, item_key, member_text, members};
 pub use error::{Error, Result};
 pub use key::Key;
-pub use list::List;
-pub use map::Map;
 pub use native::{misnamed, to_json};
 
 /// A string, borrowed or shared.
@@ -164,6 +164,46 @@ impl Opaque {
             Opaque::Format(_) => "kubernetes.NamedFormat",
         })
     }
+}
+
+/// A list.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum List<'a> {
+    /// An array of JSON.
+    Json {
+        /// The items.
+        items: &'a [Value],
+        /// The declaration of the items.
+        item: &'a Decl,
+        /// How the list compares and adds up.
+        kind: &'a ListKind,
+    },
+    /// A concatenation of lists, one of which has a declaration.
+    Typed {
+        /// The items.
+        items: Rc<Vec<Val<'a>>>,
+        /// How the list compares and adds up.
+        kind: &'a ListKind,
+        /// The members of a set by which it compares, as texts.
+        members: Rc<BTreeSet<String>>,
+    },
+    /// A list that an expression created.
+    Owned(Rc<Vec<Val<'a>>>),
+}
+
+/// A map.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Map<'a> {
+    /// An object whose fields are declared.
+    Object(&'a machinery::Map, &'a ObjectType),
+    /// An object whose values have one declaration.
+    Json(&'a machinery::Map, &'a Decl),
+    /// Made by an expression.
+    Owned(Rc<BTreeMap<Key<'a>, Val<'a>>>),
+    /// A constructed message: its type and the fields that are set.
+    Made(machinery::Text, Rc<BTreeMap<Key<'a>, Val<'a>>>),
 }
 
 impl<'a> Val<'a> {

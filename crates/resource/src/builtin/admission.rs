@@ -5,6 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
+use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
 use super::{BASE, BuiltIn};
 use crate::limits;
@@ -70,22 +71,15 @@ pub fn static_name_warning(new: &Value, old: Option<&Value>, release: Release) -
     static_name_problem(new).filter(|_| warns).map(|problem| format!("metadata.name: {problem}"))
 }
 
-/// Sets the field `name` to `value` if it is absent.
-pub fn default_to(object: &mut Value, name: &str, value: Value) {
-    if object.get(name).is_none_or(Value::is_null) {
-        object.set_at(&[name], value);
-    }
-}
-
 /// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for
 /// `rules`.
 pub fn default_match(object: &mut Value, rules: &[&str]) {
-    default_to(object, "matchPolicy", Value::from("Equivalent"));
-    default_to(object, "namespaceSelector", Value::object());
-    default_to(object, "objectSelector", Value::object());
+    set_default(object, &["matchPolicy"], Value::from("Equivalent"));
+    set_default(object, &["namespaceSelector"], Value::object());
+    set_default(object, &["objectSelector"], Value::object());
     for name in rules {
         for rule in object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten() {
-            default_to(rule, "scope", Value::from("*"));
+            set_default(rule, &["scope"], Value::from("*"));
         }
     }
 }

@@ -178,22 +178,6 @@ fn local_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// `versionPriority` of a version in its group: the highest is preferred.
-pub fn version_priority(group: &str, version: &str) -> i64 {
-    match (group, version) {
-        ("" | "extensions", _) => 1,
-        (super::FLOW_GROUP | "resource.k8s.io", "v1") => 21,
-        (super::FLOW_GROUP, _) => 21,
-        ("autoscaling", "v2") => 30,
-        (super::MIGRATION_GROUP, "v1beta1") => 9,
-        (super::MIGRATION_GROUP, _) => 15,
-        (group, _) if !super::is_built_in_group(group) => 100,
-        (_, "v1") => 15,
-        (super::DEFINITION_GROUP, _) => 9,
-        _ => 12,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,11 @@ pub fn is_set(object: &Value, name: &str) -> bool {
     object.get(name).is_some_and(|value| !value.is_null())
 }
 
+/// An error that shows a value as Go prints it.
+pub fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
+    FieldError { value: shown, ..FieldError::invalid(path, &Value::Null, why) }
+}
+
 /// An error that shows an object as its internal type.
 pub fn shown_invalid(path: &FieldPath, object: &Value, go: &str, why: impl Into<String>) -> FieldError {
     let value = machinery::types::internal_json(object, go, false);

@@ -6,9 +6,6 @@ use machinery::{Release, Value};
 use super::BuiltIn;
 use super::checks::{items, text};
 
-/// The enforced rules of a kind.
-pub type Declarative = fn(&Value) -> Vec<FieldError>;
-
 /// The first release that enforces them.
 const SINCE: Release = Release::V1_37;
 

@@ -3,15 +3,15 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
 
-use super::checks::{items, list, text};
-use super::workloads::{at_mut, invalid_shown, or_else};
+use super::checks::{invalid_shown, items, list, text};
+use super::defaults::{at_mut, set_default};
 
 /// Requests of a ResourceClaim, or of its template, are for one device.
 pub fn default_resource_claim(object: &mut Value) {
     for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
         for request in at_mut(object, path).and_then(Value::as_array_mut).into_iter().flatten() {
             if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
-                or_else(request, &["exactly", "count"], Value::Int(1));
+                set_default(request, &["exactly", "count"], Value::Int(1));
             }
         }
     }
@@ -29,7 +29,7 @@ pub fn default_taint_rule(rule: &mut Value) {
 pub fn default_slice(slice: &mut Value) {
     for device in at_mut(slice, &["spec", "devices"]).and_then(Value::as_array_mut).into_iter().flatten() {
         for taint in device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten() {
-            or_else(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
+            set_default(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
         }
     }
 }

@@ -7,8 +7,9 @@ use schema::shape::{
     CONDITION, LABEL_SELECTOR, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts,
 };
 
-use super::admission::{self as shared, KIND, default_to};
+use super::admission::{self as shared, KIND};
 use super::checks::{condition_errors, invalid_each, items, list, one_of, selector_member, text};
+use super::defaults::set_default;
 use super::expressions::{Scope, compile, expression_error};
 use super::{BuiltIn, Form, StatusMetadata, columns, declarative};
 use crate::limits;
@@ -171,7 +172,7 @@ pub fn default_resources(object: &mut Value, name: &str) {
 fn default_policy(object: &mut Value) {
     default_resources(object, "matchConstraints");
     if let Some(spec) = object.get_mut("spec") {
-        default_to(spec, "failurePolicy", Value::from("Fail"));
+        set_default(spec, &["failurePolicy"], Value::from("Fail"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ingresses, NetworkPolicies, disruption budgets and PriorityClasses: rules of several fields.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::{Release, Value, json};
 
 use super::checks::{invalid_each, items, list, text};
 use super::podspec;
@@ -243,5 +243,37 @@ fn address_errors(kind: &str, address: &str, path: &FieldPath, errors: &mut Vec<
             }
         }
         _ => {}
+    }
+}
+
+/// A policy is one for incoming traffic, and for outgoing traffic if it has rules for that.
+pub fn default_network_policy(policy: &mut Value) {
+    let types = policy.at(&["spec", "policyTypes"]).and_then(Value::as_array).unwrap_or_default();
+    if types.is_empty() {
+        let outgoing = policy.at(&["spec", "egress"]).and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+        let types = if outgoing { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+        policy.set_at(&["spec", "policyTypes"], types);
+    }
+}
+
+/// The generation of a PriorityClass never changes.
+pub fn prepare_priority_class(object: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        object.set_at(&["metadata", "generation"], Value::Int(1));
+    }
+}
+
+/// A generation that counts the changes of labels, too. That of the rest is counted afterwards.
+pub fn count_labels(object: &mut Value, old: Option<&Value>) {
+    let path = ["metadata", "labels"];
+    let Some(old) = old else { return };
+    let unchanged = |object: &Value| {
+        let mut object = object.clone();
+        ["metadata", "apiVersion", "kind", "status"].iter().for_each(|name| drop(object.remove_at(&[name])));
+        object
+    };
+    if object.at(&path) != old.at(&path) && unchanged(object) == unchanged(old) {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
 }

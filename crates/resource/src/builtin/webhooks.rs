@@ -5,8 +5,9 @@ use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::admission::{self as shared, KIND, default_to};
+use super::admission::{self as shared, KIND};
 use super::checks::{items, list, one_of, selector_member, text};
+use super::defaults::set_default;
 use super::expressions::Scope;
 use super::{BuiltIn, Form, columns, declarative};
 use crate::limits;
@@ -127,11 +128,11 @@ fn hooks(object: &mut Value) -> impl Iterator<Item = &mut Value> {
 fn default_hooks(object: &mut Value) {
     for hook in hooks(object) {
         shared::default_match(hook, &["rules"]);
-        default_to(hook, "failurePolicy", Value::from("Fail"));
-        default_to(hook, "timeoutSeconds", Value::Int(10));
+        set_default(hook, &["failurePolicy"], Value::from("Fail"));
+        set_default(hook, &["timeoutSeconds"], Value::Int(10));
         let service = hook.get_mut("clientConfig").and_then(|config| config.get_mut("service"));
         if let Some(service) = service {
-            default_to(service, "port", Value::Int(443));
+            set_default(service, &["port"], Value::Int(443));
         }
     }
 }
@@ -139,7 +140,7 @@ fn default_hooks(object: &mut Value) {
 fn default_mutating(object: &mut Value) {
     default_hooks(object);
     for hook in hooks(object) {
-        default_to(hook, "reinvocationPolicy", Value::from("Never"));
+        set_default(hook, &["reinvocationPolicy"], Value::from("Never"));
     }
 }
 

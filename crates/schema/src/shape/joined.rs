@@ -48,7 +48,7 @@ fn grouped<'a>(all: &[&'a Map]) -> BTreeMap<&'a Text, Vec<&'a Value>> {
 
 fn structure(all: &[&Map], shape: &'static Struct) -> Value {
     let member = |(key, values): (&Text, Vec<&Value>)| {
-        let field = shape.fields.binary_search_by(|field| field.name.cmp(key)).ok().map(|at| &shape.fields[at]);
+        let field = shape.field(key);
         let value = match field {
             Some(field) => read(&values, &field.shape, is_pointer(field)),
             None => values.last().map(|last| plain(last)).unwrap_or_default(),
