@@ -114,6 +114,22 @@ fn ratio(ratio: Option<Quantity>, min: Option<Quantity>, max: Option<Quantity>, 
     }
 }
 
+/// Requests of a container default to its limits.
+pub fn default(range: &mut Value) {
+    let limits = range.get_mut("spec").and_then(|spec| spec.get_mut("limits")).and_then(Value::as_array_mut);
+    for item in limits.into_iter().flatten().filter(|item| text(item, "type") == "Container") {
+        fill(item, "default", "max");
+        fill(item, "defaultRequest", "default");
+        fill(item, "defaultRequest", "min");
+    }
+}
+
+/// Completes a list of resources by another.
+fn fill(item: &mut Value, name: &str, by: &str) {
+    let given = item.get(by).and_then(Value::as_object).cloned().unwrap_or_default();
+    given.iter().for_each(|(resource, amount)| set_default(item, &[name, resource], amount.clone()));
+}
+
 #[cfg(test)]
 mod tests {
     use machinery::json;
@@ -140,20 +156,4 @@ mod tests {
             ]
         );
     }
-}
-
-/// Requests of a container default to its limits.
-pub fn default(range: &mut Value) {
-    let limits = range.get_mut("spec").and_then(|spec| spec.get_mut("limits")).and_then(Value::as_array_mut);
-    for item in limits.into_iter().flatten().filter(|item| text(item, "type") == "Container") {
-        fill(item, "default", "max");
-        fill(item, "defaultRequest", "default");
-        fill(item, "defaultRequest", "min");
-    }
-}
-
-/// Completes a list of resources by another.
-fn fill(item: &mut Value, name: &str, by: &str) {
-    let given = item.get(by).and_then(Value::as_object).cloned().unwrap_or_default();
-    given.iter().for_each(|(resource, amount)| set_default(item, &[name, resource], amount.clone()));
 }
