@@ -13,13 +13,13 @@ impl Reader {
         self.add_error(TypeProblem::Rejected(message.into()), Conversion::Same, true);
     }
 
-    /// Adds an error. Those beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are left out, but for the first of each sort:
-    /// one is reported.
+    /// Adds an error. Those beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are left out, except the first that ends
+    /// decoding and the first that does not: only one error is reported.
     pub(super) fn add_error(&mut self, problem: TypeProblem, conversion: Conversion, ends: bool) {
         self.error_bytes += self.path.len();
         let is_full = self.errors.len() >= TYPE_ERRORS_MAX || self.error_bytes > PATHS_BYTES_MAX;
-        let has_any = if ends { &mut self.has_ending } else { &mut self.has_other };
-        if std::mem::replace(has_any, true) && is_full {
+        let has_such = if ends { &mut self.has_ending } else { &mut self.has_other };
+        if std::mem::replace(has_such, true) && is_full {
             return;
         }
         // errors of one map or list have one problem, and share its texts
@@ -30,9 +30,9 @@ impl Reader {
         self.errors.push(TypeError { path: self.path.clone(), problem, conversion, ends });
     }
 
-    /// A value of another Go type than `go`, which is of this sort.
-    pub(super) fn mismatch(&mut self, value: &Value, go: &str, sort: &str) {
-        self.mismatched(value, go, conversion(value, go, sort), false);
+    /// A value of another Go type than `go`, of this reflect.Kind.
+    pub(super) fn mismatch(&mut self, value: &Value, go: &str, kind: &str) {
+        self.mismatched(value, go, conversion(value, go, kind), false);
     }
 
     /// The same inside of a type that decodes itself.
@@ -51,12 +51,10 @@ impl Reader {
             let path: Vec<String> = fields.iter().map(|f| format!("{}{}", f.embedded, f.name)).collect();
             if path.is_empty() { Text::default() } else { format!("{name}.{}", path.join(".")).into() }
         };
-        let field = match self.outer.as_ref().map(|(name, _)| name).or(self.structs.last()) {
-            Some(name) => joined(name, &self.fields),
-            None => Text::default(),
-        };
+        let outermost = self.outer.map(|outer| outer.name).or(self.structs.last().copied());
+        let field = outermost.map(|name| joined(name, &self.fields)).unwrap_or_default();
         let conversion = match self.outer {
-            Some((name, depth)) => Conversion::DecodingField(joined(name, &self.fields[depth..])),
+            Some(outer) => Conversion::DecodingField(joined(outer.name, &self.fields[outer.depth..])),
             None => conversion,
         };
         self.add_error(TypeProblem::Mismatch { found, field, wanted: go.into() }, conversion, ends);
@@ -72,9 +70,9 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// The error of the conversion of a value to a Go type of this sort. Go converts numbers to each other and whole ones to
+/// The error of the conversion of a value to a Go type of this kind. Go converts numbers to each other and whole ones to
 /// texts, and nothing else.
-fn conversion(value: &Value, go: &str, sort: &str) -> Conversion {
+fn conversion(value: &Value, go: &str, kind: &str) -> Conversion {
     let found = match value {
         Value::Int(_) => "int64",
         Value::Float(_) => "float64",
@@ -83,11 +81,11 @@ fn conversion(value: &Value, go: &str, sort: &str) -> Conversion {
         other => other.json_type(),
     };
     let to = |what| Conversion::To { what, wanted: go.into() };
-    match (sort, value) {
-        ("map" | "slice", _) => Conversion::Other(format!("cannot restore {sort} from {found}").into()),
+    match (kind, value) {
+        ("map" | "slice", _) => Conversion::Other(format!("cannot restore {kind} from {found}").into()),
         ("struct", _) => Conversion::Other(format!("cannot restore struct from: {found}").into()),
-        (sort, Value::Int(_)) if sort != "bool" => to("cannot convert int64 to "),
-        (sort, Value::Float(_)) if !matches!(sort, "bool" | "string") => to("cannot convert float64 to "),
-        _ => Conversion::Other(format!("unrecognized type: {sort}").into()),
+        (kind, Value::Int(_)) if kind != "bool" => to("cannot convert int64 to "),
+        (kind, Value::Float(_)) if !matches!(kind, "bool" | "string") => to("cannot convert float64 to "),
+        _ => Conversion::Other(format!("unrecognized type: {kind}").into()),
     }
 }

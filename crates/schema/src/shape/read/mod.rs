@@ -53,18 +53,28 @@ struct Reader {
     /// `None` where kube-apiserver decodes without looking for unknown fields.
     unknown: Option<Paths>,
     errors: Vec<TypeError>,
-    /// Bytes of their paths, and which sorts there are.
+    /// Bytes of the paths of the errors.
     error_bytes: usize,
+    /// Whether there is an error that ends decoding.
     has_ending: bool,
+    /// Whether there is an error that does not end decoding.
     has_other: bool,
-    /// The names of the fields around, for type errors.
+    /// The fields from the root to the value, for type errors.
     fields: Vec<&'static Field>,
+    /// The names of the structs from the root to the value.
     structs: Vec<&'static str>,
-    /// The struct around what decodes itself: errors in there are reported as its own.
-    /// With the number of `fields` down to what decodes itself.
-    outer: Option<(&'static str, usize)>,
+    /// Set inside of a type that decodes itself.
+    outer: Option<Outer>,
     path: String,
     empty: Empty,
+}
+
+/// The struct around the outermost type that decodes itself: errors inside of that type name this struct.
+#[derive(Clone, Copy)]
+struct Outer {
+    name: &'static str,
+    /// The number of fields from the root to the type that decodes itself.
+    depth: usize,
 }
 
 impl Reader {
@@ -99,7 +109,7 @@ impl Reader {
             }
         };
         self.structs.push(shape.name);
-        // both are sorted by name; most fields of a large struct are not given
+        // The fields of the value and of the struct are sorted by name. Most fields of a large struct are not given.
         let mut left = shape.fields;
         let mut out = Vec::with_capacity(map.len());
         for (key, inner) in map.iter() {
@@ -145,13 +155,14 @@ impl Reader {
         self.path.push_str(name);
     }
 
-    /// Reads inside of something that decodes itself: unknown fields stay untold, and an error ends decoding.
+    /// Reads inside of a type that decodes itself: unknown fields are not reported, and an error ends decoding.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
-        let outer = self.outer.or(self.structs.last().map(|name| (*name, self.fields.len())));
+        let innermost = self.structs.last().map(|name| Outer { name, depth: self.fields.len() });
+        let outer = self.outer.or(innermost);
         let (unknown, start) = (self.unknown.take(), self.errors.len());
-        let before = std::mem::replace(&mut self.outer, outer);
+        let outer_before = std::mem::replace(&mut self.outer, outer);
         let read = self.structure(value, shape);
-        (self.unknown, self.outer) = (unknown, before);
+        (self.unknown, self.outer) = (unknown, outer_before);
         if self.errors[start..].iter().any(|error| error.ends) {
             let inner = self.errors.split_off(start);
             self.errors.extend(inner.into_iter().filter(|error| error.ends));
@@ -167,7 +178,7 @@ impl Reader {
             Shape::IntOrString => {
                 let read = self.scalar(value, &Shape::Int32);
                 if let (None, Some(error)) = (&read, self.errors.last_mut()) {
-                    // it decodes itself
+                    // IntOrString decodes itself
                     (error.conversion, error.ends) = (Conversion::Decoding, true);
                 }
                 read

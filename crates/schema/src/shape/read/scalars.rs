@@ -28,8 +28,8 @@ impl Reader {
                 None
             }
             (shape, other) => {
-                let (go, sort) = go_type(shape);
-                self.mismatch(other, go, sort);
+                let (go, kind) = go_type(shape);
+                self.mismatch(other, go, kind);
                 None
             }
         }
@@ -82,7 +82,7 @@ impl Reader {
     }
 }
 
-/// The Go type of a scalar, and of which sort that is.
+/// The Go type of a scalar, and of which kind that is.
 fn go_type(shape: &Shape) -> (&'static str, &'static str) {
     match shape {
         Shape::Text(go) => (go, "string"),
