@@ -1,5 +1,7 @@
 //! APIService: which groups and versions there are, as objects.
 
+use super::config::decoded_len;
+
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
@@ -140,8 +142,7 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
         Some(service) => service_errors(service, &path.child("service"), &mut errors),
         None => local_errors(spec, &path, &mut errors),
     }
-    let both = spec.get("caBundle").is_some() && is_unverified(spec);
-    if both {
+    if spec.get("caBundle").is_some() && is_unverified(spec) {
         let why = "may not be true if caBundle is present";
         errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
     }
@@ -168,7 +169,7 @@ fn service_errors(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 /// Validates a local APIService: it has no service to call, so nothing about calling one may be set.
 fn local_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if let Some(bundle) = spec.get("caBundle").and_then(Value::as_str) {
-        let bytes = bundle.len() / 4 * 3 - bundle.bytes().rev().take_while(|byte| *byte == b'=').count();
+        let bytes = decoded_len(bundle);
         let why = "local APIServices may not have a caBundle";
         errors.push(FieldError::invalid(&path.child("caBundle"), &Value::from(format!("{bytes} bytes")), why));
     }

@@ -391,15 +391,13 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "poddisruptionbudget",
         )))
     },
-    BuiltIn {
-        ..returned(with_generation(kind(
-            "resource.k8s.io",
-            "resource.v1.DeviceClass",
-            "DeviceClass",
-            "deviceclasses",
-            "deviceclass",
-        )))
-    },
+    returned(with_generation(kind(
+        "resource.k8s.io",
+        "resource.v1.DeviceClass",
+        "DeviceClass",
+        "deviceclasses",
+        "deviceclass",
+    ))),
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
         default: devices::default_resource_claim,

@@ -1,5 +1,7 @@
 //! Ingresses, NetworkPolicies, disruption budgets and PriorityClasses: rules of several fields.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json};
 
@@ -120,7 +122,7 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if super::checks::is_set(spec, "minAvailable") && super::checks::is_set(spec, "maxUnavailable") {
         let why = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(super::checks::shown_invalid(&path, spec, "policy.PodDisruptionBudgetSpec", why));
+        errors.push(super::checks::invalid_internal(&path, spec, "policy.PodDisruptionBudgetSpec", why));
     }
     errors
 }
@@ -210,22 +212,20 @@ pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) ->
         for (path, address) in items(endpoint, "addresses", &path) {
             address_errors(kind, address.as_str().unwrap_or_default(), &path, &mut errors);
         }
-        let (empty, mut zones) = (Value::object(), vec![]);
+        let (empty, mut zones) = (Value::object(), HashSet::new());
         for (path, zone) in items(endpoint.get("hints").unwrap_or(&empty), "forZones", &path.child("hints")) {
             let name = text(zone, "name");
-            if zones.contains(&name) {
+            if !zones.insert(name) {
                 errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
             }
-            zones.push(name);
         }
     }
-    let mut names = vec![];
+    let mut names = HashSet::new();
     for (path, port) in items(slice, "ports", &root) {
         let name = text(port, "name");
-        if names.contains(&name) {
+        if !names.insert(name) {
             errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
         }
-        names.push(name);
     }
     errors
 }
@@ -236,8 +236,8 @@ fn address_errors(kind: &str, address: &str, path: &FieldPath, errors: &mut Vec<
         "FQDN" => invalid_each(path, address, machinery::names::dns1123_subdomain(address), errors),
         "IPv4" | "IPv6" => {
             super::rule_checks::ip(address, path, errors);
-            let is_sixth = address.contains(':');
-            if errors.len() == before && is_sixth != (kind == "IPv6") {
+            let is_ipv6 = address.contains(':');
+            if errors.len() == before && is_ipv6 != (kind == "IPv6") {
                 let why = format!("must be a valid {kind} address");
                 errors.push(FieldError::invalid(path, &Value::from(address), why));
             }

@@ -34,7 +34,7 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
         (false, true) => Some(MIGRATION),
         (true, true) => Some(BOTH_MIGRATIONS),
     };
-    static AUTOSCALER: [BuiltIn; 1] = [autoscaling::FIRST];
+    static AUTOSCALER: [BuiltIn; 1] = [autoscaling::V1];
     let older_of = |built_in: &BuiltIn| match built_in.kind {
         "CustomResourceDefinition" => older,
         "HorizontalPodAutoscaler" => &AUTOSCALER,
@@ -48,8 +48,8 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
 pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
     static BETA_DEFINITION: BuiltIn = definition::BETA;
     static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
-    static FIRST_AUTOSCALER: BuiltIn = autoscaling::FIRST;
-    let mut all = kinds().chain([&BETA_DEFINITION, &FIRST_AUTOSCALER]).chain(&MIGRATIONS);
+    static V1_AUTOSCALER: BuiltIn = autoscaling::V1;
+    let mut all = kinds().chain([&BETA_DEFINITION, &V1_AUTOSCALER]).chain(&MIGRATIONS);
     let found = all.find(|s| s.kind == built_in.kind && group_version(s.group, s.version) == api_version)?;
     let is_other = (found.group, found.version) != (built_in.group, built_in.version);
     (is_other && found.storage_group() == built_in.storage_group()).then_some(found)

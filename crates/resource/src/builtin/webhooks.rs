@@ -1,5 +1,7 @@
 //! ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
@@ -146,15 +148,14 @@ fn default_mutating(object: &mut Value) {
 
 fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let mut seen: Vec<&str> = vec![];
+    let mut known = HashSet::new();
     for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
         hook_errors(hook, &path, &mut errors);
         review_version_errors(hook, &path, &mut errors);
         let name = text(hook, "name");
-        if !name.is_empty() && seen.contains(&name) {
+        if !name.is_empty() && !known.insert(name) {
             errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
         }
-        seen.push(name);
     }
     errors.extend(shared::static_name_error(new, old, release));
     errors
@@ -251,13 +252,11 @@ fn review_version_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldE
         errors.push(FieldError::required(&whole, why));
         return;
     }
+    let mut known = HashSet::new();
     for (i, version) in versions.iter().enumerate() {
         let name = version.as_str().unwrap_or_default();
-        let messages = if versions[..i].contains(version) {
-            vec!["duplicate version".to_owned()]
-        } else {
-            names::dns1035_label(name)
-        };
+        let is_duplicate = !known.insert(name);
+        let messages = if is_duplicate { vec!["duplicate version".to_owned()] } else { names::dns1035_label(name) };
         super::checks::invalid_each(&whole.index(i), name, messages, errors);
     }
     if !versions.iter().filter_map(Value::as_str).any(|version| REVIEW_VERSIONS.contains(&version)) {

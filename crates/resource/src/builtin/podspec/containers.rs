@@ -185,13 +185,16 @@ const NO_SIDECAR: &str = "may not be set for init containers without restartPoli
 /// Drops the errors behind the first `own` that lie within probes which init containers may not have.
 pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
     let is_unchecked = |error: &&FieldError| error.detail == NO_SIDECAR;
-    let paths: Vec<String> = errors[..own].iter().filter(is_unchecked).map(|error| error.field.clone()).collect();
-    let is_within = |error: &FieldError| paths.iter().any(|path| error.field.starts_with(path.as_str()));
-    let mut place = 0;
-    errors.retain(|error| {
-        place += 1;
-        place <= own || !is_within(error)
-    });
+    let paths: HashSet<String> = errors[..own].iter().filter(is_unchecked).map(|error| error.field.clone()).collect();
+    if paths.is_empty() {
+        return;
+    }
+    let is_within = |field: &str| {
+        let ends = field.match_indices('.').map(|(dot, _)| dot).chain([field.len()]);
+        ends.map(|end| &field[..end]).any(|prefix| paths.contains(prefix))
+    };
+    let rest = errors.split_off(own);
+    errors.extend(rest.into_iter().filter(|error| !is_within(&error.field)));
 }
 
 fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value, names};
 
-use super::checks::{invalid_each, is_set, items, list, shown_invalid, text};
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
 use super::pod_volumes;
 use scheduling::{affinity, spread};
 use security::security;
@@ -114,7 +114,7 @@ impl<'a> Pod<'a> {
                 _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
             };
             if !why.is_empty() {
-                errors.push(shown_invalid(&path, claim, "core.PodResourceClaim", why));
+                errors.push(invalid_internal(&path, claim, "core.PodResourceClaim", why));
             }
             for source in SOURCES.into_iter().filter(|source| is_set(claim, source)) {
                 let name = text(claim, source);

@@ -6,7 +6,7 @@ use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
 use super::{Errors, truth};
-use crate::builtin::checks::{items, shown_invalid, text};
+use crate::builtin::checks::{invalid_internal, items, text};
 
 pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("securityContext");
@@ -47,7 +47,7 @@ pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             ] {
                 if escalates && is_set {
                     let why = format!("cannot set `allowPrivilegeEscalation` to false and {what}");
-                    errors.push(shown_invalid(&path, context, "core.SecurityContext", why));
+                    errors.push(invalid_internal(&path, context, "core.SecurityContext", why));
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Validation of the failure policies of Jobs.
 
+use std::collections::HashSet;
+
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
@@ -66,12 +68,12 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
         let given = codes.get("values").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("values"), &given, "at least one value is required"));
     }
-    for (i, value) in values.iter().enumerate() {
-        let path = path.child("values").index(i);
+    let mut known = HashSet::new();
+    for (path, value) in items(codes, "values", path) {
         if operator == "In" && value.as_int() == Some(0) {
             errors.push(FieldError::invalid(&path, value, "must not be 0 for the In operator"));
         }
-        if values[..i].contains(value) {
+        if !known.insert(value.as_int()) {
             errors.push(FieldError::duplicate(&path, value));
         }
     }
