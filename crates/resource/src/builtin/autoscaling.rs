@@ -11,7 +11,7 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-pub const FIRST: BuiltIn = BuiltIn {
+pub const V1: BuiltIn = BuiltIn {
     group: "autoscaling",
     version: "v1",
     kind: "HorizontalPodAutoscaler",
@@ -231,10 +231,10 @@ fn put(object: &mut Value, annotation: &str, value: &Value) {
     object.set_at(&["metadata", "annotations", annotation], Value::from(value.to_json()));
 }
 
-/// Moves a field if it is set.
-fn rename(value: &Value, from: &[&str], out: &mut Value, to: &[&str]) {
-    if let Some(found) = value.at(from).filter(|found| !found.is_null()) {
-        out.set_at(to, found.clone());
+/// Copies a field that is set to another path.
+fn copy_field(source: &Value, from: &[&str], out: &mut Value, to: &[&str]) {
+    if let Some(value) = source.at(from).filter(|value| !value.is_null()) {
+        out.set_at(to, value.clone());
     }
 }
 
@@ -275,12 +275,12 @@ const SOURCES: [(&str, Fields); 5] = [
     ("external", EXTERNAL),
 ];
 
-fn metric_to_first(metric: &Value) -> Value {
+fn metric_to_v1(metric: &Value) -> Value {
     let mut out = json!({"type": (metric.get("type").cloned().unwrap_or_default())});
     for (name, fields) in SOURCES {
         let Some(source) = metric.get(name).filter(|source| !source.is_null()) else { continue };
         let mut shown = Value::object();
-        fields.iter().for_each(|(from, to)| rename(source, from, &mut shown, to));
+        fields.iter().for_each(|(from, to)| copy_field(source, from, &mut shown, to));
         if name == "object" && shown.get("targetValue").is_none() {
             shown.set_at(&["targetValue"], Value::from("0"));
         }
@@ -289,17 +289,19 @@ fn metric_to_first(metric: &Value) -> Value {
     out
 }
 
-fn metric_from_first(metric: &Value) -> Value {
+fn metric_from_v1(metric: &Value) -> Value {
     let mut out = json!({"type": (metric.get("type").cloned().unwrap_or_default())});
     for (name, fields) in SOURCES {
         let Some(source) = metric.get(name).filter(|source| !source.is_null()) else { continue };
         let mut stored = Value::object();
-        fields.iter().for_each(|(to, from)| rename(source, from, &mut stored, to));
+        fields.iter().for_each(|(to, from)| copy_field(source, from, &mut stored, to));
         let target = stored.get("target").cloned().unwrap_or_default();
-        let kind = match () {
-            () if target.get("averageUtilization").is_some() => "Utilization",
-            () if target.get("averageValue").is_some() => "AverageValue",
-            () => "Value",
+        let kind = if target.get("averageUtilization").is_some() {
+            "Utilization"
+        } else if target.get("averageValue").is_some() {
+            "AverageValue"
+        } else {
+            "Value"
         };
         stored.set_at(&["target", "type"], Value::from(kind));
         out.set_at(&[name], stored);
@@ -328,7 +330,7 @@ fn to_shown(stored: Value) -> Value {
     for metric in metrics.as_array().unwrap_or_default() {
         match processor_share(metric) {
             Some(share) => object.set_at(&["spec", "targetCPUUtilizationPercentage"], share),
-            None => others.push(metric_to_first(metric)),
+            None => others.push(metric_to_v1(metric)),
         }
     }
     if !others.is_empty() {
@@ -379,7 +381,7 @@ fn to_stored(shown: Value) -> Value {
     let mut object = shown;
     object.set_at(&["apiVersion"], Value::from("autoscaling/v2"));
     let mut metrics: Vec<Value> = match take(&mut object, METRICS) {
-        Some(Value::Array(metrics)) => metrics.iter().map(metric_from_first).collect(),
+        Some(Value::Array(metrics)) => metrics.iter().map(metric_from_v1).collect(),
         _ => vec![],
     };
     if let Some(share) = object.remove_at(&["spec", "targetCPUUtilizationPercentage"]) {

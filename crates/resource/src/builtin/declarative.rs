@@ -1,13 +1,12 @@
 //! The rules of declarative validation (KEP-5073) that 1.37 enforces: those that its types mark as beta.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value};
 
 use super::BuiltIn;
 use super::checks::{items, text};
-
-/// The enforced rules of a kind.
-pub type Declarative = fn(&Value) -> Vec<FieldError>;
 
 /// The first release that enforces them.
 const SINCE: Release = Release::V1_37;
@@ -18,7 +17,9 @@ impl BuiltIn {
     pub fn declared_errors(&self, object: &Value, mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
         let Some(rules) = self.declarative.filter(|_| release >= SINCE) else { return errors };
         let declared = rules(object);
-        errors.retain(|error| !declared.iter().any(|own| (own.kind, &own.field) == (error.kind, &error.field)));
+        let replaced: HashSet<(&str, &str)> =
+            declared.iter().map(|error| (error.kind.reason(), error.field.as_str())).collect();
+        errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.as_str())));
         drop_repetitions(&mut errors);
         errors.extend(declared);
         errors

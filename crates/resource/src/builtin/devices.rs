@@ -1,17 +1,19 @@
 //! Devices: classes, claims and their templates, slices and taints (`resource.k8s.io`).
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
 
-use super::checks::{items, list, text};
-use super::workloads::{at_mut, invalid_shown, or_else};
+use super::checks::{invalid_shown, items, list, text};
+use super::defaults::{at_mut, set_default};
 
 /// Requests of a ResourceClaim, or of its template, are for one device.
 pub fn default_resource_claim(object: &mut Value) {
     for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
         for request in at_mut(object, path).and_then(Value::as_array_mut).into_iter().flatten() {
             if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
-                or_else(request, &["exactly", "count"], Value::Int(1));
+                set_default(request, &["exactly", "count"], Value::Int(1));
             }
         }
     }
@@ -29,7 +31,7 @@ pub fn default_taint_rule(rule: &mut Value) {
 pub fn default_slice(slice: &mut Value) {
     for device in at_mut(slice, &["spec", "devices"]).and_then(Value::as_array_mut).into_iter().flatten() {
         for taint in device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten() {
-            or_else(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
+            set_default(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
         }
     }
 }
@@ -78,14 +80,13 @@ fn unchanged(object: &Value, old: Option<&Value>, go: &str, errors: &mut Vec<Fie
 
 /// The device requests of a claim.
 fn devices(devices: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut names: Vec<String> = vec![];
+    let mut names: HashSet<String> = HashSet::new();
     for (path, request) in items(devices, "requests", path) {
         let name = text(request, "name");
-        if names.iter().any(|known| known == name) {
+        if !names.insert(name.to_owned()) {
             let shown = machinery::types::published_json(request, "resource.v1.DeviceRequest");
             errors.push(FieldError { value: shown, ..FieldError::duplicate(&path, &Value::Null) });
         }
-        names.push(name.to_owned());
         names.extend(list(request, "firstAvailable").iter().map(|sub| format!("{name}/{}", text(sub, "name"))));
         let is_set = |field: &str| request.get(field).is_some_and(|value| !value.is_null());
         match (is_set("exactly"), !list(request, "firstAvailable").is_empty()) {
@@ -154,17 +155,17 @@ fn identifier(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn request_names(item: &Value, names: &[String], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let given = list(item, "requests");
-    for (i, (path, name)) in items(item, "requests", path).enumerate() {
+fn request_names(item: &Value, names: &HashSet<String>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut given = HashSet::new();
+    for (path, name) in items(item, "requests", path) {
         let text = name.as_str().unwrap_or_default();
-        if given[..i].contains(name) {
+        if !given.insert(text) {
             errors.push(FieldError::duplicate(&path, name));
         }
         for part in text.splitn(2, '/') {
             super::checks::invalid_each(&path, part, names::dns1123_label(part), errors);
         }
-        if !names.iter().any(|known| known == text) {
+        if !names.contains(text) {
             let why =
                 "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
             errors.push(FieldError::invalid(&path, name, why));
@@ -177,7 +178,7 @@ pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) ->
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     let spec = slice.get("spec").unwrap_or(&empty);
     node_choice(spec, &path, &mut errors);
-    let (driver, mut known) = (text(spec, "driver"), vec![]);
+    let (driver, mut known) = (text(spec, "driver"), HashSet::new());
     const DRIVER_BYTES_MAX: usize = 63;
     if driver.len() > DRIVER_BYTES_MAX {
         errors.push(FieldError::too_long(&path.child("driver"), DRIVER_BYTES_MAX));
@@ -185,10 +186,9 @@ pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) ->
     let is_per_device = spec.get("perDeviceNodeSelection").and_then(Value::as_bool).unwrap_or_default();
     for (path, device) in items(spec, "devices", &path) {
         let name = text(device, "name");
-        if known.contains(&name) {
+        if !known.insert(name) {
             errors.push(FieldError::duplicate(&path, &Value::from(name)));
         }
-        known.push(name);
         let has = |name: &&str| device.get(name).is_some_and(|value| !value.is_null());
         if !is_per_device && ["nodeName", "nodeSelector", "allNodes"].iter().any(has) {
             let why = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
