@@ -219,8 +219,8 @@ mod tests {
         let policy = policy(json!([
             {"level": "None", "users": ["robot"], "verbs": ["watch"]},
             {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets", "configmaps"]}]},
-            {"level": "Request", "resources": [{"group": "g.io", "resources": ["*/status", "boats/*"]}]},
             {"level": "RequestResponse", "resources": [{"group": "g.io", "resources": ["boats"], "resourceNames": ["x"]}]},
+            {"level": "Request", "resources": [{"group": "g.io", "resources": ["*/status", "boats/scale"]}]},
             {"level": "Metadata", "namespaces": ["kube-system"], "omitStages": ["ResponseStarted"]},
             {"level": "Request", "nonResourceURLs": ["/healthz*", "/version"]},
             {"level": "Request", "resources": [{"group": "*", "resources": ["rafts/*"]}]},

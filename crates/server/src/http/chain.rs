@@ -14,9 +14,9 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 
+use super::arrival::Arrival;
 use super::body::Body;
 use super::client::Client;
-use super::entry::Arrival;
 use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
 use super::measure::Measured;

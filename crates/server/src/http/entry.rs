@@ -14,6 +14,7 @@ use http::header::USER_AGENT;
 use machinery::Status;
 use machinery::status::{Details, Reason};
 
+use super::arrival::Arrival;
 use super::chain::{Edge, HttpResponse, out_of_time};
 use super::client::Client;
 use super::inflight::{CountedRequest, Permit};
@@ -26,22 +27,6 @@ pub(super) struct Entry<'a> {
     pub authorized: Authorized,
     pub until: tokio::time::Instant,
     _slot: RequestSlot<'a>,
-}
-
-/// A request that has arrived, before its body is read.
-pub(super) struct Arrival<'a> {
-    pub client: &'a Client,
-    pub parts: &'a http::request::Parts,
-    pub audit_id: &'a str,
-    /// Time of arrival, in microseconds since the Unix epoch.
-    pub received: i64,
-}
-
-impl Arrival<'_> {
-    /// The path and query, as received.
-    fn target(&self) -> &str {
-        self.parts.uri.path_and_query().map_or("/", |uri| uri.as_str())
-    }
 }
 
 /// The seat or the in-flight permit that is released when a request has completed.

@@ -1,5 +1,6 @@
 //! The HTTP server: listener, TLS, the handler chain, responses. Only this module depends on hyper.
 
+mod arrival;
 mod body;
 mod chain;
 mod chunks;

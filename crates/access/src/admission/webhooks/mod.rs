@@ -27,7 +27,7 @@ use super::matching::Matching;
 use super::patched::{self, Unknown};
 use super::{Attributes, World};
 use crate::audit::Layer;
-use review::ReviewVersion;
+use review::AdmissionReviewVersion;
 
 /// Compiled match conditions.
 struct Conditions {
@@ -47,7 +47,7 @@ pub struct Hook {
     fails: bool,
     endpoint: Arc<Endpoint>,
     timeout: Duration,
-    version: Option<ReviewVersion>,
+    version: Option<AdmissionReviewVersion>,
     /// Whether it may be called for dry runs: `sideEffects` is `None` or `NoneOnDryRun`.
     dry_run: bool,
     /// `reinvocationPolicy: IfNeeded`: it is called again if the object has been changed after it.
@@ -88,7 +88,7 @@ impl Hook {
             fails: hook.str_at(&["failurePolicy"]) != "Ignore",
             endpoint: client.endpoint(hook.get("clientConfig").unwrap_or(&Value::Null)),
             timeout: Duration::from_secs(seconds.unwrap_or(10)),
-            version: versions.iter().find_map(|version| ReviewVersion::parse(version.as_str()?)),
+            version: versions.iter().find_map(|version| AdmissionReviewVersion::parse(version.as_str()?)),
             dry_run: matches!(hook.str_at(&["sideEffects"]), "None" | "NoneOnDryRun"),
             again: hook.str_at(&["reinvocationPolicy"]) == "IfNeeded",
         }

@@ -12,31 +12,31 @@ use crate::admission::Attributes;
 
 /// The version of AdmissionReview that a webhook accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReviewVersion {
+pub enum AdmissionReviewVersion {
     V1,
     V1beta1,
 }
 
-impl ReviewVersion {
-    pub fn parse(version: &str) -> Option<ReviewVersion> {
+impl AdmissionReviewVersion {
+    pub fn parse(version: &str) -> Option<AdmissionReviewVersion> {
         match version {
-            "v1" => Some(ReviewVersion::V1),
-            "v1beta1" => Some(ReviewVersion::V1beta1),
+            "v1" => Some(AdmissionReviewVersion::V1),
+            "v1beta1" => Some(AdmissionReviewVersion::V1beta1),
             _ => None,
         }
     }
 
     fn api_version(self) -> &'static str {
         match self {
-            ReviewVersion::V1 => "admission.k8s.io/v1",
-            ReviewVersion::V1beta1 => "admission.k8s.io/v1beta1",
+            AdmissionReviewVersion::V1 => "admission.k8s.io/v1",
+            AdmissionReviewVersion::V1beta1 => "admission.k8s.io/v1beta1",
         }
     }
 }
 
 /// A review of a write, and its uid.
 pub fn request(
-    version: ReviewVersion,
+    version: AdmissionReviewVersion,
     attributes: &Attributes<'_>,
     matched: &Version,
     objects: &VersionedObjects<'_>,
@@ -103,7 +103,7 @@ pub fn check_type(review: &Value) -> Result<(), String> {
 /// Reads the `response` of a review. The error says why it is invalid.
 pub fn verified<'a>(
     review: &'a Value,
-    version: ReviewVersion,
+    version: AdmissionReviewVersion,
     uid: &str,
     mutating: bool,
 ) -> Result<Response<'a>, String> {
@@ -111,7 +111,7 @@ pub fn verified<'a>(
     let response = response.ok_or("webhook response was absent")?;
     let patch = decoded(response.str_at(&["patch"])).unwrap_or_default();
     let patch_type = response.str_at(&["patchType"]);
-    if version == ReviewVersion::V1beta1 {
+    if version == AdmissionReviewVersion::V1beta1 {
         let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
         return Ok(Response { response, patch, patch_type });
     }
@@ -240,7 +240,7 @@ mod tests {
             ),
         ];
         for (review, mutating, want) in cases {
-            let found = verified(&review, ReviewVersion::V1, "u", mutating).err().unwrap_or_default();
+            let found = verified(&review, AdmissionReviewVersion::V1, "u", mutating).err().unwrap_or_default();
             assert_eq!(found, want, "{}", review.to_json());
         }
     }
