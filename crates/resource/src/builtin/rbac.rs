@@ -82,7 +82,7 @@ pub const ROLE: BuiltIn = BuiltIn {
     plural: "roles",
     singular: "role",
     form: Form::Typed(&ROLE_SHAPE),
-    validate: |new, _, _| validate_rules(new, Scope::Namespace),
+    validate: |new, _, _| validate_rules(new, RoleScope::Namespace),
     declarative: Some(declarative::of_role),
     ..KIND
 };
@@ -111,7 +111,7 @@ pub const ROLE_BINDING: BuiltIn = BuiltIn {
     singular: "rolebinding",
     form: Form::Typed(&ROLE_BINDING_SHAPE),
     default: default_binding,
-    validate: |new, old, release| validate_binding(new, old, Scope::Namespace, release),
+    validate: |new, old, release| validate_binding(new, old, RoleScope::Namespace, release),
     declarative: Some(declarative::of_role_binding),
     columns: BINDING_COLUMNS,
     ..KIND
@@ -125,7 +125,7 @@ pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
     namespaced: false,
     form: Form::Typed(&CLUSTER_ROLE_BINDING_SHAPE),
     default: default_binding,
-    validate: |new, old, release| validate_binding(new, old, Scope::Cluster, release),
+    validate: |new, old, release| validate_binding(new, old, RoleScope::Cluster, release),
     declarative: Some(declarative::of_role_binding),
     columns: CLUSTER_BINDING_COLUMNS,
     ..KIND
@@ -133,12 +133,12 @@ pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
 
 /// Where a role or a binding is valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum RoleScope {
     Cluster,
     Namespace,
 }
 
-fn validate_rules(role: &Value, scope: Scope) -> Vec<FieldError> {
+fn validate_rules(role: &Value, scope: RoleScope) -> Vec<FieldError> {
     let mut errors = vec![];
     for (path, rule) in items(role, "rules", &FieldPath::root()) {
         rule_errors(rule, scope, &path, &mut errors);
@@ -146,7 +146,7 @@ fn validate_rules(role: &Value, scope: Scope) -> Vec<FieldError> {
     errors
 }
 
-fn rule_errors(rule: &Value, scope: Scope, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn rule_errors(rule: &Value, scope: RoleScope, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let is_empty = |name: &str| list(rule, name).is_empty();
     let mut need = |name: &str, why: &str| {
         if is_empty(name) {
@@ -161,7 +161,7 @@ fn rule_errors(rule: &Value, scope: Scope, path: &FieldPath, errors: &mut Vec<Fi
     }
     let urls = rule.get("nonResourceURLs").unwrap_or(&Value::Null);
     let mut refuse = |why: &str| errors.push(FieldError::invalid(&path.child("nonResourceURLs"), urls, why));
-    if scope == Scope::Namespace {
+    if scope == RoleScope::Namespace {
         refuse("namespaced rules cannot apply to non-resource URLs");
     }
     if !(is_empty("apiGroups") && is_empty("resources") && is_empty("resourceNames")) {
@@ -170,7 +170,7 @@ fn rule_errors(rule: &Value, scope: Scope, path: &FieldPath, errors: &mut Vec<Fi
 }
 
 fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = validate_rules(new, Scope::Cluster);
+    let mut errors = validate_rules(new, RoleScope::Cluster);
     let Some(aggregation) = new.get("aggregationRule") else { return errors };
     let path = FieldPath::new("aggregationRule");
     if list(aggregation, "clusterRoleSelectors").is_empty() {
@@ -199,7 +199,7 @@ fn default_binding(object: &mut Value) {
     }
 }
 
-fn validate_binding(new: &Value, old: Option<&Value>, scope: Scope, release: Release) -> Vec<FieldError> {
+fn validate_binding(new: &Value, old: Option<&Value>, scope: RoleScope, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let empty = Value::object();
     let (path, reference) = (FieldPath::new("roleRef"), new.get("roleRef").unwrap_or(&empty));
@@ -213,8 +213,8 @@ fn validate_binding(new: &Value, old: Option<&Value>, scope: Scope, release: Rel
     supported(
         "kind",
         match scope {
-            Scope::Namespace => &["Role", "ClusterRole"],
-            Scope::Cluster => &["ClusterRole"],
+            RoleScope::Namespace => &["Role", "ClusterRole"],
+            RoleScope::Cluster => &["ClusterRole"],
         },
     );
     let name = text(reference, "name");
@@ -235,7 +235,7 @@ fn validate_binding(new: &Value, old: Option<&Value>, scope: Scope, release: Rel
     errors
 }
 
-fn subject_errors(subject: &Value, scope: Scope, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn subject_errors(subject: &Value, scope: RoleScope, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (name, group) = (text(subject, "name"), text(subject, "apiGroup"));
     if name.is_empty() {
         errors.push(FieldError::required(&path.child("name"), ""));
@@ -252,7 +252,7 @@ fn subject_errors(subject: &Value, scope: Scope, path: &FieldPath, errors: &mut 
             if !group.is_empty() {
                 errors.push(unsupported("apiGroup", group, &[""]));
             }
-            if scope == Scope::Cluster && text(subject, "namespace").is_empty() {
+            if scope == RoleScope::Cluster && text(subject, "namespace").is_empty() {
                 errors.push(FieldError::required(&path.child("namespace"), ""));
             }
         }
