@@ -130,10 +130,10 @@ pub struct Table {
     accepted: Accepted,
     columns: Vec<Cells>,
     /// Whether the first column is the name.
-    named: bool,
+    has_name: bool,
     include: Include,
     /// Whether the kind has only the default columns, in which case `rows` of an empty table is null.
-    plain: bool,
+    has_null_rows: bool,
 }
 
 impl Table {
@@ -150,9 +150,9 @@ impl Table {
                 )));
             }
         };
-        let named = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
-        let plain = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
-        Ok(Table { accepted: *accepted, columns: cells(request), named, include, plain })
+        let has_name = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
+        let has_null_rows = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
+        Ok(Table { accepted: *accepted, columns: cells(request), has_name, include, has_null_rows })
     }
 
     fn definitions(&self) -> Value {
@@ -164,14 +164,14 @@ impl Table {
             ("priority", Value::Int(0)),
         ]
         .into();
-        self.named.then_some(name).into_iter().chain(self.columns.iter().map(Cells::definition)).collect()
+        self.has_name.then_some(name).into_iter().chain(self.columns.iter().map(Cells::definition)).collect()
     }
 
     /// The row of one object.
     pub fn row(&self, object: &Value) -> Value {
         let now = clock::now_micros();
         let name = Value::from(object.str_at(&["metadata", "name"]));
-        let name = self.named.then_some(name).into_iter();
+        let name = self.has_name.then_some(name).into_iter();
         let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
         let shown = match self.include {
             Include::None => Value::Null,
@@ -182,7 +182,7 @@ impl Table {
     }
 
     fn table(&self, metadata: Value, definitions: Value, rows: Vec<Value>) -> Value {
-        let rows = if self.plain && rows.is_empty() { Value::Null } else { Value::Array(rows) };
+        let rows = if self.has_null_rows && rows.is_empty() { Value::Null } else { Value::Array(rows) };
         [
             ("kind", Value::from("Table")),
             ("apiVersion", Value::from(self.accepted.shape_version())),
