@@ -8,6 +8,7 @@ use bytes::Bytes;
 use machinery::value::skim;
 use machinery::{Release, Text, Value};
 use objects::{Body, Objects};
+use schema::definition::is_condition_true;
 
 use super::builtin::Hooks;
 use super::names::Named;
@@ -30,12 +31,6 @@ fn texts(value: &Value, path: &[&str]) -> Vec<Text> {
 
 fn flag(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
-}
-
-/// Whether a condition of the CRD is `True`.
-pub fn condition(definition: &Value, kind: &str) -> bool {
-    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    conditions.iter().any(|c| c.str_at(&["type"]) == kind && c.str_at(&["status"]) == "True")
 }
 
 /// A CRD without its schemas, which are large and rarely needed: each is replaced by its index in `schemas`.
@@ -176,8 +171,8 @@ pub fn from_definition(
 
 fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gates: &FeatureGates) -> Option<Resource> {
     let (definition, release) = (&outline.definition, gates.release());
-    let established = condition(definition, "Established");
-    if !established && !condition(definition, "NamesAccepted") {
+    let established = is_condition_true(definition, "Established");
+    if !established && !is_condition_true(definition, "NamesAccepted") {
         return None;
     }
     let accepted = |key: &str| text(definition, &["status", "acceptedNames", key]);
@@ -185,15 +180,19 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
     let plural = text(definition, &["spec", "names", "plural"]);
     let kind = accepted("kind");
     let spec = definition.get("spec")?;
-    let preserve = flag(spec, "preserveUnknownFields");
     let listed = spec.get("versions").and_then(Value::as_array)?;
     let storage = listed.iter().position(|v| flag(v, "storage"))?;
-    let served = |value| {
-        let mut version = version(outline, value, listed, &group, &kind, preserve);
+    let preserve = flag(spec, "preserveUnknownFields");
+    let usable = listed.iter().filter(|version| flag(version, "served") && !flag(version, "deprecated"));
+    let newest = usable.map(|version| version.str_at(&["name"])).min_by(|a, b| kube_aware(a, b));
+    let parsed = |listed: &Value| {
+        let mut version = version(listed, outline.schema(listed));
         version.release = release;
+        version.preserve_unknown_fields = preserve;
+        version.deprecation = deprecation(listed, newest, &group, &kind);
         Arc::new(version)
     };
-    let versions = listed.iter().map(served).collect();
+    let versions = listed.iter().map(parsed).collect();
     let conversion =
         spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
@@ -248,11 +247,10 @@ fn terminating(definition: &Value, deleting: bool, release: Release) -> bool {
     }
 }
 
-fn version(outline: &Outline, value: &Value, all: &[Value], group: &Text, kind: &Text, preserve: bool) -> Version {
-    let mut version = Version::encoded(text(value, &["name"]), outline.schema(value));
+/// What an entry of `spec.versions` says of a version by itself.
+fn version(value: &Value, schema: Bytes) -> Version {
+    let mut version = Version::encoded(text(value, &["name"]), schema);
     version.served = flag(value, "served");
-    version.preserve_unknown_fields = preserve;
-    version.deprecation = deprecation(value, all, group, kind);
     version.columns = columns(value);
     let fields = value.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
     let path = |f: &Value| Text::from(f.str_at(&["jsonPath"]).trim_start_matches('.'));
@@ -279,8 +277,8 @@ fn columns(version: &Value) -> Vec<Column> {
     listed.iter().map(column).collect()
 }
 
-/// The warning of a version, if it is deprecated.
-fn deprecation(version: &Value, all: &[Value], group: &Text, kind: &Text) -> Option<Text> {
+/// The warning of a version, if it is deprecated; it names the version to use if that is newer.
+fn deprecation(version: &Value, newest: Option<&str>, group: &Text, kind: &Text) -> Option<Text> {
     if !flag(version, "deprecated") {
         return None;
     }
@@ -288,14 +286,9 @@ fn deprecation(version: &Value, all: &[Value], group: &Text, kind: &Text) -> Opt
     if let Some(given) = version.get("deprecationWarning").and_then(Value::as_str) {
         return Some(given.into());
     }
-    let better = all
-        .iter()
-        .filter(|v| flag(v, "served") && !flag(v, "deprecated"))
-        .map(|v| v.str_at(&["name"]))
-        .min_by(|a, b| kube_aware(a, b))
-        .filter(|best| kube_aware(best, name).is_lt());
-    let better = better.map(|best| format!("; use {group}/{best} {kind}")).unwrap_or_default();
-    Some(Text::from(format!("{group}/{name} {kind} is deprecated{better}")))
+    let better = newest.filter(|newest| kube_aware(newest, name).is_lt());
+    let advice = better.map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
+    Some(Text::from(format!("{group}/{name} {kind} is deprecated{advice}")))
 }
 
 #[cfg(test)]

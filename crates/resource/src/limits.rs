@@ -24,3 +24,7 @@ pub const TOKEN_SECONDS: i64 = 3600;
 /// Bounds of the seconds that a token is requested for; kube-apiserver's.
 pub const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 pub const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+
+/// Warnings after which no further pairs of ports or paths of a Pod are compared. Ours: kube-apiserver compares all,
+/// and sends fewer.
+pub const WARNINGS_MAX: usize = 1000;

@@ -18,7 +18,8 @@ pub struct Named {
 impl Named {
     pub fn of(definition: &Value) -> Named {
         let (wanted, accepted) = (definition.at(&["spec", "names"]), definition.at(&["status", "acceptedNames"]));
-        let announced = if is_established(definition) { vec![] } else { served(definition) };
+        let announced =
+            if definition::is_condition_true(definition, "Established") { vec![] } else { served(definition) };
         Named { accepted: accepted.cloned().unwrap_or_default(), wanting: wanted != accepted, announced }
     }
 }
@@ -32,11 +33,6 @@ struct Group {
     wanting: BTreeSet<Text>,
     /// The served versions of CRDs that are not served themselves, by plural.
     announced: BTreeMap<Text, Vec<Text>>,
-}
-
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    conditions.iter().any(|c| c.str_at(&["type"]) == "Established" && c.str_at(&["status"]) == "True")
 }
 
 fn served(definition: &Value) -> Vec<Text> {

@@ -39,13 +39,12 @@ impl Resource {
         let unknown: Vec<&Arc<Stored>> = items.iter().copied().filter(|stored| !stored.remembers(version.id)).collect();
         let mut rest = unknown.as_slice();
         while !rest.is_empty() {
-            let mut bytes = 0;
-            let is_next = |stored: &&&Arc<Stored>| {
-                let is_next = bytes < limits::CONVERSION_BYTES;
-                bytes += stored.body.bytes.len();
-                is_next
-            };
-            let (few, others) = rest.split_at(rest.iter().take_while(is_next).count());
+            let (mut count, mut bytes) = (0, 0);
+            while count < rest.len() && bytes < limits::CONVERSION_BYTES {
+                bytes += rest[count].body.bytes.len();
+                count += 1;
+            }
+            let (few, others) = rest.split_at(count);
             self.convert_stored(webhook, few, version).await?;
             rest = others;
         }

@@ -1,12 +1,13 @@
 //! Warnings about Pods and Pod templates: accepted fields that are deprecated or have no effect.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
 use machinery::{Map, Release, Value};
 
 use super::checks::{items, list, text};
+use crate::limits::WARNINGS_MAX;
 
 /// Labels of Nodes that have a successor.
 const FORMER_LABELS: [(&str, &str); 5] = [
@@ -209,6 +210,9 @@ fn overlaps(volume: &Value, warnings: &mut Vec<String>) {
             file.0.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
         for (_, outer) in &above {
+            if warnings.len() > WARNINGS_MAX {
+                return;
+            }
             let warning = format!("{head} {} with {outer}", file.1);
             if known.insert(warning.clone()) {
                 warnings.push(warning);
@@ -261,38 +265,42 @@ fn container(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
 /// A port as warnings compare it.
 struct Port<'a> {
     path: FieldPath,
-    number: i64,
-    protocol: &'a str,
     host: i64,
     address: &'a str,
 }
 
 fn ports(containers: &[(FieldPath, &Value)], warnings: &mut Vec<String>) {
     let number = |port: &Value, name: &str| port.get(name).and_then(Value::as_int).unwrap_or_default();
-    let (mut known, mut names, mut repeated): (Vec<Port<'_>>, Vec<(&str, FieldPath)>, Vec<String>) =
-        (vec![], vec![], vec![]);
+    let mut known: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
+    let (mut names, mut repeated): (HashMap<&str, FieldPath>, Vec<String>) = (HashMap::new(), vec![]);
     for (path, container) in containers {
         let mut own = vec![];
         for (path, value) in items(container, "ports", path) {
             let (protocol, address, name) = (text(value, "protocol"), text(value, "hostIP"), text(value, "name"));
             let (number, host) = (number(value, "containerPort"), number(value, "hostPort"));
-            let port = Port { path, number, protocol, host, address };
+            if warnings.len() + repeated.len() > WARNINGS_MAX {
+                break;
+            }
+            let port = Port { path, host, address };
             let path = &port.path;
             if host == 0 && !address.is_empty() {
                 warnings.push(format!("{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{address}}}"));
             }
-            for other in known.iter().filter(|other| other.number == number && other.protocol == protocol) {
+            let same_number = known.entry((number, protocol)).or_default();
+            for other in same_number.iter().take(WARNINGS_MAX) {
                 if let Some(word) = overlap(&port, other) {
                     warnings.push(format!("{path}: {word} port definition with {}", other.path));
                 }
             }
-            match names.iter().find(|(known, _)| *known == name && !name.is_empty()) {
-                Some((_, first)) => repeated.push(format!("{path}: duplicate port name {name:?} with {first}, services and probes that select ports by name will use {first}")),
+            match names.get(name).filter(|_| !name.is_empty()) {
+                Some(first) => repeated.push(format!("{path}: duplicate port name {name:?} with {first}, services and probes that select ports by name will use {first}")),
                 None => own.push((name, path.clone())),
             }
-            known.push(port);
+            same_number.push(port);
         }
-        names.extend(own);
+        for (name, path) in own {
+            names.entry(name).or_insert(path);
+        }
     }
     warnings.extend(repeated);
 }
@@ -300,11 +308,14 @@ fn ports(containers: &[(FieldPath, &Value)], warnings: &mut Vec<String>) {
 /// The warning about two ports with the same container port, if they conflict.
 fn overlap(port: &Port<'_>, other: &Port<'_>) -> Option<&'static str> {
     let is_everywhere = |port: &Port<'_>| port.address.is_empty();
-    match () {
-        () if port.host == other.host && port.address == other.address => Some("duplicate"),
-        () if port.host == other.host && (is_everywhere(port) || is_everywhere(other)) => Some("dangerously ambiguous"),
-        () if port.host == 0 || other.host == 0 => Some("overlapping"),
-        () => None,
+    if port.host == other.host && port.address == other.address {
+        Some("duplicate")
+    } else if port.host == other.host && (is_everywhere(port) || is_everywhere(other)) {
+        Some("dangerously ambiguous")
+    } else if port.host == 0 || other.host == 0 {
+        Some("overlapping")
+    } else {
+        None
     }
 }
 
@@ -322,5 +333,23 @@ fn null_selectors(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
                 warn(path.child("podAffinityTerm"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    #[test]
+    fn equal_ports_and_nested_paths_are_compared_up_to_a_bound() {
+        let ports: Vec<Value> = (0..20_000).map(|_| json!({"containerPort": 80, "protocol": "TCP"})).collect();
+        let files: Vec<Value> = (0..20_000).map(|_| json!({"path": "a"})).collect();
+        let sources = json!([{"configMap": {"name": "c", "items": files}}]);
+        let pod = json!({"spec": {
+            "containers": [{"name": "c", "ports": ports}],
+            "volumes": [{"name": "v", "projected": {"sources": sources}}]
+        }});
+        assert!(of_pod(&pod, None, Release::default()).len() < 3 * WARNINGS_MAX);
     }
 }

@@ -1,6 +1,6 @@
 //! Pods, and the templates of Pods in other kinds.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use std::sync::LazyLock;
 
@@ -115,15 +115,18 @@ fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldE
     let (spec, old) = (pod.get("spec").unwrap_or(&empty), old.get("spec").unwrap_or(&empty));
     validate_spec(spec, &path, &mut errors);
     let list_path = path.child("ephemeralContainers");
+    let mut by_name = HashMap::new();
+    for container in list(spec, "ephemeralContainers") {
+        by_name.entry(text(container, "name")).or_insert(container);
+    }
     for former in list(old, "ephemeralContainers") {
         let name = text(former, "name");
-        let same = items(spec, "ephemeralContainers", &path).find(|(_, container)| text(container, "name") == name);
-        match same {
+        match by_name.get(name).copied() {
             None => errors.push(FieldError::forbidden(
                 &list_path,
                 format!("existing ephemeral containers {name:?} may not be removed\n"),
             )),
-            Some((_, container)) if container != former => {
+            Some(container) if container != former => {
                 let print = |container| machinery::types::internal_json(container, "core.EphemeralContainer", true);
                 let difference = machinery::difflines::unified(&print(former), &print(container));
                 let why = format!("existing ephemeral containers {name:?} may not be changed\n{difference}");

@@ -272,10 +272,11 @@ fn resource_errors(resources: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
     errors.extend(selector_member(resources, "objectSelector", path));
     let rules = ["resourceRules", "excludeResourceRules"].into_iter().flat_map(|name| items(resources, name, path));
     for (path, rule) in rules {
-        for (i, (path, name)) in items(rule, "resourceNames", &path).enumerate() {
+        let mut known = HashSet::new();
+        for (path, name) in items(rule, "resourceNames", &path) {
             let segment = name.as_str().unwrap_or_default();
             invalid_each(&path, segment, names::path_segment(segment), errors);
-            if list(rule, "resourceNames").iter().take(i).any(|earlier| earlier == name) {
+            if !known.insert(segment) {
                 errors.push(FieldError::duplicate(&path, name));
             }
         }

@@ -1,7 +1,8 @@
 //! ResourceQuota as an object.
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::{FieldError, FieldErrors, FieldPath};
 use machinery::quantity::Quantity;
+use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
@@ -165,12 +166,17 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
     let (path, shown) = (FieldPath::new("spec.scopes"), Value::Array(scopes.to_vec()));
     let names: Vec<&str> = scopes.iter().filter_map(Value::as_str).collect();
     let invalid = |why: &str| FieldError::invalid(&path, &shown, why);
+    let mut of_scopes = FieldErrors::default();
     for scope in &names {
         match SCOPES.iter().find(|(name, _)| name == scope) {
-            None => errors.push(invalid("unsupported scope")),
-            Some((_, fits)) => errors.extend(misfits(new, *fits).into_iter().map(&invalid)),
+            None => push_repeated(&mut of_scopes, 1, || invalid("unsupported scope")),
+            Some((_, fits)) => push_repeated(&mut of_scopes, misfits(new, *fits), || invalid(MISFIT)),
+        }
+        if of_scopes.is_full() {
+            break;
         }
     }
+    errors.extend(of_scopes.into_list());
     errors.extend(conflicts(&names).into_iter().map(&invalid));
     if let Some(selector) = spec.get("scopeSelector") {
         selector_errors(new, selector, &mut errors);
@@ -191,10 +197,21 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
     errors
 }
 
-/// Limited resources that a scope does not support.
-fn misfits(quota: &Value, fits: Fits) -> Vec<&'static str> {
-    let limited = amounts(quota, "spec", "hard").filter(|(name, _)| is_standard(name) && !fits(name));
-    limited.map(|_| "unsupported scope applied to resource").collect()
+const MISFIT: &str = "unsupported scope applied to resource";
+
+/// The number of limited resources that a scope does not support.
+fn misfits(quota: &Value, fits: Fits) -> usize {
+    amounts(quota, "spec", "hard").filter(|(name, _)| is_standard(name) && !fits(name)).count()
+}
+
+/// Adds an error `count` times, unless there are too many: each of them shows the whole list that it is about.
+fn push_repeated(errors: &mut FieldErrors, count: usize, error: impl Fn() -> FieldError) {
+    for _ in 0..count {
+        if errors.is_full() {
+            return;
+        }
+        errors.push(error());
+    }
 }
 
 fn conflicts(names: &[&str]) -> Vec<&'static str> {
@@ -219,13 +236,22 @@ fn selector_errors(quota: &Value, selector: &Value, errors: &mut Vec<FieldError>
     const ONLY_EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
     let path = FieldPath::new("spec.scopeSelector.matchExpressions");
     let invalid = |why: &str| invalid_selector(&path, selector, why);
+    let mut shown_bytes = 0;
     for requirement in list(selector, "matchExpressions") {
         let (scope, operator) = (text(requirement, "scopeName"), text(requirement, "operator"));
         let values = list(requirement, "values");
         match SCOPES.iter().find(|(name, _)| *name == scope) {
             None => invalid_each(&path.child("scopeName"), scope, vec!["unsupported scope".to_owned()], errors),
             Some((_, fits)) => {
-                errors.extend(misfits(quota, *fits).into_iter().map(&invalid));
+                // each error shows the whole selector
+                for _ in 0..misfits(quota, *fits) {
+                    if shown_bytes > PATHS_BYTES_MAX {
+                        break;
+                    }
+                    let error = invalid(MISFIT);
+                    shown_bytes += error.value.len();
+                    errors.push(error);
+                }
                 if operator != "Exists" && !matches!(scope, "PriorityClass" | "VolumeAttributesClass") {
                     invalid_each(&path.child("operator"), operator, vec![ONLY_EXISTS.to_owned()], errors);
                 }

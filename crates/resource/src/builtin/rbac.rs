@@ -82,7 +82,7 @@ pub const ROLE: BuiltIn = BuiltIn {
     plural: "roles",
     singular: "role",
     form: Form::Typed(&ROLE_SHAPE),
-    validate: |new, _, _| validate_rules(new, true),
+    validate: |new, _, _| validate_rules(new, RoleScope::Namespace),
     declarative: Some(declarative::of_role),
     ..KIND
 };
@@ -111,7 +111,7 @@ pub const ROLE_BINDING: BuiltIn = BuiltIn {
     singular: "rolebinding",
     form: Form::Typed(&ROLE_BINDING_SHAPE),
     default: default_binding,
-    validate: |new, old, release| validate_binding(new, old, &["Role", "ClusterRole"], true, release),
+    validate: |new, old, release| validate_binding(new, old, RoleScope::Namespace, release),
     declarative: Some(declarative::of_role_binding),
     columns: BINDING_COLUMNS,
     ..KIND
@@ -125,21 +125,28 @@ pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
     namespaced: false,
     form: Form::Typed(&CLUSTER_ROLE_BINDING_SHAPE),
     default: default_binding,
-    validate: |new, old, release| validate_binding(new, old, &["ClusterRole"], false, release),
+    validate: |new, old, release| validate_binding(new, old, RoleScope::Cluster, release),
     declarative: Some(declarative::of_role_binding),
     columns: CLUSTER_BINDING_COLUMNS,
     ..KIND
 };
 
-fn validate_rules(role: &Value, namespaced: bool) -> Vec<FieldError> {
+/// Where a role or a binding is valid.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RoleScope {
+    Cluster,
+    Namespace,
+}
+
+fn validate_rules(role: &Value, scope: RoleScope) -> Vec<FieldError> {
     let mut errors = vec![];
     for (path, rule) in items(role, "rules", &FieldPath::root()) {
-        rule_errors(rule, namespaced, &path, &mut errors);
+        rule_errors(rule, scope, &path, &mut errors);
     }
     errors
 }
 
-fn rule_errors(rule: &Value, namespaced: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn rule_errors(rule: &Value, scope: RoleScope, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let is_empty = |name: &str| list(rule, name).is_empty();
     let mut need = |name: &str, why: &str| {
         if is_empty(name) {
@@ -154,7 +161,7 @@ fn rule_errors(rule: &Value, namespaced: bool, path: &FieldPath, errors: &mut Ve
     }
     let urls = rule.get("nonResourceURLs").unwrap_or(&Value::Null);
     let mut refuse = |why: &str| errors.push(FieldError::invalid(&path.child("nonResourceURLs"), urls, why));
-    if namespaced {
+    if scope == RoleScope::Namespace {
         refuse("namespaced rules cannot apply to non-resource URLs");
     }
     if !(is_empty("apiGroups") && is_empty("resources") && is_empty("resourceNames")) {
@@ -163,7 +170,7 @@ fn rule_errors(rule: &Value, namespaced: bool, path: &FieldPath, errors: &mut Ve
 }
 
 fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = validate_rules(new, false);
+    let mut errors = validate_rules(new, RoleScope::Cluster);
     let Some(aggregation) = new.get("aggregationRule") else { return errors };
     let path = FieldPath::new("aggregationRule");
     if list(aggregation, "clusterRoleSelectors").is_empty() {
@@ -192,13 +199,7 @@ fn default_binding(object: &mut Value) {
     }
 }
 
-fn validate_binding(
-    new: &Value,
-    old: Option<&Value>,
-    kinds: &[&str],
-    namespaced: bool,
-    release: Release,
-) -> Vec<FieldError> {
+fn validate_binding(new: &Value, old: Option<&Value>, scope: RoleScope, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let empty = Value::object();
     let (path, reference) = (FieldPath::new("roleRef"), new.get("roleRef").unwrap_or(&empty));
@@ -209,14 +210,20 @@ fn validate_binding(
         }
     };
     supported("apiGroup", &[GROUP]);
-    supported("kind", kinds);
+    supported(
+        "kind",
+        match scope {
+            RoleScope::Namespace => &["Role", "ClusterRole"],
+            RoleScope::Cluster => &["ClusterRole"],
+        },
+    );
     let name = text(reference, "name");
     if name.is_empty() {
         errors.push(FieldError::required(&path.child("name"), ""));
     }
     invalid_each(&path.child("name"), name, names::path_segment(name), &mut errors);
     for (path, subject) in items(new, "subjects", &FieldPath::root()) {
-        subject_errors(subject, namespaced, &path, &mut errors);
+        subject_errors(subject, scope, &path, &mut errors);
     }
     if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
         // the value is shown by the names of its Go fields
@@ -228,7 +235,7 @@ fn validate_binding(
     errors
 }
 
-fn subject_errors(subject: &Value, namespaced: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn subject_errors(subject: &Value, scope: RoleScope, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (name, group) = (text(subject, "name"), text(subject, "apiGroup"));
     if name.is_empty() {
         errors.push(FieldError::required(&path.child("name"), ""));
@@ -245,7 +252,7 @@ fn subject_errors(subject: &Value, namespaced: bool, path: &FieldPath, errors: &
             if !group.is_empty() {
                 errors.push(unsupported("apiGroup", group, &[""]));
             }
-            if !namespaced && text(subject, "namespace").is_empty() {
+            if scope == RoleScope::Cluster && text(subject, "namespace").is_empty() {
                 errors.push(FieldError::required(&path.child("namespace"), ""));
             }
         }

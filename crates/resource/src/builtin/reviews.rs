@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::checks::{items, list, text};
+use super::checks::{invalid_each, items, list, text};
 use super::{BASE, BuiltIn, Form, Review};
 use crate::limits;
 use crate::rules::MetadataRules;
@@ -171,7 +171,7 @@ pub const SELF_ACCESS: BuiltIn = BuiltIn {
     plural: "selfsubjectaccessreviews",
     singular: "selfsubjectaccessreview",
     form: Form::Typed(&SELF_ACCESS_SHAPE),
-    validate: |review, _, release| validate(review, false, release),
+    validate: |review, _, release| validate(review, Subject::Requester, release),
     ..KIND
 };
 
@@ -181,7 +181,7 @@ pub const ACCESS: BuiltIn = BuiltIn {
     plural: "subjectaccessreviews",
     singular: "subjectaccessreview",
     form: Form::Typed(&ACCESS_SHAPE),
-    validate: |review, _, release| validate(review, true, release),
+    validate: |review, _, release| validate(review, Subject::Named, release),
     ..KIND
 };
 
@@ -213,6 +213,27 @@ pub const TOKEN: BuiltIn = BuiltIn {
     singular: "tokenreview",
     form: Form::Typed(&TOKEN_SHAPE),
     ..KIND
+};
+
+static SELF_SUBJECT_REVIEW: Struct = Struct {
+    name: "SelfSubjectReview",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("status", Shape::Struct(&SELF_STATUS)),
+    ],
+};
+
+pub const SELF_SUBJECT: BuiltIn = BuiltIn {
+    group: "authentication.k8s.io",
+    kind: "SelfSubjectReview",
+    plural: "selfsubjectreviews",
+    singular: "selfsubjectreview",
+    namespaced: false,
+    review: Some(Review::SelfSubject),
+    form: Form::Typed(&SELF_SUBJECT_REVIEW),
+    ..BASE
 };
 
 static BOUND: Struct = Struct {
@@ -272,14 +293,23 @@ fn shown_path(attributes: &Value) -> Value {
     [("Path", Value::from(text(attributes, "path"))), ("Verb", Value::from(text(attributes, "verb")))].into()
 }
 
-fn validate(review: &Value, names_subject: bool, release: Release) -> Vec<FieldError> {
+/// Whose access a review is about.
+#[derive(PartialEq, Eq)]
+enum Subject {
+    /// The user who sends the review.
+    Requester,
+    /// The user and groups in the spec.
+    Named,
+}
+
+fn validate(review: &Value, subject: Subject, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     let spec = review.get("spec").unwrap_or(&empty);
     let resource = spec.get("resourceAttributes").filter(|value| !value.is_null());
     let url = spec.get("nonResourceAttributes").filter(|value| !value.is_null());
     errors.extend(attributes_error(resource, url, &path, release));
-    if names_subject && text(spec, "user").is_empty() && list(spec, "groups").is_empty() {
+    if subject == Subject::Named && text(spec, "user").is_empty() && list(spec, "groups").is_empty() {
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid(&path.child("user"), &Value::from(""), why));
     }
@@ -322,7 +352,7 @@ fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn validate_local(review: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = validate(review, true, release);
+    let mut errors = validate(review, Subject::Named, release);
     let path = FieldPath::new("spec");
     let at = |name: &str| review.at(&["spec", name]).filter(|value| !value.is_null());
     if let Some(attributes) = at("resourceAttributes") {
@@ -356,18 +386,25 @@ fn selector_errors(attributes: &Value, path: &FieldPath, errors: &mut Vec<FieldE
             _ => {}
         }
         for (path, requirement) in items(selector, "requirements", &path) {
-            requirement_errors(requirement, name == "labelSelector", &path, errors);
+            let key = text(requirement, "key");
+            if name == "fieldSelector" && key.is_empty() {
+                errors.push(FieldError::required(&path.child("key"), "must be specified"));
+            }
+            operator_errors(requirement, &path, errors);
+            if name == "labelSelector" {
+                invalid_each(&path.child("key"), key, names::qualified_name(key), errors);
+                for (path, value) in items(requirement, "values", &path) {
+                    let value = value.as_str().unwrap_or_default();
+                    invalid_each(&path, value, names::label_value(value), errors);
+                }
+            }
         }
     }
 }
 
 /// Unknown operators are accepted: newer clients may support more of them.
-fn requirement_errors(requirement: &Value, of_label: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn operator_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let none = list(requirement, "values").is_empty();
-    let key = text(requirement, "key");
-    if !of_label && key.is_empty() {
-        errors.push(FieldError::required(&path.child("key"), "must be specified"));
-    }
     match text(requirement, "operator") {
         "In" | "NotIn" if none => {
             let why = "must be specified when `operator` is 'In' or 'NotIn'";
@@ -379,33 +416,4 @@ fn requirement_errors(requirement: &Value, of_label: bool, path: &FieldPath, err
         }
         _ => {}
     }
-    if !of_label {
-        return;
-    }
-    super::checks::invalid_each(&path.child("key"), key, names::qualified_name(key), errors);
-    for (path, value) in items(requirement, "values", path) {
-        let value = value.as_str().unwrap_or_default();
-        super::checks::invalid_each(&path, value, names::label_value(value), errors);
-    }
 }
-
-static SELF_SUBJECT_REVIEW: Struct = Struct {
-    name: "SelfSubjectReview",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("status", Shape::Struct(&SELF_STATUS)),
-    ],
-};
-
-pub const SELF_SUBJECT: BuiltIn = BuiltIn {
-    group: "authentication.k8s.io",
-    kind: "SelfSubjectReview",
-    plural: "selfsubjectreviews",
-    singular: "selfsubjectreview",
-    namespaced: false,
-    review: Some(Review::SelfSubject),
-    form: Form::Typed(&SELF_SUBJECT_REVIEW),
-    ..BASE
-};

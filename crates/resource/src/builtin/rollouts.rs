@@ -15,7 +15,7 @@ fn percent(text: &str) -> Option<i64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// The amount of a number or a percentage; `None` for other values.
+/// The amount of a number or a percentage; 0 for other values.
 fn amount(value: Option<&Value>) -> i64 {
     match value {
         Some(Value::Int(number)) => *number,

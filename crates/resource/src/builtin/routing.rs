@@ -23,13 +23,13 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
     }
     for (path, rule) in items(spec, "rules", &path) {
         let http = rule.get("http").unwrap_or(&empty);
-        for (path, one) in items(http, "paths", &path.child("http")) {
-            let (kind, given) = (text(one, "pathType"), text(one, "path"));
+        for (path, http_path) in items(http, "paths", &path.child("http")) {
+            let (kind, given) = (text(http_path, "pathType"), text(http_path, "path"));
             if matches!(kind, "Exact" | "Prefix") && !given.starts_with('/') {
                 errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
             }
-            if one.get("pathType").is_some_and(|kind| !kind.is_null()) {
-                backend_errors(one.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
+            if http_path.get("pathType").is_some_and(|kind| !kind.is_null()) {
+                backend_errors(http_path.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
             }
         }
     }
@@ -146,8 +146,8 @@ pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Rele
     if ranges.is_empty() {
         errors.push(FieldError::required(&path, "at least one CIDR required"));
     }
-    let is_sixth = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
-    if ranges.len() > 2 || ranges.len() == 2 && is_sixth(&ranges[0]) == is_sixth(&ranges[1]) {
+    let is_ipv6 = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
+    if ranges.len() > 2 || ranges.len() == 2 && is_ipv6(&ranges[0]) == is_ipv6(&ranges[1]) {
         let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
         errors.push(FieldError::invalid(&path, &Value::Array(ranges.to_vec()), why));
     }

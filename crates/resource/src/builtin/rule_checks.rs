@@ -7,6 +7,7 @@ use machinery::{Map, Value, names};
 use schema::shape::Check;
 
 use super::checks::{invalid_each, list, text};
+use super::config::data_key;
 
 /// The check of a name.
 pub fn named(name: &str) -> Option<Check> {
@@ -23,7 +24,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("access-modes", access_modes),
     ("cidr", |value, path, errors| cidr(of(value), path, errors)),
     ("cidrs", |value, path, errors| each(value, path, |value, path| cidr(value, path, errors))),
-    ("config-key", |value, path, errors| config_key(of(value), path, errors)),
+    ("config-key", |value, path, errors| invalid_each(path, of(value), data_key(of(value)), errors)),
     ("controller-length", |value, path, errors| {
         if of(value).len() > 250 {
             errors.push(FieldError::too_long(path, 250));
@@ -228,24 +229,6 @@ fn access_modes(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 }
 
 const PATH_BYTES_MAX: usize = 253;
-
-/// The key of an entry in a ConfigMap or a Secret.
-pub fn config_key(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut invalid = |why: String| errors.push(FieldError::invalid(path, &Value::from(value), why));
-    if value.len() > PATH_BYTES_MAX {
-        invalid(format!("must be no more than {PATH_BYTES_MAX} characters"));
-    }
-    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if value.is_empty() || !value.chars().all(is_key) {
-        invalid("a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')".to_owned());
-    }
-    match value {
-        "." => invalid("must not be '.'".to_owned()),
-        ".." => invalid("must not be '..'".to_owned()),
-        other if other.starts_with("..") => invalid("must not start with '..'".to_owned()),
-        _ => {}
-    }
-}
 
 fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let name = of(value);

@@ -93,6 +93,17 @@ impl RuntimeConfig {
         }
         Ok(config)
     }
+
+    /// The names that change nothing: APIs that cannot be disabled, and those that are not served.
+    pub fn without_effect(list: &[String], release: Release) -> Vec<&str> {
+        let is_met = |entry: &Entry<'_>| {
+            let config = |on: bool| RuntimeConfig::parse(&[format!("{}={on}", entry.name)], release).ok();
+            let is_default = if entry.on { is_always_served(entry.name) } else { OFF_BY_DEFAULT.contains(&entry.name) };
+            is_default || FIXED.contains(&entry.name) || config(true) != config(false)
+        };
+        let entries = list.iter().filter_map(|entry| Entry::parse(entry).ok());
+        entries.filter(|entry| !is_met(entry)).map(|entry| entry.name).collect()
+    }
 }
 
 struct Entry<'a> {
@@ -129,21 +140,6 @@ fn version_of(name: &str) -> &str {
 
 fn is_always_served(name: &str) -> bool {
     kinds().any(|built_in| group_version(built_in.group, built_in.version) == version_of(name))
-}
-
-impl RuntimeConfig {
-    /// The names that change nothing: APIs that cannot be disabled, and those that are not served.
-    pub fn without_effect(list: &[String], release: Release) -> Vec<&str> {
-        let changes = |entry: &Entry<'_>| {
-            let config = |on: bool| RuntimeConfig::parse(&[format!("{}={on}", entry.name)], release).ok();
-            // what is asked for is the default
-            let holds = FIXED.contains(&entry.name) || (is_always_served(entry.name) && entry.on);
-            let is_off = !entry.on && OFF_BY_DEFAULT.contains(&entry.name);
-            holds || is_off || config(true) != config(false)
-        };
-        let entries = list.iter().filter_map(|entry| Entry::parse(entry).ok());
-        entries.filter(|entry| !changes(entry)).map(|entry| entry.name).collect()
-    }
 }
 
 #[cfg(test)]

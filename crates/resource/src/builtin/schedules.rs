@@ -3,10 +3,10 @@
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
-/// A field of a schedule: its least and its greatest number, and the names of numbers.
-struct Place {
-    least: u32,
-    most: u32,
+/// A field of a schedule: its smallest and its greatest number, and the names of numbers.
+struct CronField {
+    min: u32,
+    max: u32,
     names: &'static [&'static str],
     /// The number of the first name.
     first: u32,
@@ -15,12 +15,12 @@ struct Place {
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-const fn place(least: u32, most: u32, names: &'static [&'static str], first: u32) -> Place {
-    Place { least, most, names, first }
+const fn field(min: u32, max: u32, names: &'static [&'static str], first: u32) -> CronField {
+    CronField { min, max, names, first }
 }
 
-const PLACES: [Place; 5] =
-    [place(0, 59, &[], 0), place(0, 23, &[], 0), place(1, 31, &[], 0), place(1, 12, MONTHS, 1), place(0, 6, DAYS, 0)];
+const FIELDS: [CronField; 5] =
+    [field(0, 59, &[], 0), field(0, 23, &[], 0), field(1, 31, &[], 0), field(1, 12, MONTHS, 1), field(0, 6, DAYS, 0)];
 
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
@@ -54,40 +54,40 @@ fn parse(schedule: &str) -> Result<(), String> {
         return if is_known { Ok(()) } else { Err(format!("unrecognized descriptor: {schedule}")) };
     }
     let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() != PLACES.len() {
+    if fields.len() != FIELDS.len() {
         return Err(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
     }
-    fields.iter().zip(&PLACES).try_for_each(|(field, part)| {
-        field.split(',').filter(|range| !range.is_empty()).try_for_each(|text| range(text, part))
+    fields.iter().zip(&FIELDS).try_for_each(|(given, field)| {
+        given.split(',').filter(|range| !range.is_empty()).try_for_each(|text| range(text, field))
     })
 }
 
 /// A range with a step: `*`, `1-5`, `*/2`.
-fn range(text: &str, part: &Place) -> Result<(), String> {
+fn range(text: &str, field: &CronField) -> Result<(), String> {
     let pieces: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = pieces[0].split('-').collect();
     let single = ends.len() == 1;
     let (start, mut end) = match ends[..] {
-        ["*" | "?"] => (part.least, part.most),
-        [one] => (number_or_name(one, part)?, number_or_name(one, part)?),
-        [start, end] => (number_or_name(start, part)?, number_or_name(end, part)?),
+        ["*" | "?"] => (field.min, field.max),
+        [one] => (number_or_name(one, field)?, number_or_name(one, field)?),
+        [start, end] => (number_or_name(start, field)?, number_or_name(end, field)?),
         _ => return Err(format!("too many hyphens: {text}")),
     };
     let step = match pieces[..] {
         [_] => 1,
         [_, step] => {
             if single {
-                end = end.max(part.most);
+                end = end.max(field.max);
             }
             number(step)?
         }
         _ => return Err(format!("too many slashes: {text}")),
     };
-    if start < part.least {
-        return Err(format!("beginning of range ({start}) below minimum ({}): {text}", part.least));
+    if start < field.min {
+        return Err(format!("beginning of range ({start}) below minimum ({}): {text}", field.min));
     }
-    if end > part.most {
-        return Err(format!("end of range ({end}) above maximum ({}): {text}", part.most));
+    if end > field.max {
+        return Err(format!("end of range ({end}) above maximum ({}): {text}", field.max));
     }
     if start > end {
         return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
@@ -98,10 +98,10 @@ fn range(text: &str, part: &Place) -> Result<(), String> {
     Ok(())
 }
 
-fn number_or_name(text: &str, part: &Place) -> Result<u32, String> {
-    let named = part.names.iter().position(|name| *name == text.to_lowercase());
+fn number_or_name(text: &str, field: &CronField) -> Result<u32, String> {
+    let named = field.names.iter().position(|name| *name == text.to_lowercase());
     match named.and_then(|at| u32::try_from(at).ok()) {
-        Some(at) => Ok(part.first + at),
+        Some(at) => Ok(field.first + at),
         None => number(text),
     }
 }

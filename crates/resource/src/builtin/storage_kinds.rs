@@ -7,6 +7,7 @@ use machinery::{Release, Value, names};
 
 use super::checks::{invalid_each, is_set, items, list, text};
 use super::podspec;
+use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
 type Errors = Vec<FieldError>;
 
@@ -31,15 +32,14 @@ pub fn validate_driver(driver: &Value, _old: Option<&Value>, _release: Release) 
         }
     }
     repeated(spec, "tokenRequests", "audience", &path, &mut errors);
-    const SECONDS: (i64, i64) = (600, 1 << 32);
     for (path, request) in items(spec, "tokenRequests", &path) {
         let Some(seconds) = request.get("expirationSeconds").and_then(Value::as_int) else { continue };
         let path = path.child("expirationSeconds");
-        if seconds < SECONDS.0 {
+        if seconds < TOKEN_SECONDS_MIN {
             let why = "may not specify a duration less than 10 minutes";
             errors.push(FieldError::invalid(&path, &Value::Int(seconds), why));
         }
-        if seconds > SECONDS.1 {
+        if seconds > TOKEN_SECONDS_MAX {
             let why = "may not specify a duration larger than 2^32 seconds";
             errors.push(FieldError::invalid(&path, &Value::Int(seconds), why));
         }

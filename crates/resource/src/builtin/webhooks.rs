@@ -185,15 +185,15 @@ fn excluded_resources(rule: &Value) -> Vec<String> {
     if groups.contains(&"*") || resources.contains(&"*") {
         return vec![];
     }
-    let mut found = vec![];
-    for (group, resource) in groups.iter().flat_map(|group| resources.iter().map(move |resource| (group, resource))) {
-        let is_review = |row: &&BuiltIn| (row.group, row.plural) == (*group, *resource) && row.review.is_some();
-        let name = format!("{resource}.{group}");
-        if super::KINDS.iter().any(|row| is_review(&row)) && !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
+    let position = |row: &BuiltIn| {
+        let group = groups.iter().position(|group| *group == row.group)?;
+        Some((group, resources.iter().position(|resource| *resource == row.plural)?))
+    };
+    let reviews = super::KINDS.iter().filter(|row| row.review.is_some());
+    let mut named: Vec<_> = reviews.filter_map(|row| Some((position(row)?, row))).collect();
+    named.sort_by_key(|(position, _)| *position);
+    named.dedup_by_key(|(position, _)| *position);
+    named.into_iter().map(|(_, row)| format!("{}.{}", row.plural, row.group)).collect()
 }
 
 fn hook_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

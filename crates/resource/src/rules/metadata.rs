@@ -1,5 +1,6 @@
-//! Metadata of written objects: the checks of each kind, and the fields that updates cannot change
-//!.
+//! Metadata of written objects: the checks of each kind, and the fields that updates cannot change.
+
+use std::collections::BTreeSet;
 
 use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value, names};
@@ -217,14 +218,13 @@ pub fn restore_system_fields(object: &mut Value, old: &Value) {
 
 /// Warnings about finalizers that are new and not domain-qualified.
 pub fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    fn list(object: &Value) -> Vec<&str> {
+    fn list(object: &Value) -> BTreeSet<&str> {
         let items = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
         items.iter().filter_map(Value::as_str).collect()
     }
     let known = old.map(list).unwrap_or_default();
-    let mut added: Vec<&str> = list(object).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
-    added.sort_unstable();
-    added.dedup();
+    let given = list(object);
+    let added = given.difference(&known).copied();
     let advised = |finalizer: &&str| {
         !finalizer.contains('/') && names::qualified_name(finalizer).is_empty() && !is_standard(finalizer)
     };
@@ -235,5 +235,5 @@ pub fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
             "metadata.finalizers: {quoted}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
         )
     };
-    added.into_iter().filter(advised).map(warning).collect()
+    added.filter(advised).map(warning).collect()
 }

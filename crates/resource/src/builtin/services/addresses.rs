@@ -3,12 +3,14 @@
 //! Clients leave out what was allocated for them, and set `clusterIP` without `clusterIPs`. [`complete`] derives what
 //! they mean, from the Service and the one that it replaces.
 
+use std::collections::{HashMap, HashSet};
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
 use super::super::checks::{list, text};
 use super::ip::{self, Family};
-use super::{HEADLESS, is_external_name, validate};
+use super::{HEADLESS, is_external_name, node_ports, validate};
 
 /// The families in which this server allocates addresses.
 #[derive(Clone, Copy, Debug)]
@@ -77,16 +79,16 @@ fn allocates_node_ports(spec: &Value) -> bool {
 
 /// Ports keep their node ports by name, unless another port has that node port now.
 fn keep_node_ports(spec: &mut Value, old: &Value) {
-    let used: Vec<Value> = list(spec, "ports").iter().filter_map(|port| port.get("nodePort").cloned()).collect();
-    let before = list(old, "ports");
+    let used: HashSet<i64> = node_ports(spec).into_iter().collect();
+    // of several ports with the same name, the last one wins
+    let before: HashMap<&str, &Value> = list(old, "ports").iter().map(|port| (text(port, "name"), port)).collect();
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         if port.get("nodePort").is_some() {
             continue;
         }
-        // of several ports with the same name, the last one wins
-        let known = before.iter().rev().find(|known| text(known, "name") == text(port, "name"));
-        if let Some(number) = known.and_then(|known| known.get("nodePort")).filter(|number| !used.contains(number)) {
-            port.set_at(&["nodePort"], number.clone());
+        let number = before.get(text(port, "name")).and_then(|before| before.get("nodePort")?.as_int());
+        if let Some(number) = number.filter(|number| !used.contains(number)) {
+            port.set_at(&["nodePort"], Value::Int(number));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! IP addresses and networks as fields of a Service hold them: also in the loose forms that Go once accepted.
 
+use std::collections::HashSet;
+
 use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldPath};
@@ -94,11 +96,11 @@ pub fn is_strict(release: Release) -> bool {
 }
 
 /// The error of a text that is not an IP address, unless the stored object has it too.
-pub fn error(path: &FieldPath, value: &Value, before: &[Value], release: Release) -> Option<FieldError> {
-    if before.contains(value) {
+pub fn error(path: &FieldPath, value: &Value, before: &HashSet<&str>, release: Release) -> Option<FieldError> {
+    let text = value.as_str().unwrap_or_default();
+    if before.contains(text) {
         return None;
     }
-    let text = value.as_str().unwrap_or_default();
     let why = match text.parse::<IpAddr>() {
         _ if parse(text).is_none() => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
         _ if !is_strict(release) => return None,
@@ -110,8 +112,8 @@ pub fn error(path: &FieldPath, value: &Value, before: &[Value], release: Release
 }
 
 /// The error of a text that is not a CIDR, unless the stored object has it too.
-pub fn cidr_error(path: &FieldPath, text: &str, before: &[&str], release: Release) -> Option<FieldError> {
-    if before.contains(&text) {
+pub fn cidr_error(path: &FieldPath, text: &str, before: &HashSet<&str>, release: Release) -> Option<FieldError> {
+    if before.contains(text) {
         return None;
     }
     let why = match (Cidr::parse(text), strict_address(text)) {

@@ -5,6 +5,8 @@ pub mod addresses;
 pub mod ip;
 mod validate;
 
+use std::collections::HashSet;
+
 use machinery::{Release, Value, json, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
@@ -247,10 +249,8 @@ fn drop_fields_of_other_types(spec: &mut Value, old: &Value) {
         }
     }
     let has_node_ports = |spec: &Value| matches!(text(spec, "type"), "LoadBalancer" | "NodePort");
-    if has_node_ports(old)
-        && !has_node_ports(spec)
-        && node_ports(spec).iter().all(|port| node_ports(old).contains(port))
-    {
+    let old_ports: HashSet<i64> = node_ports(old).into_iter().collect();
+    if has_node_ports(old) && !has_node_ports(spec) && node_ports(spec).iter().all(|port| old_ports.contains(port)) {
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             port.remove_at(&["nodePort"]);
         }

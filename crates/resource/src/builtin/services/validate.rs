@@ -6,6 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
 use super::super::checks::{duplicate_struct, invalid_each, items, list, one_of, text};
+use super::super::rule_checks::port_name_problems;
 use super::ip::{self, Family};
 use super::{HEADLESS, headless, is_external_name, needs_health_check};
 
@@ -43,9 +44,9 @@ pub fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<Field
     selector_errors(spec, &path, &mut errors);
     affinity_errors(spec, &path, &mut errors);
     errors.extend(linked_errors(spec, old_spec, release));
-    let before = old_spec.map(|old| list(old, "externalIPs")).unwrap_or_default();
+    let before = old_spec.map(|old| texts(old, "externalIPs")).unwrap_or_default();
     for (path, address) in items(spec, "externalIPs", &path) {
-        match ip::error(&path, address, before, release) {
+        match ip::error(&path, address, &before, release) {
             Some(error) => errors.push(error),
             None => ip::endpoint_errors(&path, address, &mut errors),
         }
@@ -67,6 +68,11 @@ fn known(object: &Value, name: &str, path: &FieldPath, values: &[&str], errors: 
         "" => errors.push(FieldError::required(&path.child(name), "")),
         _ => one_of(object, name, path, values, errors),
     }
+}
+
+/// The texts of a list.
+fn texts<'a>(object: &'a Value, name: &str) -> HashSet<&'a str> {
+    list(object, name).iter().filter_map(Value::as_str).collect()
 }
 
 fn value(object: &Value, name: &str) -> Value {
@@ -116,7 +122,7 @@ fn external_name_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
 
 fn ports_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let named = list(spec, "ports").len() > 1;
-    let mut names = std::collections::HashSet::new();
+    let mut names = HashSet::new();
     for (path, port) in items(spec, "ports", path) {
         let name = text(port, "name");
         if !name.is_empty() {
@@ -145,28 +151,10 @@ fn is_port(number: Option<&Value>) -> bool {
 
 fn target_errors(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     match target.as_str() {
-        Some(name) => invalid_each(path, name, port_name_errors(name), errors),
+        Some(name) => invalid_each(path, name, port_name_problems(name), errors),
         None if is_port(Some(target)) => {}
         None => errors.push(FieldError::invalid(path, target, PORT_NUMBER)),
     }
-}
-
-/// Validates the name of a port (RFC 6335); returns error messages.
-fn port_name_errors(name: &str) -> Vec<String> {
-    const BYTES_MAX: usize = 15;
-    let lower = |byte: u8| byte.is_ascii_lowercase();
-    let allowed = |byte: u8| lower(byte) || byte.is_ascii_digit() || byte == b'-';
-    let found = [
-        (name.len() > BYTES_MAX, "must be no more than 15 characters"),
-        (
-            name.is_empty() || !name.bytes().all(allowed),
-            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
-        ),
-        (!name.bytes().any(lower), "must contain at least one letter (a-z)"),
-        (name.contains("--"), "must not contain consecutive hyphens"),
-        (name.starts_with('-') || name.ends_with('-'), "must not begin or end with a hyphen"),
-    ];
-    found.into_iter().filter(|(wrong, _)| *wrong).map(|(_, why)| why.to_owned()).collect()
 }
 
 fn selector_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -234,10 +222,10 @@ pub fn linked_errors(spec: &Value, old: Option<&Value>, release: Release) -> Vec
 
 fn address_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>, release: Release) {
     let (all, whole, before) = (list(spec, "clusterIPs"), value(spec, "clusterIPs"), errors.len());
-    let known = old.map(|old| list(old, "clusterIPs")).unwrap_or_default();
+    let before_update = old.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
     for (i, address) in all.iter().enumerate() {
         if i > 0 || address.as_str() != Some(HEADLESS) {
-            errors.extend(ip::error(&path.index(i), address, known, release));
+            errors.extend(ip::error(&path.index(i), address, &before_update, release));
         } else if all.len() > 1 {
             errors.push(FieldError::invalid(path, &whole, "'None' must be the first and only value"));
         }
@@ -325,7 +313,7 @@ fn node_port_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>
             errors.push(FieldError::forbidden(&path.child("nodePort"), "may not be used when `type` is 'ClusterIP'"));
         }
     }
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for (path, port) in given() {
         let number = value(port, "nodePort");
         if !seen.insert((text(port, "protocol"), number.as_int())) {
@@ -335,7 +323,7 @@ fn node_port_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>
 }
 
 fn same_ports(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for (path, port) in items(spec, "ports", path) {
         let (protocol, number) = (text(port, "protocol"), port.get("port").and_then(Value::as_int));
         if seen.insert((protocol, number)) {
@@ -364,7 +352,7 @@ fn source_range_errors(service: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         if !balanced {
             errors.push(FieldError::forbidden(&path, ONLY_LOAD_BALANCER));
         }
-        let before: Vec<&str> =
+        let before: HashSet<&str> =
             before.as_array().unwrap_or_default().iter().filter_map(Value::as_str).map(str::trim).collect();
         for (i, range) in given.iter().enumerate() {
             errors.extend(ip::cidr_error(&path.index(i), range.as_str().unwrap_or_default().trim(), &before, release));
@@ -381,7 +369,7 @@ fn source_range_errors(service: &Value, old: Option<&Value>, errors: &mut Vec<Fi
     }
     let ranges = text.as_str().unwrap_or_default().trim();
     for range in ranges.split(',').filter(|_| !ranges.is_empty()) {
-        errors.extend(ip::cidr_error(&path, range.trim(), &[], release));
+        errors.extend(ip::cidr_error(&path, range.trim(), &HashSet::new(), release));
     }
 }
 
@@ -446,14 +434,20 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
         return vec![FieldError::forbidden(&path.child("ingress"), why)];
     }
-    let known: Vec<Value> = list(&old_status, "ingress").iter().filter_map(|point| point.get("ip").cloned()).collect();
+    let known = list(&old_status, "ingress").iter().filter_map(|point| point.get("ip")?.as_str()).collect();
     for (path, point) in items(&new_status, "ingress", &path) {
         ingress_errors(point, &path, &known, &mut errors, release);
     }
     errors
 }
 
-fn ingress_errors(point: &Value, path: &FieldPath, known: &[Value], errors: &mut Vec<FieldError>, release: Release) {
+fn ingress_errors(
+    point: &Value,
+    path: &FieldPath,
+    known: &HashSet<&str>,
+    errors: &mut Vec<FieldError>,
+    release: Release,
+) {
     let address = point.get("ip");
     errors.extend(address.and_then(|address| ip::error(&path.child("ip"), address, known, release)));
     let mode = path.child("ipMode");
