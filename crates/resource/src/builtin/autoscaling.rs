@@ -24,6 +24,8 @@ pub const FIRST: BuiltIn = BuiltIn {
     generation: true,
     form: Form::Named("autoscaling.v1.HorizontalPodAutoscaler"),
     stored_as: Some(&StoredAs { group: "autoscaling", to_stored, to_shown }),
+    // what only v2 has is in annotations, which writers own as they are shown
+    canonicalize: |object| *object = to_shown(to_stored(std::mem::take(object))),
     default: |object| {
         if object.at(&["spec", "minReplicas"]).is_none_or(Value::is_null) {
             object.set_at(&["spec", "minReplicas"], Value::Int(1));
@@ -228,7 +230,59 @@ fn take(object: &mut Value, annotation: &str) -> Option<Value> {
 }
 
 fn put(object: &mut Value, annotation: &str, value: &Value) {
-    object.set_at(&["metadata", "annotations", annotation], Value::from(value.to_json()));
+    object.set_at(&["metadata", "annotations", annotation], Value::from(in_order(value)));
+}
+
+/// The fields of metrics and conditions of v1, in an order that is that of each of their structs.
+const ORDER: [&str; 32] = [
+    "type",
+    "object",
+    "pods",
+    "resource",
+    "containerResource",
+    "external",
+    "target",
+    "kind",
+    "name",
+    "apiVersion",
+    "metricName",
+    "metricSelector",
+    "targetValue",
+    "currentValue",
+    "targetAverageUtilization",
+    "currentAverageUtilization",
+    "targetAverageValue",
+    "currentAverageValue",
+    "selector",
+    "matchLabels",
+    "matchExpressions",
+    "key",
+    "operator",
+    "values",
+    "averageValue",
+    "container",
+    "status",
+    "lastTransitionTime",
+    "reason",
+    "message",
+    "scaleUp",
+    "scaleDown",
+];
+
+/// A value as JSON with the fields in the order of their structs.
+fn in_order(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(in_order).collect::<Vec<_>>().join(",")),
+        Value::Object(map) => {
+            let mut fields: Vec<_> = map.iter().collect();
+            fields.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+            let field = |(name, value): (&machinery::Text, &Value)| {
+                format!("{}:{}", Value::from(name.as_str()).to_json(), in_order(value))
+            };
+            format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
+        }
+        scalar => scalar.to_json(),
+    }
 }
 
 /// Moves a field if it is set.
@@ -338,27 +392,42 @@ fn to_shown(stored: Value) -> Value {
     object
 }
 
+/// The current value of a resource in v1.
+fn current_to_first(metric: &Value) -> Value {
+    let mut metric = metric.clone();
+    for source in ["resource", "containerResource"] {
+        let Some(current) = metric.remove_at(&[source, "current"]) else { continue };
+        let average = current.get("averageValue").cloned().unwrap_or_else(|| Value::from("0"));
+        metric.set_at(&[source, "currentAverageValue"], average);
+        rename(&current, &["averageUtilization"], &mut metric, &[source, "currentAverageUtilization"]);
+    }
+    metric
+}
+
+fn current_from_first(metric: &Value) -> Value {
+    let mut metric = metric.clone();
+    for source in ["resource", "containerResource"] {
+        for (first, current) in
+            [("currentAverageValue", "averageValue"), ("currentAverageUtilization", "averageUtilization")]
+        {
+            if let Some(value) = metric.remove_at(&[source, first]) {
+                metric.set_at(&[source, "current", current], value);
+            }
+        }
+    }
+    metric
+}
+
 fn shown_status(object: &mut Value) {
     let current = object.remove_at(&["status", "currentMetrics"]).unwrap_or_default();
     let mut others = vec![];
     for metric in current.as_array().unwrap_or_default() {
-        let share = metric.at(&["resource", "current", "averageUtilization"]).cloned();
-        match share.filter(|_| metric.str_at(&["resource", "name"]) == "cpu") {
-            Some(share) => {
-                let average = metric.at(&["resource", "current", "averageValue"]).cloned();
-                let current = json!({
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "currentAverageUtilization": (share.clone()),
-                        "currentAverageValue": (average.unwrap_or_else(|| Value::from("0")))
-                    }
-                });
-                object.set_at(&["status", "currentCPUUtilizationPercentage"], share);
-                others.push(current);
-            }
-            None => others.push(metric.clone()),
+        let is_processor = metric.str_at(&["resource", "name"]) == "cpu";
+        let share = metric.at(&["resource", "current", "averageUtilization"]).filter(|_| is_processor);
+        if let Some(share) = share {
+            object.set_at(&["status", "currentCPUUtilizationPercentage"], share.clone());
         }
+        others.push(current_to_first(metric));
     }
     if !others.is_empty() {
         put(object, CURRENT_METRICS, &Value::Array(others));
@@ -392,14 +461,16 @@ fn to_stored(shown: Value) -> Value {
     if let Some(behavior) = take(&mut object, BEHAVIOR) {
         object.set_at(&["spec", "behavior"], behavior);
     }
-    let mut current = match take(&mut object, CURRENT_METRICS) {
-        Some(Value::Array(metrics)) => metrics,
+    let share = object.remove_at(&["status", "currentCPUUtilizationPercentage"]);
+    let current = match (take(&mut object, CURRENT_METRICS), share) {
+        // the annotation says more
+        (Some(Value::Array(metrics)), _) => metrics.iter().map(current_from_first).collect(),
+        (_, Some(share)) => {
+            let value = json!({"averageUtilization": share});
+            vec![json!({"type": "Resource", "resource": {"name": "cpu", "current": value}})]
+        }
         _ => vec![],
     };
-    if let Some(share) = object.remove_at(&["status", "currentCPUUtilizationPercentage"]) {
-        let value = json!({"averageUtilization": share});
-        current.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "current": value}}));
-    }
     if !current.is_empty() {
         object.set_at(&["status", "currentMetrics"], Value::Array(current));
     }
@@ -433,5 +504,15 @@ mod tests {
             machinery::value::decode(kept.as_bytes()).ok()
         );
         assert_eq!(to_stored(shown), stored);
+    }
+
+    #[test]
+    fn current_metrics_are_shown_once() {
+        let shown =
+            json!({"status": {"currentCPUUtilizationPercentage": 5, "currentReplicas": 1, "desiredReplicas": 1}});
+        let once = to_shown(to_stored(shown));
+        let text = r#"[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":5,"currentAverageValue":"0"}}]"#;
+        assert_eq!(once.str_at(&["metadata", "annotations", CURRENT_METRICS]), text);
+        assert_eq!(to_shown(to_stored(once.clone())), once);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::services::PROXY_VERBS;
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
-    claim_templates, columns, components, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods,
-    routing, runtime_classes, storage_kinds, tables, volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
+    claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings,
+    pods, routing, runtime_classes, storage_kinds, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, Propagation};
 
@@ -241,7 +241,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::JOB,
-        names_kind_in_labels: true,
+        labels: Labels::OfKind,
         selectable: &[("status.successful", &["status.succeeded", "=0"])],
         deletion: Deletion { advice: CHILDREN, ..ORPHANED },
         default: workloads::default_job,
@@ -392,6 +392,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        validate: devices::validate_class,
+        declarative: Some(|class, old| declared::errors(class, old, "resource.v1.DeviceClass")),
         ..returned(with_generation(kind(
             "resource.k8s.io",
             "resource.v1.DeviceClass",
@@ -404,6 +406,10 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::RESOURCE_CLAIM,
         default: devices::default_resource_claim,
         validate: devices::validate_claim,
+        prepare_status: devices::keep_allocated,
+        validate_status: devices::validate_status,
+        declarative: Some(|claim, old| declared::errors(claim, old, "resource.v1.ResourceClaim")),
+        hooks: Hooks::ResourceClaim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -415,6 +421,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         default: devices::default_resource_claim,
         validate: devices::validate_claim_template,
+        declarative: Some(|template, old| declared::errors(template, old, "resource.v1.ResourceClaimTemplate")),
+        hooks: Hooks::ResourceClaim,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -427,20 +435,31 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::RESOURCE_SLICE,
         validate: devices::validate_slice,
         default: devices::default_slice,
-        selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
-        ..with_generation(kind(
+        prepare: devices::prepare_slice,
+        warnings: devices::slice_warnings,
+        declarative: Some(|slice, old| declared::errors(slice, old, "resource.v1.ResourceSlice")),
+        labels: Labels::OfVersion,
+        selectable: &[
+            ("spec.nodeName", &["spec.nodeName"]),
+            ("spec.driver", &["spec.driver"]),
+            ("spec.pool.name", &["spec.pool.name"]),
+        ],
+        ..returned(with_generation(kind(
             "resource.k8s.io",
             "resource.v1.ResourceSlice",
             "ResourceSlice",
             "resourceslices",
             "resourceslice",
-        ))
+        )))
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        validate: devices::validate_taint_rule,
         validate_status: routing::validate_conditions,
         unconditional_update: false,
         default: devices::default_taint_rule,
+        prepare: devices::prepare_taint_rule,
+        declarative: Some(|rule, old| declared::errors(rule, old, "resource.v1.DeviceTaintRule")),
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",

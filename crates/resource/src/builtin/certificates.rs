@@ -252,7 +252,7 @@ pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) 
         }
     } else {
         let prefix = format!("{}:", signer.replace('/', ":"));
-        if !name.starts_with(&prefix) {
+        if !name.is_empty() && !name.starts_with(&prefix) {
             let why = format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
             errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
         }
