@@ -190,12 +190,12 @@ impl Source {
         if issue.offset == NOWHERE {
             return format!("ERROR: <input>:-1:0: {}", issue.message);
         }
+        if self.text.is_empty() {
+            // it has no line to show
+            return format!("ERROR: <input>:1:0: {}", issue.message);
+        }
         let (line, column) = self.location(issue.offset);
         let mut text = format!("ERROR: <input>:{line}:{}: {}", column + 1, issue.message);
-        // an empty source has no line to show
-        if self.text.is_empty() {
-            return text;
-        }
         let snippet = self.text.split('\n').nth(line - 1).unwrap_or_default().replace('\t', " ");
         text.push_str("\n | ");
         text.push_str(&snippet);

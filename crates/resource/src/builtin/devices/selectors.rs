@@ -88,7 +88,7 @@ mod tests {
             ("device.allowMultipleAllocations", None),
             ("'x'", Some("must evaluate to bool or the unknown type, not string")),
             ("device.attributes['d']", Some("not map(string, google.protobuf.Any)")),
-            ("", Some("compilation failed: ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'")),
+            ("", Some("compilation failed: ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>'")),
             ("device.zog", Some("undefined field 'zog'")),
             (
                 "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, \
