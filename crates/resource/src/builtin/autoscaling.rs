@@ -1,5 +1,7 @@
 //! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored in v2. Fields that v1 does not have are JSON in annotations.
 
+use std::borrow::Cow;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json};
 
@@ -157,13 +159,12 @@ fn metric_errors(metric: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
         let why = "must populate information for the given metric source";
         errors.push(FieldError::required(&path.child(own), why));
     }
-    if let Some(own) = own.filter(|_| given.len() != 1) {
-        for field in given.iter().filter(|field| **field != own) {
-            errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
-        }
+    for field in given.iter().filter(|field| given.len() != 1 && Some(**field) != own) {
+        errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
     }
-    // upstream does not look into a metric of a container that does not belong there
-    for field in given.into_iter().filter(|field| *field != "containerResource" || own == Some(*field)) {
+    // upstream looks into the first source
+    const ORDER: [&str; 5] = ["object", "external", "pods", "resource", "containerResource"];
+    if let Some(field) = ORDER.into_iter().find(|field| given.contains(field)) {
         let source = metric.get(field).cloned().unwrap_or_default();
         source_errors(field, &source, &path.child(field), errors);
     }
@@ -441,6 +442,14 @@ fn shown_status(object: &mut Value) {
     }
     if object.at(&["status", "currentReplicas"]).is_none() {
         object.set_at(&["status", "currentReplicas"], Value::Int(0));
+    }
+}
+
+/// An autoscaler in the form of v2.
+pub fn newest(object: &Value) -> Cow<'_, Value> {
+    match text(object, "apiVersion") {
+        "autoscaling/v1" => Cow::Owned(to_stored(object.clone())),
+        _ => Cow::Borrowed(object),
     }
 }
 

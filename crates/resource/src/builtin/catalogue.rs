@@ -4,9 +4,9 @@ use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
     claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings,
-    pods, routing, runtime_classes, storage_kinds, tables, volumes, workloads,
+    pods, routing, runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
 };
-use crate::rules::{Deletion, MetadataRules, Propagation};
+use crate::rules::{Deletion, MetadataRules, OnCreate, Propagation};
 
 /// A kind without rules of its own. `go` is its Go type.
 const fn kind(
@@ -379,6 +379,11 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
+        metadata: MetadataRules {
+            name: |name, _| machinery::names::path_segment(name),
+            on_create: OnCreate::Last,
+            ..MetadataRules::BUILT_IN
+        },
         validate: routing::validate_budget,
         validate_status: routing::validate_conditions,
         unconditional_update: false,
@@ -477,6 +482,12 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CSI_DRIVER,
+        prepare: |driver, old| {
+            // a new driver has no generation
+            if old.is_some() {
+                track_generation(driver, old);
+            }
+        },
         validate: storage_kinds::validate_driver,
         warnings: volumes::driver_warnings,
         unconditional_update: false,

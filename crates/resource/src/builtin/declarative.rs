@@ -22,8 +22,10 @@ impl BuiltIn {
         mut errors: Vec<FieldError>,
         release: Release,
     ) -> Vec<FieldError> {
-        let Some(rules) = self.declarative.filter(|_| release >= SINCE) else { return errors };
-        let declared = rules(object, old);
+        if release < SINCE {
+            return errors;
+        }
+        let declared = self.declarative.map_or_else(Vec::new, |rules| rules(object, old));
         errors.retain(|error| !declared.iter().any(|own| (own.kind, &own.field) == (error.kind, &error.field)));
         drop_repetitions(&mut errors);
         errors.extend(declared);

@@ -36,6 +36,7 @@ mod podspec;
 mod policies;
 mod quotas;
 mod rbac;
+mod request_pem;
 mod reviews;
 mod rollouts;
 mod routing;

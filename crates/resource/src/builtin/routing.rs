@@ -26,12 +26,28 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
             if matches!(kind, "Exact" | "Prefix") && !given.starts_with('/') {
                 errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
             }
+            if matches!(kind, "Exact" | "Prefix") {
+                path_errors(given, &path.child("path"), &mut errors);
+            } else if kind == "ImplementationSpecific" && !given.is_empty() && !given.starts_with('/') {
+                errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
+            }
             if one.get("pathType").is_some_and(|kind| !kind.is_null()) {
                 backend_errors(one.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
             }
         }
     }
     errors
+}
+
+/// The parts that a path may not have.
+fn path_errors(given: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut invalid = |why: String| errors.push(FieldError::invalid(path, &Value::from(given), why));
+    for part in ["//", "/./", "/../", "%2f", "%2F"].into_iter().filter(|part| given.contains(part)) {
+        invalid(format!("must not contain '{part}'"));
+    }
+    for end in ["/..", "/."].into_iter().filter(|end| given.ends_with(end)) {
+        invalid(format!("cannot end with '{end}'"));
+    }
 }
 
 fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -116,6 +132,14 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
         };
         let given = object.at(&["spec", name]).cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child(name), &given, why));
+    }
+    for name in ["minAvailable", "maxUnavailable"] {
+        let given = object.str_at(&["spec", name]);
+        let share = given.strip_suffix('%').and_then(|share| share.parse::<u64>().ok());
+        if share.is_some_and(|share| share > 100) {
+            let why = "must not be greater than 100%";
+            errors.push(FieldError::invalid(&path.child(name), &Value::from(given), why));
+        }
     }
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if super::checks::is_set(spec, "minAvailable") && super::checks::is_set(spec, "maxUnavailable") {

@@ -81,6 +81,10 @@ impl Edge {
         if !scoped {
             return Err(unknown());
         }
+        let is_below_watch = resource.serving.routes && info.verb == Verb::Watch && info.path.contains("/watch/");
+        if is_below_watch && !info.subresource.is_empty() {
+            return Err(unknown());
+        }
         let subresource = match info.subresource.as_str() {
             "" => Subresource::None,
             "status" if version.status => Subresource::Status,

@@ -164,7 +164,8 @@ impl Table {
             ("priority", Value::Int(0)),
         ]
         .into();
-        self.named.then_some(name).into_iter().chain(self.columns.iter().map(Cells::definition)).collect()
+        let defined = self.columns.iter().filter(|cells| !cells.name.is_empty());
+        self.named.then_some(name).into_iter().chain(defined.map(Cells::definition)).collect()
     }
 
     /// The row of one object.

@@ -1,4 +1,4 @@
-//! The status of a ResourceClaim: what was allocated, for whom, and the state of the devices.
+//! The status of a ResourceClaim: the devices that were allocated, their consumers, and their state.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
