@@ -5,6 +5,7 @@ mod admission;
 mod allocations;
 mod apiservices;
 mod autoscaling;
+mod autoscaling_versions;
 mod catalogue;
 mod certificates;
 mod checks;

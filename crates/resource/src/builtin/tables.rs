@@ -575,7 +575,7 @@ pub const AUTOSCALER: &[BuiltInColumn] = &[
         Value::from(format!("{}/{}", part("kind"), part("name")))
     }),
     text_column("Targets", "Metrics, and their targets.", |o, _| {
-        Value::from(metric_texts(&super::autoscaling::newest(o)))
+        Value::from(metric_texts(&super::autoscaling_versions::newest(o)))
     }),
     text_column("MinPods", "Least number of Pods.", |o, _| {
         Value::from(number(o, &["spec", "minReplicas"]).to_string())
