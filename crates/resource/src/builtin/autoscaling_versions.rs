@@ -270,8 +270,14 @@ pub fn to_stored(shown: Value) -> Value {
         }
         _ => vec![],
     };
-    if !current.is_empty() {
-        object.set_at(&["status", "currentMetrics"], Value::Array(current));
+    match current.is_empty() {
+        false => object.set_at(&["status", "currentMetrics"], Value::Array(current)),
+        // shown as null in v2
+        true if object.get("status").is_some() => object.set_at(&["status", "currentMetrics"], Value::Null),
+        true => {}
+    }
+    if object.at(&["status", "currentReplicas"]) == Some(&Value::Int(0)) {
+        object.remove_at(&["status", "currentReplicas"]);
     }
     if let Some(conditions) = take(&mut object, CONDITIONS) {
         object.set_at(&["status", "conditions"], conditions);

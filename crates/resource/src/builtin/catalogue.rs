@@ -4,7 +4,7 @@ use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
     claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings,
-    pods, routing, runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
+    pods, routing, rule_checks, runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, OnCreate, Propagation};
 
@@ -339,12 +339,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::IP_ADDRESS,
         short_names: &["ip"],
-        selectable: &[
-            ("spec.parentRef.group", &["spec.parentRef.group"]),
-            ("spec.parentRef.resource", &["spec.parentRef.resource"]),
-            ("spec.parentRef.namespace", &["spec.parentRef.namespace"]),
-            ("spec.parentRef.name", &["spec.parentRef.name"]),
-        ],
+        metadata: MetadataRules { name: |name, _| rule_checks::address_problems(name), ..MetadataRules::BUILT_IN },
         ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {

@@ -1,10 +1,11 @@
 //! Ingresses, NetworkPolicies, disruption budgets and PriorityClasses: rules of several fields.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::{Release, Value, names};
 
 use super::checks::{invalid_each, items, list, text};
 use super::podspec;
+use super::rule_checks::port_name_problems;
 
 /// An Ingress has a backend for what it routes.
 pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -59,13 +60,23 @@ fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError
         (false, true) => return,
         (true, false) => {}
     }
+    let (service, port) = (path.child("service"), path.child("service").child("port"));
+    match backend.str_at(&["service", "name"]) {
+        "" => errors.push(FieldError::required(&service.child("name"), "")),
+        name => invalid_each(&service.child("name"), name, names::dns1123_label(name), errors),
+    }
     let number = backend.at(&["service", "port", "number"]).and_then(Value::as_int).unwrap_or_default();
     match (backend.str_at(&["service", "port", "name"]), number) {
         ("", 0) => errors.push(FieldError::required(path, "port name or number is required")),
-        (name, number) if !name.is_empty() && number != 0 => {
-            invalid("cannot set both port name & port number");
+        ("", 1..=65535) => {}
+        ("", number) => {
+            let why = "must be between 1 and 65535, inclusive";
+            errors.push(FieldError::invalid(&port.child("number"), &Value::Int(number), why));
         }
-        _ => {}
+        (name, 0) => invalid_each(&port.child("name"), name, port_name_problems(name), errors),
+        _ => {
+            errors.push(FieldError::invalid(path, &Value::from(""), "cannot set both port name & port number"));
+        }
     }
 }
 

@@ -74,15 +74,14 @@ impl Edge {
             _ => true,
         };
         let lists_all = resource.serving.routes && resource.namespaced && !resource.is_review();
-        if !scoped && lists_all && info.name.is_empty() {
+        if !scoped && lists_all && info.name.is_empty() && info.subresource.is_empty() {
             // the path exists, since GET on it lists all namespaces
             return Err(NotServed::Status(no_such_method(), None));
         }
         if !scoped {
             return Err(unknown());
         }
-        let is_below_watch = resource.serving.routes && info.verb == Verb::Watch && info.path.contains("/watch/");
-        if is_below_watch && !info.subresource.is_empty() {
+        if resource.serving.routes && info.watch_path && !info.subresource.is_empty() {
             return Err(unknown());
         }
         let subresource = match info.subresource.as_str() {

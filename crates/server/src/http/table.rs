@@ -93,7 +93,8 @@ fn cells(request: &Request) -> Vec<Cells> {
         return vec![
             Cells::computed("Desired", "integer", "Number of desired replicas", |o, _| count(o, "spec")),
             Cells::computed("Available", "integer", "Number of actual replicas", |o, _| count(o, "status")),
-            Cells::age("date"),
+            // the handlers of built-in kinds have a table of their own
+            Cells::age(if request.resource.built_in().is_some() { "string" } else { "date" }),
         ];
     }
     if let Some(built_in) = request.resource.built_in() {
@@ -131,6 +132,7 @@ pub struct Table {
     columns: Vec<Cells>,
     /// Whether the first column is the name.
     named: bool,
+    name_format: &'static str,
     include: Include,
     /// Whether the kind has only the default columns, in which case `rows` of an empty table is null.
     plain: bool,
@@ -152,14 +154,16 @@ impl Table {
         };
         let named = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
         let plain = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
-        Ok(Table { accepted: *accepted, columns: cells(request), named, include, plain })
+        let is_own_scale = request.subresource == Subresource::Scale && request.resource.built_in().is_some();
+        let name_format = if is_own_scale { "" } else { "name" };
+        Ok(Table { accepted: *accepted, columns: cells(request), named, name_format, include, plain })
     }
 
     fn definitions(&self) -> Value {
         let name: Value = [
             ("name", Value::from("Name")),
             ("type", Value::from("string")),
-            ("format", Value::from("name")),
+            ("format", Value::from(self.name_format)),
             ("description", Value::from(NAME_DESCRIPTION)),
             ("priority", Value::Int(0)),
         ]
