@@ -634,6 +634,16 @@ pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
     kinds().chain(switched).filter(|row| row.review.is_none() && row.computed.is_none() && row.stored_as.is_none())
 }
 
+/// HorizontalPodAutoscalers in `autoscaling/v1`.
+fn first_autoscaler() -> &'static BuiltIn {
+    static FIRST: BuiltIn = autoscaling::FIRST;
+    &FIRST
+}
+
+fn autoscaling_is_on(config: RuntimeConfig) -> bool {
+    kinds().filter(|row| row.kind == first_autoscaler().kind).all(|row| config.serves(row))
+}
+
 /// CRDs in `v1beta1`, which kube-apiserver may have stored.
 pub fn beta_definition() -> &'static BuiltIn {
     static BETA: BuiltIn = definition::BETA;
@@ -682,13 +692,18 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
         (false, true) => Some(MIGRATION),
         (true, true) => Some(BOTH_MIGRATIONS),
     };
-    static AUTOSCALER: [BuiltIn; 1] = [autoscaling::FIRST];
+    let autoscaler = std::slice::from_ref(first_autoscaler());
+    let (first, newest) = (config.serves(first_autoscaler()), autoscaling_is_on(config));
     let older_of = |built_in: &BuiltIn| match built_in.kind {
         "CustomResourceDefinition" => older,
-        "HorizontalPodAutoscaler" => &AUTOSCALER,
+        "HorizontalPodAutoscaler" if first => autoscaler,
         _ => &[],
     };
-    let all = kinds().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
+    let on = kinds().filter(|row| config.serves(row));
+    // without v2, v1 is served alone
+    let alone = autoscaler.iter().filter(|_| first && !newest);
+    let all =
+        on.chain(third_party).map(|built_in| (built_in, older_of(built_in))).chain(alone.map(|row| (row, &[][..])));
     all.chain(mutations.iter().copied()).chain(migrations).collect()
 }
 

@@ -95,7 +95,7 @@ impl Edge {
             return respond::text(404, "404 page not found\n");
         }
         let in_own_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
-        let in_own_group = in_own_group.is_some_and(|(group, _)| resource::builtin::is_built_in_group(group));
+        let in_own_group = in_own_group.is_some_and(|(group, _)| self.context.registry.is_own_group(group));
         // built-in routes check the method, those of custom resources do not
         let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
         let names: Vec<&str> = self.served.iter().map(|media| media.as_str()).collect();

@@ -43,14 +43,16 @@ impl Edge {
 
     /// Routes a path with the current registry.
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
-        let own_group = info.group.is_empty() || resource::builtin::is_built_in_group(&info.group);
-        let built_in = own_group || resource::builtin::is_reserved_group(&info.group);
+        let own_group = info.group.is_empty() || self.context.registry.is_own_group(&info.group);
+        let group = info.group.as_str();
+        let built_in =
+            own_group || resource::builtin::is_reserved_group(group) && !resource::builtin::is_built_in_group(group);
         let unknown = || if built_in { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
-        if built_in && !resource.is_allowed_in_reserved_groups() {
+        if resource::builtin::is_reserved_group(group) && !resource.is_allowed_in_reserved_groups() {
             return Err(unknown());
         }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
