@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use machinery::{Value, json};
 use server::{
-    AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, Followed,
-    Identity, ProxyHeaders, Remember, Remote, ReviewVersion, TokenReviewer,
+    AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, DecisionTtl,
+    Followed, Identity, ProxyHeaders, Remote, ReviewVersion, TokenReviewer,
 };
 
 use crate::kubeconfig;
@@ -364,12 +364,12 @@ impl IdentityFlags {
                 let flag = "--authorization-webhook-config-file";
                 let path = self.authorization_webhook_config_file.as_deref();
                 let path = path.ok_or_else(|| format!("--authorization-mode: Webhook needs {flag}"))?;
-                let remember = Remember {
+                let ttl = DecisionTtl {
                     allowed: self.authorization_webhook_cache_authorized_ttl,
                     refused: self.authorization_webhook_cache_unauthorized_ttl,
                 };
                 let version = self.authorization_webhook_version;
-                AuthorizationMode::Webhook(Box::new(AccessReviewer::new(remote(flag, path)?, version, remember)))
+                AuthorizationMode::Webhook(Box::new(AccessReviewer::new(remote(flag, path)?, version, ttl)))
             }
         }))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::limits::PATHS_BYTES_MAX;
 use crate::value::shortest::float;
 use crate::value::{Value, quote};
 
@@ -148,6 +149,51 @@ pub fn render(value: &Value) -> String {
 pub fn drop_repetitions(errors: &mut Vec<FieldError>) {
     let mut known = HashSet::new();
     errors.retain(|error| known.insert(error.to_string()));
+}
+
+/// Errors of an object, of at most [`PATHS_BYTES_MAX`] bytes together: a walk over an object may find an error at every
+/// node, and each error holds the whole path of its node. Further errors are dropped.
+#[derive(Debug, Default)]
+pub struct FieldErrors {
+    list: Vec<FieldError>,
+    bytes: usize,
+}
+
+impl FieldErrors {
+    /// Adds an error unless the bound is exceeded.
+    pub fn push(&mut self, error: FieldError) {
+        if self.is_full() {
+            return;
+        }
+        self.bytes += size_of::<FieldError>() + error.field.len() + error.value.len() + error.detail.len();
+        self.list.push(error);
+    }
+
+    /// Whether further errors are dropped.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= PATHS_BYTES_MAX
+    }
+
+    /// The errors, in the order in which they were added.
+    pub fn into_list(self) -> Vec<FieldError> {
+        self.list
+    }
+
+    /// Whether there are no errors.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The number of errors.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+impl Extend<FieldError> for FieldErrors {
+    fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
+        errors.into_iter().for_each(|error| self.push(error));
+    }
 }
 
 impl FieldError {

@@ -87,6 +87,14 @@ impl Collection {
         (inner.root.clone(), inner.revision)
     }
 
+    /// The current objects of a namespace, in order of their names.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<Stored>> {
+        let (root, _) = self.latest();
+        // paths in a namespace begin with its name and a slash; "0" is the character after "/"
+        let paths = Text::from(format!("{namespace}/"))..Text::from(format!("{namespace}0"));
+        root.range(paths).map(|(_, stored)| stored.clone()).collect()
+    }
+
     pub fn len(&self) -> usize {
         self.lock().root.len()
     }

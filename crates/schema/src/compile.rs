@@ -109,9 +109,7 @@ impl Node {
             _ => {}
         }
     }
-}
 
-impl Node {
     /// Decides what the format means for the type; formats that are not enforced are as if absent.
     fn resolve_format(&mut self, dialect: Dialect) {
         let Some((name, _)) = self.checks.as_ref().and_then(|checks| checks.format.clone()) else {
@@ -204,8 +202,7 @@ fn below(node: &Node) -> SubtreeFeatures {
         embedded: node.embedded,
         lists: node.list != ListKind::Atomic,
     };
-    let children = node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
-    for child in children {
+    for child in node.children() {
         below.defaults |= child.below.defaults;
         below.embedded |= child.below.embedded;
         below.lists |= child.below.lists;
@@ -216,24 +213,24 @@ fn below(node: &Node) -> SubtreeFeatures {
 /// Whether a default lies in the metadata of a resource that is embedded at `node` or below it.
 fn defaults_metadata(node: &Node) -> bool {
     let of_metadata = || node.field("metadata").is_some_and(|metadata| metadata.below.defaults);
-    let children = || node.fields.iter().map(|(_, n)| n).chain(node.additional.node()).chain(node.items.as_deref());
-    node.below.embedded && node.below.defaults && (node.embedded && of_metadata() || children().any(defaults_metadata))
+    let is_in_own_metadata = || node.embedded && of_metadata();
+    node.below.embedded && node.below.defaults && (is_in_own_metadata() || node.children().any(defaults_metadata))
 }
 
 /// Defaults are served pruned, even if old definitions store them with unknown fields.
-fn prune_defaults(node: &mut Node, root: bool) {
+fn prune_defaults(node: &mut Node, is_root: bool) {
     if !node.below.defaults {
         return;
     }
     if let Some(mut default) = node.default.take() {
-        prune::prune_node(&mut default, node, root);
+        prune::prune_node(&mut default, node, is_root);
         coerce::coerce_node(&mut default, node, Malformed::Drop);
         node.default_bytes = json_bytes(&default);
         node.default = Some(default);
     }
-    let meta = root || node.embedded;
+    let is_resource = is_root || node.embedded;
     for (name, child) in &mut node.fields {
-        if !(meta && prune::is_meta(name)) {
+        if !(is_resource && prune::is_meta(name)) {
             prune_defaults(child, false);
         }
     }

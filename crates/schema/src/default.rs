@@ -43,7 +43,7 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
         Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<usize>(),
         Value::Object(map) => 2 + map.iter().map(|(name, inner)| name.len() + json_bytes(inner) + 4).sum::<usize>(),
         Value::String(text) => text.len() + 2,
-        // the shortest; what counts is that none is for nothing
+        // at least one byte, so that no default is free
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 1,
     }
 }
@@ -69,19 +69,20 @@ impl Defaulter {
                 }
                 for (name, inner) in map.iter_mut() {
                     if let Some(member) = node.member(name) {
-                        self.item(inner, member);
+                        self.member(inner, member);
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(inner) = &node.items else { return };
-                items.iter_mut().for_each(|item| self.item(item, inner));
+                items.iter_mut().for_each(|item| self.member(item, inner));
             }
             _ => {}
         }
     }
 
-    fn item(&mut self, value: &mut Value, node: &Node) {
+    /// Replaces a null that is not allowed by its default, and sets defaults below.
+    fn member(&mut self, value: &mut Value, node: &Node) {
         if value.is_null()
             && !node.nullable
             && let Some(default) = &node.default

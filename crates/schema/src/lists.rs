@@ -2,7 +2,7 @@
 //! object has no such error.
 
 use crate::limits::ERROR_BYTES_MIN;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::{FieldError, Map, Value};
@@ -71,6 +71,12 @@ fn repeated(keys: impl Iterator<Item = String>) -> Vec<usize> {
     repeated
 }
 
+/// Whether an item comes twice.
+pub(crate) fn has_duplicates(items: &[Value]) -> bool {
+    let mut known = HashSet::new();
+    !items.iter().all(|item| known.insert(identity(item)))
+}
+
 fn set(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if items.len() < 2 {
         return;
@@ -91,8 +97,8 @@ fn key_of(item: &Value, node: &Node) -> Map {
 }
 
 fn map(items: &[Value], node: &Node, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let odd = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_)));
-    if let Some(i) = odd {
+    let not_an_object = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_)));
+    if let Some(i) = not_an_object {
         let detail = "must be an object for an array of list-type map";
         let error = FieldError::invalid(&Path::Index(path, i).field_path(), &items[i], detail);
         errors.push(with_value(error, &items[i]));
@@ -101,13 +107,10 @@ fn map(items: &[Value], node: &Node, path: &Path<'_>, errors: &mut Vec<FieldErro
     if items.len() < 2 {
         return;
     }
-    let single = node.list_keys.len() == 1;
+    let has_one_key = node.list_keys.len() == 1;
     let keys = items.iter().map(|item| {
         let key = key_of(item, node);
-        if !single {
-            return Value::Object(key).to_json();
-        }
-        key.values().next().map(identity).unwrap_or_default()
+        if has_one_key { key.values().next().map(identity).unwrap_or_default() } else { Value::Object(key).to_json() }
     });
     for i in repeated(keys) {
         if is_full(errors) {

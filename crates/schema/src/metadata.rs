@@ -2,9 +2,12 @@
 //!
 //! Used for embedded resources and for definitions here; the server uses it for the metadata of every object.
 
+use std::collections::BTreeSet;
+
 pub use crate::limits::ANNOTATIONS_BYTES_MAX;
 use crate::limits::MANAGER_BYTES_MAX;
 use crate::limits::SUBRESOURCE_BYTES_MAX;
+use machinery::value::PATHS_BYTES_MAX;
 use machinery::{FieldError, FieldPath, Map, Release, Text, Value, names};
 
 use crate::shape::{self, OBJECT_META};
@@ -148,11 +151,9 @@ pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Rele
 }
 
 fn no_new_finalizers(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let known = items(old, "finalizers");
-    let mut added: Vec<&str> =
-        items(new, "finalizers").iter().filter(|f| !known.contains(f)).filter_map(Value::as_str).collect();
-    added.sort_unstable();
-    added.dedup();
+    let finalizers = |metadata| items(metadata, "finalizers").iter().filter_map(Value::as_str).collect();
+    let (new, old): (BTreeSet<&str>, BTreeSet<&str>) = (finalizers(new), finalizers(old));
+    let added: Vec<&str> = new.difference(&old).copied().collect();
     if !added.is_empty() {
         let list: Vec<String> = added.into_iter().map(machinery::value::quote).collect();
         let detail = format!(
@@ -204,6 +205,7 @@ pub fn validate_texts(metadata: &Value, path: &FieldPath) -> Vec<FieldError> {
 fn owner_references(metadata: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     let references = items(metadata, "ownerReferences");
     let mut controller: Option<String> = None;
+    let mut shown_bytes = 0;
     for (i, reference) in references.iter().enumerate() {
         match release {
             Release::V1_35 | Release::V1_36 => unnumbered_owner_reference(reference, path, errors),
@@ -215,14 +217,16 @@ fn owner_references(metadata: &Value, path: &FieldPath, release: Release, errors
         let name = format!("{}/{}", reference.str_at(&["kind"]), reference.str_at(&["name"]));
         match &controller {
             None => controller = Some(name),
-            Some(first) => {
+            // each error shows all references
+            Some(first) if shown_bytes < PATHS_BYTES_MAX => {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
-                let mut error = FieldError::invalid(path, &Value::Null, detail);
-                error.value = references_text(references);
-                errors.push(error);
+                let value = references_text(references);
+                shown_bytes += value.len();
+                errors.push(FieldError { value, ..FieldError::invalid(path, &Value::Null, detail) });
             }
+            Some(_) => {}
         }
     }
 }
@@ -324,5 +328,30 @@ pub(crate) fn group_version(api_version: &str) -> Result<(&str, &str), String> {
         0 => Ok(("", api_version)),
         1 => Ok(api_version.split_once('/').unwrap_or_default()),
         _ => Err(format!("unexpected GroupVersion string: {api_version}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machinery::json;
+
+    /// Each of these errors shows all references: they took 25 GB.
+    #[test]
+    fn errors_about_many_controllers_are_bounded() {
+        let owner = |i: usize| json!({"apiVersion": "v1", "kind": "A", "name": (format!("a{i}")), "uid": "u", "controller": true});
+        let metadata = json!({"ownerReferences": ((0..20_000).map(owner).collect::<Value>())});
+        let mut errors = vec![];
+        owner_references(&metadata, &FieldPath::new("m"), Release::NEWEST, &mut errors);
+        let bytes: usize = errors.iter().map(|error| error.value.len()).sum();
+        assert!(!errors.is_empty() && bytes < 2 * PATHS_BYTES_MAX, "{bytes}");
+    }
+
+    #[test]
+    fn added_finalizers_are_reported_once_and_sorted() {
+        let of = |finalizers: &[&str]| json!({"finalizers": (finalizers.iter().map(|name| Value::from(*name)).collect::<Value>())});
+        let mut errors = vec![];
+        no_new_finalizers(&of(&["c", "a", "b", "a"]), &of(&["b"]), &FieldPath::new("f"), &mut errors);
+        assert!(errors[0].detail.ends_with(r#"found new finalizers []string{"a", "c"}"#), "{}", errors[0].detail);
     }
 }

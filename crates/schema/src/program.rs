@@ -191,6 +191,12 @@ impl Node {
         self.fields.get(i).map(|(_, node)| node)
     }
 
+    /// The schemas of fields and items.
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Node> {
+        let fields = self.fields.iter().map(|(_, node)| node);
+        fields.chain(self.additional.node()).chain(self.items.as_deref())
+    }
+
     /// The schema of the field `name`: its property, or else that of additional properties.
     pub(crate) fn member(&self, name: &str) -> Option<&Node> {
         self.field(name).or_else(|| self.additional.node())

@@ -7,7 +7,7 @@ use machinery::value::Paths;
 use machinery::{Map, Value};
 
 use crate::path::Path;
-use crate::program::{Node, Schema};
+use crate::program::{Additional, Node, Schema};
 
 /// The fields of every resource that schemas don't declare.
 pub(crate) fn is_meta(name: &str) -> bool {
@@ -25,11 +25,8 @@ impl Schema {
         let mut pruner = Pruner { unknown: Some(&mut found), nulls: false };
         let empty = Node::default();
         let root = if self.program.structural { &self.program.root } else { &empty };
-        if root.preserve {
-            pruner.skip(object, root, true, &Path::Root);
-        } else {
-            pruner.members(object, root, true, &Path::Root);
-        }
+        let is_resource = true;
+        pruner.node(object, root, is_resource, &Path::Root);
         let nulls = pruner.nulls;
         let mut found = found.into_list();
         found.sort();
@@ -40,15 +37,10 @@ impl Schema {
     }
 }
 
-/// Prunes a value at `node` without reporting the removed fields.
-pub(crate) fn prune_node(value: &mut Value, node: &Node, root: bool) {
+/// Prunes a value at `node`, which may be the root of the schema, without reporting the removed fields.
+pub(crate) fn prune_node(value: &mut Value, node: &Node, is_root: bool) {
     let mut pruner = Pruner { unknown: None, nulls: false };
-    let meta = root || node.embedded;
-    if node.preserve {
-        pruner.skip(value, node, meta, &Path::Root);
-    } else {
-        pruner.members(value, node, meta, &Path::Root);
-    }
+    pruner.node(value, node, is_root || node.embedded, &Path::Root);
 }
 
 struct Pruner<'a> {
@@ -71,8 +63,16 @@ impl Pruner<'_> {
         }
         match node {
             None => self.clear(value, path),
-            Some(node) if node.preserve => self.skip(value, node, node.embedded, path),
-            Some(node) => self.members(value, node, node.embedded, path),
+            Some(node) => self.node(value, node, node.embedded, path),
+        }
+    }
+
+    /// Prunes a value whose schema is `node`. A resource keeps its type and metadata.
+    fn node(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
+        if node.preserve {
+            self.preserve(value, node, is_resource, path);
+        } else {
+            self.keep_declared(value, node, is_resource, path);
         }
     }
 
@@ -94,11 +94,12 @@ impl Pruner<'_> {
         }
     }
 
-    fn members(&mut self, value: &mut Value, node: &Node, meta: bool, path: &Path<'_>) {
+    /// Only declared fields are kept.
+    fn keep_declared(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
         let mut next = 0;
         match value {
             Value::Object(map) => map.retain(|key, inner| {
-                if meta && is_meta(key) {
+                if is_resource && is_meta(key) {
                     self.nulls |= inner.is_null();
                     return true;
                 }
@@ -107,7 +108,7 @@ impl Pruner<'_> {
                     self.prune(inner, Some(field), &here);
                     return true;
                 }
-                if !matches!(node.additional, crate::program::Additional::Absent) {
+                if !matches!(node.additional, Additional::Absent) {
                     self.prune(inner, node.additional.node(), &here);
                     return true;
                 }
@@ -124,18 +125,18 @@ impl Pruner<'_> {
     }
 
     /// Unknown fields of this node are kept, but not those of its declared fields.
-    fn skip(&mut self, value: &mut Value, node: &Node, meta: bool, path: &Path<'_>) {
+    fn preserve(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
         match value {
             Value::Object(map) => {
                 for (key, inner) in map.iter_mut() {
-                    if meta && is_meta(key) {
+                    if is_resource && is_meta(key) {
                         self.nulls |= inner.is_null();
                         continue;
                     }
                     let here = Path::Field(path, key);
                     if let Some(field) = node.field(key) {
                         self.prune(inner, Some(field), &here);
-                    } else if !matches!(node.additional, crate::program::Additional::Absent) {
+                    } else if !matches!(node.additional, Additional::Absent) {
                         self.prune(inner, node.additional.node(), &here);
                     }
                 }
@@ -143,7 +144,7 @@ impl Pruner<'_> {
             Value::Array(items) => {
                 let Some(inner) = &node.items else { return };
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.skip(item, inner, inner.embedded, &Path::Index(path, i));
+                    self.preserve(item, inner, inner.embedded, &Path::Index(path, i));
                 }
             }
             _ => {}

@@ -1,7 +1,8 @@
 //! Structural schemas: what is not supported at all, and every violation of the structural rules.
 
 use cel::regex::Regex;
-use machinery::{FieldError, FieldPath, Value};
+use machinery::field::FieldErrors;
+use machinery::{FieldError, FieldPath, Map, Value};
 
 use crate::openapi::{additional, entries, flag, has_properties, is_leaf, items, list, text};
 
@@ -46,11 +47,12 @@ pub(crate) fn unsupported(schema: &Value) -> Option<String> {
 
 /// All violations, sorted by text.
 pub(crate) fn violations(schema: &Value, path: &FieldPath) -> Vec<FieldError> {
-    let mut walk = StructuralWalk { errors: vec![] };
+    let mut walk = StructuralWalk { errors: FieldErrors::default() };
     walk.node(schema, Level::Root, path);
     walk.completeness_of_branches(schema, Some(schema), path, path);
-    walk.errors.sort_by_key(ToString::to_string);
-    walk.errors
+    let mut errors = walk.errors.into_list();
+    errors.sort_by_cached_key(ToString::to_string);
+    errors
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,13 +63,15 @@ enum Level {
 }
 
 struct StructuralWalk {
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
-/// The position of a walk through value validations: the node there, and what its branches may do.
+/// Where `anyOf` lists the types integer and string, which is allowed, though branches otherwise may not name types.
 #[derive(Clone, Copy, Default)]
-struct Pattern {
+struct IntOrString {
+    /// In the node itself.
     any_of: bool,
+    /// In the first branch of its `allOf`.
     first_all_of: bool,
 }
 
@@ -103,8 +107,9 @@ impl StructuralWalk {
             self.node(inner, Level::Field, &path.child("additionalProperties"));
         }
         self.extensions(schema, path);
-        let pattern = Pattern { any_of: is_int_or_string(schema), first_all_of: first_is_int_or_string(schema) };
-        self.validations(schema, pattern, path);
+        let int_or_string =
+            IntOrString { any_of: is_int_or_string(schema), first_all_of: first_is_int_or_string(schema) };
+        self.validations(schema, int_or_string, path);
         self.types(schema, level, path);
         self.metadata(schema, level, path);
         let embedded = flag(schema, "x-kubernetes-embedded-resource");
@@ -181,9 +186,9 @@ impl StructuralWalk {
         }
     }
 
-    fn validations(&mut self, schema: &Value, pattern: Pattern, path: &FieldPath) {
+    fn validations(&mut self, schema: &Value, int_or_string: IntOrString, path: &FieldPath) {
         if !is_leaf(schema) {
-            self.branches(schema, pattern, path);
+            self.branches(schema, int_or_string, path);
         }
         let pattern = text(schema, "pattern");
         if !pattern.is_empty()
@@ -194,31 +199,33 @@ impl StructuralWalk {
         }
     }
 
-    fn branches(&mut self, schema: &Value, pattern: Pattern, path: &FieldPath) {
-        if !pattern.any_of {
+    fn branches(&mut self, schema: &Value, int_or_string: IntOrString, path: &FieldPath) {
+        if !int_or_string.any_of {
             for (i, branch) in list(schema, "anyOf").iter().enumerate() {
-                self.nested(branch, false, &path.child("anyOf").index(i));
+                self.nested(branch, IntOrString::default(), &path.child("anyOf").index(i));
             }
         }
         for (i, branch) in list(schema, "allOf").iter().enumerate() {
-            self.nested(branch, pattern.first_all_of && i == 0, &path.child("allOf").index(i));
+            let branch_is_int_or_string =
+                IntOrString { any_of: int_or_string.first_all_of && i == 0, first_all_of: false };
+            self.nested(branch, branch_is_int_or_string, &path.child("allOf").index(i));
         }
         for (i, branch) in list(schema, "oneOf").iter().enumerate() {
-            self.nested(branch, false, &path.child("oneOf").index(i));
+            self.nested(branch, IntOrString::default(), &path.child("oneOf").index(i));
         }
         if let Some(not) = schema.get("not") {
-            self.nested(not, false, &path.child("not"));
+            self.nested(not, IntOrString::default(), &path.child("not"));
         }
     }
 
     /// A schema inside of a junctor: only value validations are allowed.
-    fn nested(&mut self, schema: &Value, any_of_allowed: bool, path: &FieldPath) {
-        self.validations(schema, Pattern { any_of: any_of_allowed, first_all_of: false }, path);
+    fn nested(&mut self, schema: &Value, int_or_string: IntOrString, path: &FieldPath) {
+        self.validations(schema, int_or_string, path);
         if let Some(items) = items(schema) {
-            self.nested(items, false, &path.child("items"));
+            self.nested(items, IntOrString::default(), &path.child("items"));
         }
         for (name, inner) in entries(schema, "properties") {
-            self.nested(inner, false, &path.child("properties").key(name));
+            self.nested(inner, IntOrString::default(), &path.child("properties").key(name));
         }
         let some_text = |key: &str| !text(schema, key).is_empty();
         let some_list = |key: &str| !list(schema, key).is_empty();
@@ -287,13 +294,12 @@ impl StructuralWalk {
 }
 
 fn is_int_or_string(schema: &Value) -> bool {
-    let only = |node: &Value, kind: &str| {
-        text(node, "type") == kind
-            && node
-                .as_object()
-                .is_some_and(|m| m.keys().all(|k| matches!(k.as_str(), "type" | "externalDocs" | "example")))
+    let is_only = |branch: &Value, kind: &str| {
+        let mut keywords = branch.as_object().into_iter().flat_map(Map::keys);
+        text(branch, "type") == kind
+            && keywords.all(|keyword| matches!(keyword.as_str(), "type" | "externalDocs" | "example"))
     };
-    matches!(list(schema, "anyOf"), [a, b] if only(a, "integer") && only(b, "string"))
+    matches!(list(schema, "anyOf"), [first, second] if is_only(first, "integer") && is_only(second, "string"))
 }
 
 fn first_is_int_or_string(schema: &Value) -> bool {

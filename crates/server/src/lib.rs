@@ -29,7 +29,7 @@ pub use access::authentication::{
 };
 use access::authorization;
 pub use access::authorization::{
-    AccessReviewer, AuthorizationMode, Remember, parse_configuration as parse_authorization,
+    AccessReviewer, AuthorizationMode, DecisionTtl, parse_configuration as parse_authorization,
 };
 use access::flow::Flow;
 use base::metrics::{METRICS, Reload};
@@ -176,8 +176,7 @@ impl<T: 'static> Followed<T> {
         let Followed { path, content, read } = self;
         let file = path.display().to_string();
         task::follow_file(path, limits::CONFIGURATION_LOOK, content, move |content| {
-            let outcome = content.and_then(&read);
-            let outcome = match outcome.map(&apply) {
+            let outcome = match content.and_then(&read).map(&apply) {
                 Ok(None) => return false,
                 Ok(Some(outcome)) => outcome,
                 Err(why) => Err(why),
@@ -230,15 +229,16 @@ impl Server {
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
         let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));
         config.authentication.accounts.set_address(address);
-        let found: Arc<OnceLock<Weak<Objects>>> = Arc::default();
+        let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let routed = config.service_ranges.are_routed();
-        let client = Arc::new(webhook_client(config.service_addresses, routed, found.clone()));
+        let client = Arc::new(webhook_client(config.service_addresses, routed, loaded_objects.clone()));
         let aggregation = Arc::new(Aggregation::new(client.clone(), config.proxy_identity));
         let admission = Arc::new(Admission::new(config.plugins, client));
-        let max = config.inflight_max;
-        let seats = if max.read_only * max.mutating == 0 { 0 } else { max.read_only + max.mutating };
+        let InFlightMax { read_only, mutating } = config.inflight_max;
+        let is_unlimited = read_only == 0 || mutating == 0;
+        let seats = if is_unlimited { 0 } else { read_only.saturating_add(mutating) };
         let trust = trust(&config.tls, &config.authentication.proxy);
-        let own = ControlPlane {
+        let control_plane = ControlPlane {
             port: address.port(),
             address: config.advertise_address,
             hostname: config.hostname,
@@ -250,14 +250,14 @@ impl Server {
             flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
             aggregation: aggregation.clone(),
             allocation: Allocation::new(config.service_ranges),
-            own: Some(own.clone()),
+            control_plane: Some(control_plane.clone()),
         };
         let context =
             prepare(storage, admission, components, derived.clone(), config.runtime, config.feature_gates).await?;
         health.watch(context.objects.faults.clone());
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
-        let _ = found.set(Arc::downgrade(&context.objects));
+        let _ = loaded_objects.set(Arc::downgrade(&context.objects));
         let revision = context.objects.revision();
         publish_trust(context.clone(), trust).await;
         follow_files(&context, config.authentication_file, config.authorization_file);
@@ -266,18 +266,18 @@ impl Server {
         audit.start();
         task::spawn("remote discovery", aggregation.follow(stop.subscribe()));
         let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
-        task::spawn("control plane", controllers::keep_control_plane(context.clone(), own, stop.subscribe()));
-        let edge = http::Edge::new(
+        task::spawn("control plane", controllers::keep_control_plane(context.clone(), control_plane, stop.subscribe()));
+        let edge = http::Edge::new(http::EdgeParts {
             context,
-            health.clone(),
-            door.open.clone(),
-            stop.subscribe(),
-            config.request_timeout,
-            config.inflight_max,
-            config.flags,
-            config.compatible_minor,
-            audit.clone(),
-        );
+            health: health.clone(),
+            open: door.open.clone(),
+            stop: stop.subscribe(),
+            request_timeout: config.request_timeout,
+            inflight_max: config.inflight_max,
+            flags: config.flags,
+            compatible_minor: config.compatible_minor,
+            audit: audit.clone(),
+        });
         door.serve_all(Arc::new(edge));
         Ok(Server { address, revision, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
     }
@@ -311,14 +311,14 @@ impl Server {
 
 /// Reports a fault of the store or of the watch cache that has lasted for the grace period.
 async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>) {
-    let mut ended = None;
+    let mut ended_at = None;
     while let Some(objects) = objects.upgrade() {
         let store = objects.store();
         // etcd may be unavailable for any time
         let mut why = objects.faults.lasted(limits::FAULT_GRACE, !store.is_shared());
         if let Some(ended_by) = store.ended() {
-            let since = *ended.get_or_insert_with(clock::instant);
-            why = why.or((since.elapsed() >= limits::FAULT_GRACE).then_some(ended_by));
+            let ended_at = *ended_at.get_or_insert_with(clock::instant);
+            why = why.or((ended_at.elapsed() >= limits::FAULT_GRACE).then_some(ended_by));
         }
         if why.is_some() {
             fault.send_replace(why);
@@ -342,17 +342,7 @@ fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
     let text = |pem: &[u8]| String::from_utf8_lossy(pem).into_owned();
     let Some(proxy) = &tls.proxy else { return vec![("client-ca-file", text(&tls.client_ca))] };
     let list = |names: &[String]| names.iter().map(|name| Value::from(name.as_str())).collect::<Value>().to_json();
-    // the canonical form of header names in Go
-    let spelled = |name: &String| -> String {
-        let mut start = true;
-        let spell = |letter: char| {
-            let out = if start { letter.to_ascii_uppercase() } else { letter };
-            start = letter == '-';
-            out
-        };
-        name.chars().map(spell).collect()
-    };
-    let headers_of = |names: &[String]| list(&names.iter().map(spelled).collect::<Vec<_>>());
+    let headers_of = |names: &[String]| list(&names.iter().map(|name| canonical_header(name)).collect::<Vec<_>>());
     vec![
         ("client-ca-file", text(&tls.client_ca)),
         ("requestheader-client-ca-file", text(&proxy.ca)),
@@ -363,16 +353,27 @@ fn trust(tls: &Tls, headers: &ProxyHeaders) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// The canonical form of a header name in Go, such as `X-Remote-User`.
+fn canonical_header(name: &str) -> String {
+    let mut starts_word = true;
+    let capitalize = |letter: char| {
+        let capitalized = if starts_word { letter.to_ascii_uppercase() } else { letter };
+        starts_word = letter == '-';
+        capitalized
+    };
+    name.chars().map(capitalize).collect()
+}
+
 /// Reloads configuration files when they change.
 fn follow_files(
     context: &Arc<Context>,
     authentication: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
     authorization: Option<Followed<Vec<AuthorizationMode>>>,
 ) {
-    if let Some((file, before)) = authentication {
+    if let Some((file, initial)) = authentication {
         let context = Arc::downgrade(context);
         file.follow(&METRICS.authentication_config_controller_automatic_reloads, move |configuration| {
-            context.upgrade().map(|context| context.authentication.reconfigure(configuration, &before))
+            context.upgrade().map(|context| context.authentication.reconfigure(configuration, &initial))
         });
     }
     if let Some(file) = authorization {
@@ -396,8 +397,8 @@ fn webhook_client(
     let lookup = move |namespace: &str, name: &str| {
         let objects = objects.get()?.upgrade()?;
         let services = objects.collection(&"".into(), &"services".into());
-        let found = services.get(&format!("{namespace}/{name}"))?;
-        let mut service = found.body.to_value(found.revision);
+        let stored = services.get(&format!("{namespace}/{name}"))?;
+        let mut service = stored.body.to_value(stored.revision);
         if !routed {
             service.remove_at(&["spec", "clusterIP"]);
         }
@@ -442,7 +443,7 @@ struct Components {
     aggregation: Arc<Aggregation>,
     allocation: Allocation,
     /// The identity of the server in the objects of the control plane.
-    own: Option<ControlPlane>,
+    control_plane: Option<ControlPlane>,
 }
 
 /// Loads the store, registers its resources and creates the objects of a new store.
@@ -474,10 +475,10 @@ async fn prepare(
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }
-    let Components { authentication, aggregation, allocation, own, .. } = components;
+    let Components { authentication, aggregation, allocation, control_plane, .. } = components;
     let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
     let context = Arc::new(context);
-    while let Err(status) = verbs::bootstrap(&context, own.as_ref()).await {
+    while let Err(status) = verbs::bootstrap(&context, control_plane.as_ref()).await {
         let store = context.objects.store();
         if !store.is_shared() || store.health().is_ok() {
             return Err(status.message.clone());

@@ -140,7 +140,6 @@ fn definitions(input: &[u8]) {
     definition::prepare_for_create(&mut new);
     let _ = definition::validate_create(&new, machinery::Release::default());
     let _ = definition::to_stored(&new);
-    let _ = definition::View::new(&new);
 }
 
 fn rules(input: &[u8]) {

@@ -2,7 +2,7 @@
 //! nothing is lost between v1 and v1beta1.
 
 use machinery::{Value, value};
-use schema::definition::{self, ApiVersion, View};
+use schema::definition::{self, ApiVersion};
 
 use super::Target;
 
@@ -45,7 +45,6 @@ fn keeps(stored: &Value) {
     assert_eq!(definition::to_stored(stored).to_json(), stored.to_json(), "stored again");
     let beta = definition::to_beta(stored);
     assert_eq!(definition::beta_to_stored(&beta).to_json(), stored.to_json(), "by way of v1beta1: {}", beta.to_json());
-    let _ = View::new(stored);
     let _ = definition::non_structural(stored);
     let _ = definition::establish(stored);
 }

@@ -17,15 +17,15 @@ use crate::authorization;
 pub struct ExpressionAuthorizer<'a> {
     authorizer: &'a authorization::Authorizer,
     user: &'a User,
-    decisions: Mutex<ResponseCache>,
+    decisions: Mutex<DecisionCache>,
 }
 
 /// The authorization checks of the expressions about one write.
 #[derive(Default)]
-struct ResponseCache {
+struct DecisionCache {
     known: Vec<(Check, Decision)>,
     /// The first check without a decision.
-    open: Option<Check>,
+    unknown: Option<Check>,
 }
 
 impl std::fmt::Debug for ExpressionAuthorizer<'_> {
@@ -39,28 +39,29 @@ impl<'a> ExpressionAuthorizer<'a> {
         ExpressionAuthorizer { authorizer, user: attributes.user, decisions: Mutex::default() }
     }
 
-    fn decisions(&self) -> MutexGuard<'_, ResponseCache> {
+    fn decisions(&self) -> MutexGuard<'_, DecisionCache> {
         self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Repeats an evaluation until all decisions that it needs are known, and returns its result.
     pub async fn evaluate<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
         loop {
-            let done = deadline::long(&mut evaluate).await;
-            let Some(check) = self.decisions().open.take() else { return done };
-            let who = self.who(&check);
-            let decision = self.authorizer.decide(who.as_ref().unwrap_or(self.user), &asked(&check)).await;
+            let result = deadline::long(&mut evaluate).await;
+            let Some(check) = self.decisions().unknown.take() else { return result };
+            let subject = self.subject(&check);
+            let decision =
+                self.authorizer.decide(subject.as_ref().unwrap_or(self.user), &access_attributes(&check)).await;
             self.decisions().known.push((check, decision_of(&decision)));
         }
     }
 
     /// The subject of a check, if it is not the user of the request.
-    fn who(&self, check: &Check) -> Option<User> {
+    fn subject(&self, check: &Check) -> Option<User> {
         check.service_account.as_ref().map(|(namespace, name)| User::service_account(namespace, name))
     }
 }
 
-fn asked(check: &Check) -> authorization::AccessAttributes<'_> {
+fn access_attributes(check: &Check) -> authorization::AccessAttributes<'_> {
     authorization::AccessAttributes {
         verb: &check.verb,
         is_resource: check.path.is_empty(),
@@ -113,8 +114,10 @@ impl LazyValue for RequestResource<'_> {
 
 impl cel::Authorizer for ExpressionAuthorizer<'_> {
     fn decide(&self, check: &Check) -> Decision {
-        let who = self.who(check);
-        if let Some(decision) = self.authorizer.decide_at_once(who.as_ref().unwrap_or(self.user), &asked(check)) {
+        let subject = self.subject(check);
+        if let Some(decision) =
+            self.authorizer.decide_at_once(subject.as_ref().unwrap_or(self.user), &access_attributes(check))
+        {
             return decision_of(&decision);
         }
         let mut decisions = self.decisions();
@@ -122,7 +125,7 @@ impl cel::Authorizer for ExpressionAuthorizer<'_> {
             return decision.clone();
         }
         // the result of this evaluation will be discarded
-        decisions.open.get_or_insert_with(|| check.clone());
+        decisions.unknown.get_or_insert_with(|| check.clone());
         Decision::default()
     }
 }

@@ -31,25 +31,30 @@ pub fn compile(text: &str, env: &Environment) -> (Expression, Type) {
 /// The remaining cost budget.
 pub struct Budget(pub u64);
 
-/// The failure of an expression.
-pub enum Failed {
+/// Why the evaluation of an expression failed.
+pub enum EvaluationError {
     /// The shared budget is exhausted, so no further expression is evaluated.
-    All(String),
+    OutOfBudget(String),
     /// Only this expression failed.
-    One(String),
+    Expression(String),
 }
 
 impl Expression {
     /// Evaluates within the budget.
-    pub fn evaluate<'p>(&'p self, activation: &mut Activation<'p>, budget: &mut Budget) -> Result<Val<'p>, Failed> {
-        let program = self.program.as_ref().map_err(|error| Failed::One(error.clone()))?;
+    pub fn evaluate<'p>(
+        &'p self,
+        activation: &mut Activation<'p>,
+        budget: &mut Budget,
+    ) -> Result<Val<'p>, EvaluationError> {
+        let program = self.program.as_ref().map_err(|error| EvaluationError::Expression(error.clone()))?;
         let outcome = program.eval_in(activation, cel::rules::CALL_COST_MAX);
         let Some(left) = budget.0.checked_sub(outcome.cost) else {
             let why = "validation failed due to running out of cost budget, no further validation rules will be run";
-            return Err(Failed::All(why.to_owned()));
+            return Err(EvaluationError::OutOfBudget(why.to_owned()));
         };
         budget.0 = left;
-        let failed = |error| Failed::One(format!("expression '{}' resulted in error: {error}", self.text));
+        let failed =
+            |error| EvaluationError::Expression(format!("expression '{}' resulted in error: {error}", self.text));
         outcome.result.map_err(failed)
     }
 
@@ -69,8 +74,8 @@ pub fn all_hold<'p>(conditions: &'p [Expression], activation: &mut Activation<'p
         match condition.evaluate(activation, &mut budget) {
             Ok(Val::Bool(true)) => {}
             Ok(_) => return Ok(false),
-            Err(Failed::One(why)) => errors.push(why),
-            Err(Failed::All(why)) => return Err(why),
+            Err(EvaluationError::Expression(why)) => errors.push(why),
+            Err(EvaluationError::OutOfBudget(why)) => return Err(why),
         }
     }
     if errors.is_empty() { Ok(true) } else { Err(machinery::status::aggregate(&errors)) }
@@ -78,25 +83,25 @@ pub fn all_hold<'p>(conditions: &'p [Expression], activation: &mut Activation<'p
 
 /// The objects of a write in one version, for expressions and webhooks.
 #[derive(Clone)]
-pub struct Shown<'a> {
+pub struct VersionedObjects<'a> {
     /// Null for a deletion.
     pub object: Cow<'a, Value>,
     /// Null for a creation.
     pub old: Cow<'a, Value>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> VersionedObjects<'a> {
     /// The objects in a version of their resource.
-    pub async fn new(attributes: &Attributes<'a>, version: &Version) -> Result<Shown<'a>, Status> {
-        Ok(Shown {
-            object: shown(attributes, attributes.object, version).await?,
-            old: shown(attributes, attributes.old, version).await?,
+    pub async fn new(attributes: &Attributes<'a>, version: &Version) -> Result<VersionedObjects<'a>, Status> {
+        Ok(VersionedObjects {
+            object: in_version(attributes, attributes.object, version).await?,
+            old: in_version(attributes, attributes.old, version).await?,
         })
     }
 }
 
 /// An object in a version; null if it does not exist.
-async fn shown<'a>(
+async fn in_version<'a>(
     attributes: &Attributes<'a>,
     object: Option<&'a Value>,
     version: &Version,
@@ -114,19 +119,19 @@ struct NamespaceObject<'a> {
     world: &'a World<'a>,
     /// `None` for objects without a namespace.
     name: Option<&'a Text>,
-    made: OnceLock<Value>,
+    built: OnceLock<Value>,
 }
 
 impl std::fmt::Debug for NamespaceObject<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.made.fmt(f)
+        self.built.fmt(f)
     }
 }
 
 impl LazyValue for NamespaceObject<'_> {
     fn value(&self) -> Val<'_> {
         let stored = || self.world.namespace(self.name?);
-        value(self.made.get_or_init(|| stored().as_deref().map(namespace_object).unwrap_or_default()))
+        value(self.built.get_or_init(|| stored().as_deref().map(namespace_object).unwrap_or_default()))
     }
 }
 
@@ -134,24 +139,24 @@ impl LazyValue for NamespaceObject<'_> {
 struct RequestObject<'a> {
     attributes: &'a Attributes<'a>,
     version: &'a Version,
-    made: OnceLock<Value>,
+    built: OnceLock<Value>,
 }
 
 impl std::fmt::Debug for RequestObject<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.made.fmt(f)
+        self.built.fmt(f)
     }
 }
 
 impl LazyValue for RequestObject<'_> {
     fn value(&self) -> Val<'_> {
-        value(self.made.get_or_init(|| self.attributes.request(self.version)))
+        value(self.built.get_or_init(|| self.attributes.request(self.version)))
     }
 }
 
 /// The variables of a write for expressions.
 pub struct WriteVariables<'a> {
-    shown: &'a Shown<'a>,
+    objects: &'a VersionedObjects<'a>,
     namespace: NamespaceObject<'a>,
     request: RequestObject<'a>,
     authorizer: Arc<ExpressionAuthorizer<'a>>,
@@ -163,14 +168,14 @@ impl<'a> WriteVariables<'a> {
         world: &'a World<'a>,
         attributes: &'a Attributes<'a>,
         version: &'a Version,
-        shown: &'a Shown<'a>,
+        objects: &'a VersionedObjects<'a>,
     ) -> WriteVariables<'a> {
         let authorizer = Arc::new(ExpressionAuthorizer::new(world.authorizer, attributes));
         let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
         WriteVariables {
-            shown,
-            namespace: NamespaceObject { world, name, made: OnceLock::new() },
-            request: RequestObject { attributes, version, made: OnceLock::new() },
+            objects,
+            namespace: NamespaceObject { world, name, built: OnceLock::new() },
+            request: RequestObject { attributes, version, built: OnceLock::new() },
             request_resource: RequestResource { authorizer: authorizer.clone(), attributes },
             authorizer,
         }
@@ -181,18 +186,21 @@ impl<'a> WriteVariables<'a> {
         self.authorizer.evaluate(evaluate).await
     }
 
-    /// The values of `object`, `oldObject`, `namespaceObject` and `request`, and, if `authorizer`, those of `authorizer` and
-    /// `authorizer.requestResource`, which message expressions do not have.
-    pub fn activation<'p>(&'p self, variables: &VariableNames, authorizer: bool) -> Activation<'p> {
+    /// The values of `object`, `oldObject`, `namespaceObject`, `request`, `authorizer` and `authorizer.requestResource`.
+    pub fn activation<'p>(&'p self, variables: &VariableNames) -> Activation<'p> {
+        let mut activation = self.message_activation(variables);
+        activation.supply("authorizer", &*self.authorizer);
+        activation.supply("authorizer.requestResource", &self.request_resource);
+        activation
+    }
+
+    /// The values of the variables of message expressions, which have no authorizer.
+    pub fn message_activation<'p>(&'p self, variables: &VariableNames) -> Activation<'p> {
         let mut activation = Activation::new(variables);
-        activation.set("object", value(&self.shown.object));
-        activation.set("oldObject", value(&self.shown.old));
+        activation.set("object", value(&self.objects.object));
+        activation.set("oldObject", value(&self.objects.old));
         activation.supply("namespaceObject", &self.namespace);
         activation.supply("request", &self.request);
-        if authorizer {
-            activation.supply("authorizer", &*self.authorizer);
-            activation.supply("authorizer.requestResource", &self.request_resource);
-        }
         activation
     }
 }

@@ -36,8 +36,8 @@ fn texts(value: &Value, key: &str) -> Vec<Text> {
     items.iter().filter_map(Value::as_str).map(Text::from).collect()
 }
 
-fn holds(wanted: &[Text], found: &str) -> bool {
-    wanted.iter().any(|text| text == "*" || text == found)
+fn contains(patterns: &[Text], text: &str) -> bool {
+    patterns.iter().any(|pattern| pattern == "*" || pattern == text)
 }
 
 impl MatchRule {
@@ -54,22 +54,22 @@ impl MatchRule {
     }
 
     fn matches(&self, attributes: &Attributes<'_>, version: &Version) -> bool {
-        let cluster = attributes.is_namespace() || attributes.namespace.is_empty();
+        let is_cluster_scoped = attributes.is_namespace() || attributes.namespace.is_empty();
         let in_scope = match self.scope.as_str() {
-            "Namespaced" => !cluster,
-            "Cluster" => cluster,
+            "Namespaced" => !is_cluster_scoped,
+            "Cluster" => is_cluster_scoped,
             _ => true,
         };
-        let resource = |wanted: &Text| {
-            let (resource, subresource) = wanted.split_once('/').unwrap_or((wanted, ""));
+        let matches_resource = |pattern: &Text| {
+            let (resource, subresource) = pattern.split_once('/').unwrap_or((pattern, ""));
             let same = resource == "*" || attributes.plural() == resource;
             same && (subresource == "*" || subresource == attributes.subresource)
         };
         in_scope
-            && holds(&self.operations, attributes.operation.as_str())
-            && holds(&self.groups, attributes.group())
-            && holds(&self.versions, &version.name)
-            && self.resources.iter().any(resource)
+            && contains(&self.operations, attributes.operation.as_str())
+            && contains(&self.groups, attributes.group())
+            && contains(&self.versions, &version.name)
+            && self.resources.iter().any(matches_resource)
             && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
     }
 }
@@ -118,11 +118,13 @@ impl Matching {
         if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {
             return None;
         }
-        let found = match self.rules.is_empty() && self.all_without_rules {
-            true => Some(attributes.version),
-            false => version_of(&self.rules, self.equivalent, attributes),
+        let version = if self.rules.is_empty() && self.all_without_rules {
+            attributes.version
+        } else {
+            version_of(&self.rules, self.equivalent, attributes)?
         };
-        found.filter(|_| self.namespaces.is_empty() || self.matches_namespace(world, attributes))
+        let in_namespace = self.namespaces.is_empty() || self.matches_namespace(world, attributes);
+        in_namespace.then_some(version)
     }
 
     fn matches_objects(&self, attributes: &Attributes<'_>) -> bool {
@@ -132,8 +134,11 @@ impl Matching {
     /// Matches the labels of the namespace, the new ones if the write is of the namespace itself. Cluster-scoped objects
     /// always match.
     fn matches_namespace(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
-        let whole = attributes.subresource.is_empty();
-        if let Some(object) = attributes.object.filter(|_| attributes.is_namespace() && whole) {
+        let is_main_resource = attributes.subresource.is_empty();
+        if attributes.is_namespace()
+            && is_main_resource
+            && let Some(object) = attributes.object
+        {
             return self.namespaces.matches(|key| label(object, key));
         }
         if attributes.namespace.is_empty() {
@@ -149,10 +154,13 @@ fn version_of<'a>(rules: &[MatchRule], equivalent: bool, attributes: &Attributes
     if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
         return Some(attributes.version);
     }
-    let resource = attributes.resource;
-    let others = || resource.versions.iter().filter(|v| v.served && v.name != attributes.version.name);
-    let found = |rule: &MatchRule| others().find(|version| rule.matches(attributes, version));
-    rules.iter().filter(|_| equivalent).find_map(found).map(|version| &**version)
+    if !equivalent {
+        return None;
+    }
+    let versions = &attributes.resource.versions;
+    let others = || versions.iter().filter(|version| version.served && version.name != attributes.version.name);
+    let matched = |rule: &MatchRule| others().find(|version| rule.matches(attributes, version));
+    rules.iter().find_map(matched).map(|version| &**version)
 }
 
 /// Whether policies do not apply: to reviews.

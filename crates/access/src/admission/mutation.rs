@@ -14,8 +14,8 @@ use super::{Attributes, World, patched};
 struct Chain<'a> {
     policies: Option<&'a Policies>,
     webhooks: Option<&'a Webhooks>,
-    of_policies: Reinvocation<PolicyKey>,
-    of_webhooks: Reinvocation<usize>,
+    policy_reinvocation: Reinvocation<PolicyKey>,
+    webhook_reinvocation: Reinvocation<usize>,
 }
 
 /// The object after all mutations.
@@ -27,21 +27,22 @@ pub async fn mutate(
     attributes: &Attributes<'_>,
     object: Option<Value>,
 ) -> Result<Option<Value>, Status> {
-    let (policies, webhooks) = (policies.filter(|it| !it.none_mutate()), webhooks.filter(|it| !it.none_mutate()));
-    let mut chain =
-        Chain { policies, webhooks, of_policies: Reinvocation::default(), of_webhooks: Reinvocation::default() };
-    let mut object = object;
+    let mut chain = Chain {
+        policies: policies.filter(|policies| !policies.none_mutate()),
+        webhooks: webhooks.filter(|webhooks| !webhooks.none_mutate()),
+        policy_reinvocation: Reinvocation::default(),
+        webhook_reinvocation: Reinvocation::default(),
+    };
     let mut round = Round::default();
-    loop {
-        object = chain.run(world, attributes, object, &mut round).await?;
-        if round.number > 0 || !round.again {
-            return Ok(object);
-        }
-        round.number += 1;
-        if let Some(object) = &mut object {
-            plugins.admit(world, attributes, object).await?;
-        }
+    let mut object = chain.run(world, attributes, object, &mut round).await?;
+    if !round.again {
+        return Ok(object);
     }
+    round.number += 1;
+    if let Some(object) = &mut object {
+        plugins.admit(world, attributes, object).await?;
+    }
+    chain.run(world, attributes, object, &mut round).await
 }
 
 impl Chain<'_> {
@@ -53,27 +54,27 @@ impl Chain<'_> {
         round: &mut Round,
     ) -> Result<Option<Value>, Status> {
         // the object after a plugin matters only if another plugin may change it
-        let both = self.policies.is_some() && self.webhooks.is_some();
+        let has_both = self.policies.is_some() && self.webhooks.is_some();
         if let Some(policies) = self.policies {
             let step = Step::begin("MutatingAdmissionPolicy", "admit", attributes.operation);
-            let state = &mut self.of_policies;
-            if both {
-                state.begin(round, object.as_ref());
+            let reinvocation = &mut self.policy_reinvocation;
+            if has_both {
+                reinvocation.begin(round, object.as_ref());
             }
-            object = step.end(policies.mutate(world, attributes, object, round, state).await)?;
-            if both {
-                state.left.clone_from(&object);
+            object = step.end(policies.mutate(world, attributes, object, round, reinvocation).await)?;
+            if has_both {
+                reinvocation.result.clone_from(&object);
             }
         }
         if let Some(webhooks) = self.webhooks {
             let step = Step::begin("MutatingAdmissionWebhook", "admit", attributes.operation);
-            let state = &mut self.of_webhooks;
-            if both {
-                state.begin(round, object.as_ref());
+            let reinvocation = &mut self.webhook_reinvocation;
+            if has_both {
+                reinvocation.begin(round, object.as_ref());
             }
-            object = step.end(ask(webhooks, world, attributes, object, round, state).await)?;
-            if both {
-                state.left.clone_from(&object);
+            object = step.end(call_webhooks(webhooks, world, attributes, object, round, reinvocation).await)?;
+            if has_both {
+                reinvocation.result.clone_from(&object);
             }
         }
         Ok(object)
@@ -81,32 +82,36 @@ impl Chain<'_> {
 }
 
 /// Calls the webhooks of this round.
-async fn ask(
+async fn call_webhooks(
     webhooks: &Webhooks,
     world: &World<'_>,
     attributes: &Attributes<'_>,
     mut object: Option<Value>,
     round: &mut Round,
-    state: &mut Reinvocation<usize>,
+    reinvocation: &mut Reinvocation<usize>,
 ) -> Result<Option<Value>, Status> {
     let configurations = webhooks.mutating();
     let mut was_changed = false;
     for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
-        if !state.is_due(round, &i) {
+        if !reinvocation.is_due(round, &i) {
             continue;
         }
         let attributes = Attributes { object: object.as_ref(), ..*attributes };
-        if let Some(changed) =
-            webhooks.mutate_by(world, hook, &attributes, Place { round: round.number, index: i }).await?
-        {
+        let place = Place { round: round.number, index: i };
+        if let Some(changed) = webhooks.mutate_by(world, hook, &attributes, place).await? {
             object = Some(changed);
             was_changed = true;
-            state.changed(round);
+            reinvocation.changed(round);
         }
         if hook.again {
-            state.mark_invoked(i);
+            reinvocation.mark_invoked(i);
         }
     }
-    let unconverted = object.as_ref().filter(|_| was_changed).and_then(|it| patched::unconverted(attributes, it));
-    unconverted.map_or(Ok(object), |why| Err(Status::untyped(500, why)))
+    if was_changed
+        && let Some(object) = &object
+        && let Some(why) = patched::conversion_error(attributes, object)
+    {
+        return Err(Status::untyped(500, why));
+    }
+    Ok(object)
 }

@@ -15,30 +15,30 @@ pub struct Round {
 /// The policies or webhooks of one plugin that are to be invoked again after later changes.
 pub struct Reinvocation<K> {
     /// Policies or webhooks invoked since the last change.
-    asked: BTreeSet<K>,
+    invoked: BTreeSet<K>,
     /// Policies or webhooks to be invoked again.
     due: BTreeSet<K>,
     /// The object after the plugin.
-    pub left: Option<Value>,
+    pub result: Option<Value>,
 }
 
 impl<K> Default for Reinvocation<K> {
     fn default() -> Self {
-        Reinvocation { asked: BTreeSet::new(), due: BTreeSet::new(), left: None }
+        Reinvocation { invoked: BTreeSet::new(), due: BTreeSet::new(), result: None }
     }
 }
 
 impl<K: Ord> Reinvocation<K> {
     /// Begins the plugin's part of a round: later changes of others cause reinvocations.
     pub fn begin(&mut self, round: &Round, object: Option<&Value>) {
-        if round.number > 0 && self.left.as_ref() != object {
-            self.due.append(&mut self.asked);
+        if round.number > 0 && self.result.as_ref() != object {
+            self.due.append(&mut self.invoked);
         }
     }
 
     /// Records that the object has been changed.
     pub fn changed(&mut self, round: &mut Round) {
-        self.due.append(&mut self.asked);
+        self.due.append(&mut self.invoked);
         round.again = true;
     }
 
@@ -48,6 +48,6 @@ impl<K: Ord> Reinvocation<K> {
     }
 
     pub fn mark_invoked(&mut self, key: K) {
-        self.asked.insert(key);
+        self.invoked.insert(key);
     }
 }

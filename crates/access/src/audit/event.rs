@@ -82,7 +82,7 @@ impl<'a> AuditedRequest<'a> {
 #[derive(Debug)]
 pub struct Record {
     /// The fields that are the same in all events of the request, in order.
-    known: Map,
+    common: Map,
     object: Map,
     received: String,
     /// The impersonated user, and the verb of the impersonation mode unless it is `impersonate`.
@@ -118,19 +118,39 @@ impl Layer {
     ];
 }
 
+fn truncated_agent(agent: &str) -> String {
+    let end = agent.floor_char_boundary(limits::AUDIT_AGENT_BYTES_MAX);
+    let mark = if end < agent.len() { "...TRUNCATED" } else { "" };
+    format!("{}{mark}", &agent[..end])
+}
+
+/// The `objectRef`, as far as the path has it; empty for a path that is not of a resource.
+fn object_reference(info: &RequestInfo) -> Map {
+    let mut object = Map::new();
+    if !info.is_resource {
+        return object;
+    }
+    for (key, text) in [
+        ("resource", &info.resource),
+        ("namespace", &info.namespace),
+        ("name", &info.authorized_name()),
+        ("apiGroup", &info.group),
+        ("apiVersion", &info.version),
+        ("subresource", &info.subresource),
+    ] {
+        if !text.is_empty() {
+            object.insert(key, Value::from(text));
+        }
+    }
+    object
+}
+
 impl Record {
     pub fn new(subject: &AuditedRequest<'_>, level: Level, received_micros: i64) -> Record {
         let info = subject.info;
-        let verb = match info.is_resource {
-            true => info.verb.as_str().to_owned(),
-            false => info.method.as_str().to_ascii_lowercase(),
-        };
-        let mut end = subject.agent.len().min(limits::AUDIT_AGENT_BYTES_MAX);
-        while !subject.agent.is_char_boundary(end) {
-            end -= 1;
-        }
-        let cut = if end < subject.agent.len() { "...TRUNCATED" } else { "" };
-        let mut known = Map::new();
+        let verb =
+            if info.is_resource { info.verb.as_str().to_owned() } else { info.method.as_str().to_ascii_lowercase() };
+        let mut common = Map::new();
         for (key, value) in [
             ("kind", Value::from("Event")),
             ("apiVersion", Value::from("audit.k8s.io/v1")),
@@ -140,31 +160,16 @@ impl Record {
             ("verb", Value::from(verb)),
             ("user", subject.user.to_value("username")),
             ("sourceIPs", subject.sources.iter().map(|source| Value::from(source.to_string())).collect()),
-            ("userAgent", Value::from(format!("{}{cut}", &subject.agent[..end]))),
+            ("userAgent", Value::from(truncated_agent(subject.agent))),
         ] {
-            let empty = value == Value::from("") || value == Value::Array(vec![]);
-            if !empty || key == "verb" {
-                known.insert(key, value);
-            }
-        }
-        let mut object = Map::new();
-        if info.is_resource {
-            for (key, text) in [
-                ("resource", &info.resource),
-                ("namespace", &info.namespace),
-                ("name", &info.authorized_name()),
-                ("apiGroup", &info.group),
-                ("apiVersion", &info.version),
-                ("subresource", &info.subresource),
-            ] {
-                if !text.is_empty() {
-                    object.insert(key, Value::from(text));
-                }
+            let is_empty = value == Value::from("") || value == Value::Array(vec![]);
+            if !is_empty || key == "verb" {
+                common.insert(key, value);
             }
         }
         Record {
-            known,
-            object,
+            common,
+            object: object_reference(info),
             received: time::rfc3339_micro(received_micros),
             impersonated: None,
             annotations: Map::new(),
@@ -186,8 +191,8 @@ impl Record {
 
     /// Adds to the latency of a layer. Validating webhooks are called in parallel: only the slowest one counts.
     pub fn took(&mut self, layer: Layer, time: Duration) {
-        let all = &mut self.took[layer as usize];
-        *all = if layer == Layer::ValidatingWebhooks { time.max(*all) } else { *all + time };
+        let total = &mut self.took[layer as usize];
+        *total = if layer == Layer::ValidatingWebhooks { time.max(*total) } else { *total + time };
     }
 
     /// Adds the latency annotations of a slow request.
@@ -206,21 +211,21 @@ impl Record {
 
     /// Completes the object reference with fields of the object that the path does not have.
     pub fn refer(&mut self, object: &Value) {
-        for member in ["name", "namespace", "uid", "resourceVersion"] {
-            let text = object.str_at(&["metadata", member]);
-            if !self.object.is_empty() && !text.is_empty() && self.object.get(member).is_none() {
-                self.object.insert(member, Value::from(text));
+        for field in ["name", "namespace", "uid", "resourceVersion"] {
+            let text = object.str_at(&["metadata", field]);
+            if !self.object.is_empty() && !text.is_empty() && self.object.get(field).is_none() {
+                self.object.insert(field, Value::from(text));
             }
         }
     }
 
     /// The `responseStatus`, with its code.
     pub fn status(&mut self, status: &Value) {
-        let mut shown = status.clone();
-        shown.remove_at(&["kind"]);
-        shown.remove_at(&["apiVersion"]);
-        shown.set_at(&["metadata"], Value::object());
-        self.status = Some(shown);
+        let mut response_status = status.clone();
+        response_status.remove_at(&["kind"]);
+        response_status.remove_at(&["apiVersion"]);
+        response_status.set_at(&["metadata"], Value::object());
+        self.status = Some(response_status);
     }
 
     pub fn panicked(&mut self) {
@@ -234,7 +239,7 @@ impl Record {
 
     /// The event of a stage.
     pub fn event(&self, stage: Stage, now_micros: i64) -> Value {
-        let mut out = self.known.clone();
+        let mut out = self.common.clone();
         out.insert("stage", Value::from(stage.as_str()));
         if let Some((user, constraint)) = &self.impersonated {
             out.insert("impersonatedUser", user.clone());

@@ -135,9 +135,9 @@ impl Rotating {
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let more = line.len() as u64;
-        let full = self.options.size_max > 0 && self.size > 0 && self.size + more > self.options.size_max;
-        if full
+        let added = line.len() as u64;
+        let is_full = self.options.size_max > 0 && self.size > 0 && self.size + added > self.options.size_max;
+        if is_full
             && self.file.is_some()
             && let Err(error) = self.rotate()
         {
@@ -146,11 +146,11 @@ impl Rotating {
         }
         let Some(file) = &mut self.file else { return io::stdout().lock().write_all(line) };
         // a failed write may have left a part of its event
-        let written = if self.torn { file.write_all(b"\n") } else { Ok(()) };
-        let written = written.and_then(|()| file.write_all(line));
-        self.torn = written.is_err();
-        self.size += more;
-        written
+        let result = if self.torn { file.write_all(b"\n") } else { Ok(()) };
+        let result = result.and_then(|()| file.write_all(line));
+        self.torn = result.is_err();
+        self.size += added;
+        result
     }
 
     /// Renames the file to one with the current time in its name and opens a new one.
@@ -166,7 +166,7 @@ impl Rotating {
         let (options, cleaning) = (self.options.clone(), self.cleaning.clone());
         // requests do not wait for compression and removal
         std::thread::spawn(move || {
-            let _one = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
+            let _guard = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = clean_up(&options) {
                 tracing::warn!(%error, "rotated audit logs cannot be compressed or removed");
             }
@@ -205,23 +205,23 @@ fn append_to(path: &Path) -> io::Result<File> {
 /// Compresses rotated files, and removes those above the limits of number and age.
 fn clean_up(options: &LogOptions) -> io::Result<()> {
     let (stem, extension) = parts(&options.path);
-    let directory = options.path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut old: Vec<PathBuf> = vec![];
+    let directory = options.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut rotated: Vec<PathBuf> = vec![];
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let time = name.strip_suffix(".gz").unwrap_or(&name).strip_suffix(extension.as_str());
-        let time = time.and_then(|it| it.strip_prefix(stem.as_str())).and_then(|it| it.strip_prefix('-'));
+        let time = time.and_then(|name| name.strip_prefix(stem.as_str())).and_then(|name| name.strip_prefix('-'));
         if time.is_some_and(|time| time.len() == 23) {
-            old.push(path);
+            rotated.push(path);
         }
     }
     // sorted by name, which is by time, newest first
-    old.sort_by(|a, b| b.cmp(a));
-    for (i, path) in old.into_iter().enumerate() {
+    rotated.sort_by(|a, b| b.cmp(a));
+    for (i, path) in rotated.into_iter().enumerate() {
         let age = fs::metadata(&path)?.modified()?.elapsed().unwrap_or_default();
-        let many = options.backups_max > 0 && i >= options.backups_max;
-        if many || (!options.age_max.is_zero() && age > options.age_max) {
+        let exceeds_count = options.backups_max > 0 && i >= options.backups_max;
+        if exceeds_count || (!options.age_max.is_zero() && age > options.age_max) {
             fs::remove_file(&path)?;
         } else if options.compress && path.extension().is_none_or(|extension| extension != "gz") {
             compress(&path)?;

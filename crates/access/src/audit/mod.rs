@@ -21,7 +21,7 @@ use machinery::{Text, Value};
 pub use event::{AuditedRequest, Layer, Level};
 use event::{Record, Stage};
 pub use log::{LogMode, LogOptions};
-pub use policy::AuditPolicy;
+pub use policy::{AuditDecision, AuditPolicy};
 pub use webhook::BatchOptions;
 
 /// A backend that receives events.
@@ -70,15 +70,13 @@ impl Audit {
 
     /// Creates the audit context of a request; `None` if the policy does not record it.
     pub fn begin(self: &Arc<Audit>, subject: AuditedRequest<'_>, received_micros: i64) -> Option<Arc<AuditContext>> {
-        let (level, rule) = self.policy.of(&subject);
+        let AuditDecision { level, omitted, omits_managed_fields } = self.policy.decide(&subject);
         METRICS.audit_level.get_or_create(&AuditLevel { level: level.as_str() }).inc();
         if level == Level::None {
             return None;
         }
-        let omitted = self.policy.omitted(rule);
         let record = Mutex::new(Record::new(&subject, level, received_micros));
-        let managed_fields = !self.policy.omits_managed_fields(rule);
-        let context = AuditContext { audit: self.clone(), level, omitted, managed_fields, record };
+        let context = AuditContext { audit: self.clone(), level, omitted, omits_managed_fields, record };
         context.record(Stage::RequestReceived);
         Some(Arc::new(context))
     }
@@ -111,13 +109,13 @@ pub struct AuditContext {
     audit: Arc<Audit>,
     level: Level,
     omitted: policy::Stages,
-    managed_fields: bool,
+    omits_managed_fields: bool,
     record: Mutex<Record>,
 }
 
 impl std::fmt::Debug for AuditContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "audit_context at level {}", self.level.as_str())
+        write!(f, "audit context at level {}", self.level.as_str())
     }
 }
 
@@ -154,7 +152,7 @@ impl AuditContext {
     /// Records the decoded object of the request. Its name is used if the path has none.
     pub fn object(&self, object: &Value) {
         self.change(|record| record.refer(object));
-        self.request(|| Some(self.shown(object.clone())));
+        self.request(|| Some(self.recorded(object.clone())));
     }
 
     /// Records a request body that is not an object: a patch, as received, or the options of a deletion.
@@ -173,7 +171,7 @@ impl AuditContext {
     /// Records the response object.
     pub fn response(&self, object: impl FnOnce() -> Value) {
         if self.keeps_response() {
-            let object = self.shown(object());
+            let object = self.recorded(object());
             self.change(|record| record.response = Some(object));
         }
     }
@@ -205,15 +203,15 @@ impl AuditContext {
     }
 
     /// The object without the fields that are not recorded.
-    fn shown(&self, mut object: Value) -> Value {
-        if !self.managed_fields {
-            object.remove_at(&["metadata", "managedFields"]);
-            for (list, path) in
-                [("items", &["metadata", "managedFields"][..]), ("rows", &["object", "metadata", "managedFields"])]
-            {
-                for item in object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                    item.remove_at(path);
-                }
+    fn recorded(&self, mut object: Value) -> Value {
+        if !self.omits_managed_fields {
+            return object;
+        }
+        object.remove_at(&["metadata", "managedFields"]);
+        let lists = [("items", &["metadata", "managedFields"][..]), ("rows", &["object", "metadata", "managedFields"])];
+        for (list, path) in lists {
+            for item in object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                item.remove_at(path);
             }
         }
         object

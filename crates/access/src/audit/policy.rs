@@ -1,7 +1,7 @@
 //! The audit policy: which requests are recorded, and in how much detail.
 
 use base::request::{RequestInfo, User};
-use machinery::{Text, Value};
+use machinery::{Text, Value, names};
 
 use super::event::{AuditedRequest, Level, Stage};
 
@@ -14,7 +14,7 @@ impl Stages {
         Stages(self.0 | 1 << stage as u8)
     }
 
-    fn and(self, other: Stages) -> Stages {
+    fn union(self, other: Stages) -> Stages {
         Stages(self.0 | other.0)
     }
 
@@ -44,6 +44,14 @@ struct AuditRule {
     urls: Vec<Text>,
     omitted: Stages,
     omits_managed_fields: Option<bool>,
+}
+
+/// What is recorded of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditDecision {
+    pub level: Level,
+    pub omitted: Stages,
+    pub omits_managed_fields: bool,
 }
 
 /// The rules, in order: the first match decides.
@@ -84,26 +92,20 @@ impl AuditPolicy {
         })
     }
 
-    /// The level of a request, and the index of the rule that decided.
-    pub fn of(&self, subject: &AuditedRequest<'_>) -> (Level, Option<usize>) {
-        let found = self.rules.iter().position(|rule| rule.matches(subject.user, subject.info));
-        (found.and_then(|at| self.rules.get(at)).map_or(Level::None, |rule| rule.level), found)
-    }
-
-    pub fn omitted(&self, rule: Option<usize>) -> Stages {
-        self.omitted.and(rule.and_then(|at| self.rules.get(at)).map(|rule| rule.omitted).unwrap_or_default())
-    }
-
-    pub fn omits_managed_fields(&self, rule: Option<usize>) -> bool {
-        let own = rule.and_then(|at| self.rules.get(at)).and_then(|rule| rule.omits_managed_fields);
-        own.unwrap_or(self.omits_managed_fields)
+    /// Decides what is recorded of a request: by the first rule that matches it; without one, nothing.
+    pub fn decide(&self, subject: &AuditedRequest<'_>) -> AuditDecision {
+        let rule = self.rules.iter().find(|rule| rule.matches(subject.user, subject.info));
+        AuditDecision {
+            level: rule.map_or(Level::None, |rule| rule.level),
+            omitted: self.omitted.union(rule.map_or_else(Stages::default, |rule| rule.omitted)),
+            omits_managed_fields: rule.and_then(|rule| rule.omits_managed_fields).unwrap_or(self.omits_managed_fields),
+        }
     }
 }
 
 impl AuditRule {
     fn parse(value: &Value, index: usize) -> Result<AuditRule, String> {
-        let level = value.str_at(&["level"]);
-        let level = match level {
+        let level = match value.str_at(&["level"]) {
             "" => return Err(format!("rules[{index}].level: Required value")),
             level => Level::parse(level)
                 .ok_or_else(|| format!("rules[{index}].level: Unsupported value: {level:?}: supported values: \"Metadata\", \"None\", \"Request\", \"RequestResponse\""))?,
@@ -125,12 +127,28 @@ impl AuditRule {
             omitted: stages(value, &format!("rules[{index}]."))?,
             omits_managed_fields: value.get("omitManagedFields").and_then(Value::as_bool),
         };
-        let of_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
-        if of_resources && !rule.urls.is_empty() {
+        let path = format!("rules[{index}].nonResourceURLs");
+        for (i, url) in rule.urls.iter().enumerate().filter(|(_, url)| *url != "*") {
+            if !url.starts_with('/') {
+                let why = "non-resource URL rules must begin with a '/' character";
+                return Err(format!("{path}[{i}]: Invalid value: {url:?}: {why}"));
+            }
+            if url.trim_end_matches('*').contains('*') || url.ends_with("**") {
+                let why = "non-resource URL wildcards '*' must be the final character of the rule";
+                return Err(format!("{path}[{i}]: Invalid value: {url:?}: {why}"));
+            }
+        }
+        let has_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+        if has_resources && !rule.urls.is_empty() {
             let why = "rules cannot apply to both regular resources and non-resource URLs";
-            return Err(format!("rules[{index}].nonResourceURLs: Invalid value: {why}"));
+            return Err(format!("{path}: Invalid value: {why}"));
         }
         for (i, resources) in rule.resources.iter().enumerate() {
+            let errors = names::dns1123_subdomain(&resources.group);
+            if !["", "*"].contains(&resources.group.as_str()) && !errors.is_empty() {
+                let (group, errors) = (&resources.group, errors.join(","));
+                return Err(format!("rules[{index}].resources[{i}].group: Invalid value: {group:?}: {errors}"));
+            }
             if !resources.names.is_empty() && resources.resources.is_empty() {
                 let why = "using resourceNames requires at least one resource";
                 return Err(format!("rules[{index}].resources[{i}].resourceNames: Invalid value: {why}"));
@@ -140,49 +158,48 @@ impl AuditRule {
     }
 
     fn matches(&self, user: &User, info: &RequestInfo) -> bool {
-        let any = |list: &[Text], found: &dyn Fn(&Text) -> bool| list.is_empty() || list.iter().any(found);
         let method = info.method.as_str().to_ascii_lowercase();
         let verb = if info.is_resource { info.verb.as_str() } else { method.as_str() };
-        any(&self.users, &|name| *name == user.name)
-            && any(&self.groups, &|group| user.in_group(group))
-            && any(&self.verbs, &|wanted| wanted == verb)
-            && self.matches_what(info)
+        (self.users.is_empty() || self.users.contains(&user.name))
+            && (self.groups.is_empty() || self.groups.iter().any(|group| user.in_group(group)))
+            && (self.verbs.is_empty() || self.verbs.iter().any(|known| known == verb))
+            && self.matches_target(info)
     }
 
-    fn matches_what(&self, info: &RequestInfo) -> bool {
-        let of_resources = !self.namespaces.is_empty() || !self.resources.is_empty();
-        match (of_resources, self.urls.is_empty()) {
-            (false, true) => true,
-            (true, _) if info.is_resource => {
-                let place = if info.resource == "namespaces" { "" } else { info.namespace.as_str() };
-                let here = self.namespaces.is_empty() || self.namespaces.iter().any(|namespace| namespace == place);
-                here && (self.resources.is_empty() || self.resources.iter().any(|it| it.matches(info)))
-            }
-            (_, false) if !info.is_resource => self.urls.iter().any(|url| {
-                url == "*"
-                    || url == info.path.as_str()
-                    || url.strip_suffix('*').is_some_and(|it| info.path.starts_with(it))
-            }),
-            _ => false,
+    /// Matches the resource or the path of a request.
+    fn matches_target(&self, info: &RequestInfo) -> bool {
+        if !self.namespaces.is_empty() || !self.resources.is_empty() {
+            return info.is_resource
+                && (self.namespaces.is_empty() || self.namespaces.contains(&info.namespace))
+                && (self.resources.is_empty() || self.resources.iter().any(|resources| resources.matches(info)));
         }
+        if self.urls.is_empty() {
+            return true;
+        }
+        let path = info.path.as_str();
+        let covers = |url: &Text| url == path || url.strip_suffix('*').is_some_and(|prefix| path.starts_with(prefix));
+        !info.is_resource && self.urls.iter().any(covers)
     }
 }
 
 impl Resources {
     fn matches(&self, info: &RequestInfo) -> bool {
-        if self.group != info.group {
+        if self.group != info.group && self.group != "*" {
             return false;
         }
-        let sub = info.subresource.as_str();
-        let fits = |wanted: &Text| match wanted.split_once('/') {
-            None if wanted == "*" => true,
-            None => wanted == info.resource.as_str() && sub.is_empty(),
-            Some(("*", wanted)) => wanted == sub,
-            Some((resource, "*")) => resource == info.resource && !sub.is_empty(),
-            Some((resource, wanted)) => resource == info.resource && wanted == sub,
+        if self.resources.is_empty() {
+            return true;
+        }
+        let subresource = info.subresource.as_str();
+        let matches_resource = |pattern: &Text| match pattern.split_once('/') {
+            None => pattern == "*" || (*pattern == info.resource && subresource.is_empty()),
+            Some(("*", pattern)) => pattern == subresource && !subresource.is_empty(),
+            // as upstream, `pods/*` matches `pods` as well
+            Some((resource, "*")) => resource == info.resource,
+            Some((resource, pattern)) => resource == info.resource && pattern == subresource,
         };
-        let named = self.names.is_empty() || self.names.contains(&info.name);
-        self.resources.is_empty() || (named && self.resources.iter().any(fits))
+        let has_name = self.names.is_empty() || self.names.contains(&info.name);
+        has_name && self.resources.iter().any(matches_resource)
     }
 }
 
@@ -206,13 +223,14 @@ mod tests {
             {"level": "RequestResponse", "resources": [{"group": "g.io", "resources": ["boats"], "resourceNames": ["x"]}]},
             {"level": "Metadata", "namespaces": ["kube-system"], "omitStages": ["ResponseStarted"]},
             {"level": "Request", "nonResourceURLs": ["/healthz*", "/version"]},
+            {"level": "Request", "resources": [{"group": "*", "resources": ["rafts/*"]}]},
             {"level": "Metadata", "userGroups": ["watched"]}
         ]))
         .unwrap();
         let level = |name: &'static str, method: http::Method, path: &str, query: &str| {
             let user = User { name: name.into(), groups: vec![name.into()], ..User::default() };
             let info = RequestInfo::parse(&method, path, query);
-            policy.of(&AuditedRequest::test(&user, &info)).0
+            policy.decide(&AuditedRequest::test(&user, &info)).level
         };
         use http::Method as M;
         for (name, method, path, query, wanted) in [
@@ -223,6 +241,9 @@ mod tests {
             ("ann", M::PUT, "/apis/g.io/v1/namespaces/n/boats/x", "", Level::RequestResponse),
             ("ann", M::PUT, "/apis/g.io/v1/namespaces/n/boats/y", "", Level::None),
             ("ann", M::GET, "/apis/g.io/v1/namespaces/kube-system/boats/y", "", Level::Metadata),
+            ("ann", M::GET, "/api/v1/namespaces/kube-system", "", Level::Metadata),
+            ("ann", M::GET, "/apis/h.io/v1/rafts", "", Level::Request),
+            ("ann", M::GET, "/apis/h.io/v1/rafts/a/status", "", Level::Request),
             ("ann", M::GET, "/healthz/ping", "", Level::Request),
             ("ann", M::GET, "/version", "", Level::Request),
             ("ann", M::GET, "/metrics", "", Level::None),
@@ -230,10 +251,13 @@ mod tests {
         ] {
             assert_eq!(level(name, method.clone(), path, query), wanted, "{name} {method} {path}?{query}");
         }
-        assert!(
-            policy.omitted(Some(4)).has(Stage::RequestReceived) && policy.omitted(Some(4)).has(Stage::ResponseStarted)
-        );
-        assert!(!policy.omitted(None).has(Stage::ResponseStarted));
+        let omitted = |path: &str| {
+            let (user, info) = (User::default(), RequestInfo::parse(&M::GET, path, ""));
+            let omitted = policy.decide(&AuditedRequest::test(&user, &info)).omitted;
+            (omitted.has(Stage::RequestReceived), omitted.has(Stage::ResponseStarted))
+        };
+        assert_eq!(omitted("/apis/g.io/v1/namespaces/kube-system/boats"), (true, true));
+        assert_eq!(omitted("/metrics"), (true, false));
     }
 
     #[test]
@@ -243,6 +267,14 @@ mod tests {
             (json!([{}]), "rules[0].level: Required value"),
             (json!([{"level": "All"}]), "rules[0].level: Unsupported value: \"All\""),
             (json!([{"level": "None", "omitStages": ["End"]}]), "rules[0].omitStages: Unsupported value: \"End\""),
+            (
+                json!([{"level": "None", "nonResourceURLs": ["healthz"]}]),
+                "rules[0].nonResourceURLs[0]: Invalid value: \"healthz\": non-resource URL rules must begin with",
+            ),
+            (
+                json!([{"level": "None", "nonResourceURLs": ["/a*b"]}]),
+                "rules[0].nonResourceURLs[0]: Invalid value: \"/a*b\": non-resource URL wildcards",
+            ),
             (json!([{"level": "None", "namespaces": ["n"], "nonResourceURLs": ["/"]}]), "rules[0].nonResourceURLs: "),
         ] {
             let error = policy(rules).unwrap_err();

@@ -35,11 +35,10 @@ impl ClientCertificate {
         let user = verified.client.then(|| user(der, certificate.subject())).flatten().map(Box::new);
         let name = common_name(certificate.subject());
         let proxy = verified.proxy && (proxies.is_empty() || proxies.iter().any(|known| known == name));
-        match (user.is_none() && !proxy, verified.client) {
-            (true, true) => ClientCertificate::None,
-            (true, false) => ClientCertificate::Refused,
-            (false, _) => ClientCertificate::Valid { user, proxy, not_after },
+        if user.is_some() || proxy {
+            return ClientCertificate::Valid { user, proxy, not_after };
         }
+        if verified.client { ClientCertificate::None } else { ClientCertificate::Refused }
     }
 
     /// The user, while the certificate is valid: connections may outlive it.

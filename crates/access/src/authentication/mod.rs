@@ -11,10 +11,11 @@ mod review;
 mod tokens;
 pub mod websocket;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use base::request::User;
+use base::request::{User, percent_decode};
 use machinery::status::Reason;
 use machinery::{Status, Text};
 use objects::Objects;
@@ -25,7 +26,7 @@ pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED};
 pub use issuers::{Anonymous, AuthenticationConfiguration};
 pub use jose::Algorithm;
 pub use proxy::ProxyHeaders;
-pub use review::{TokenReviewer, Version as ReviewVersion};
+pub use review::{ReviewVersion, TokenReviewer};
 pub use tokens::StaticTokens;
 
 /// The credentials of a connection and a request.
@@ -77,21 +78,25 @@ impl Authentication {
     /// Authenticates a token for one of `audiences`, or for this server if there are none. The error says why it is invalid.
     pub async fn token(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Result<Identity, String> {
         let mut refusals = vec![INVALID_TOKEN.to_owned()];
-        let own = self.own_audiences(audiences);
-        let of_own = |user: User| Identity { user, audiences: own.clone(), remarks: CredentialWarnings::default() };
-        if let Some(user) = self.tokens.user(token).filter(|_| !own.is_empty()) {
-            return Ok(of_own(user));
+        let own_audiences = self.own_audiences(audiences);
+        let is_for_this_server = !own_audiences.is_empty();
+        let identity =
+            |user: User| Identity { user, audiences: own_audiences.clone(), remarks: CredentialWarnings::default() };
+        if is_for_this_server && let Some(user) = self.tokens.user(token) {
+            return Ok(identity(user));
         }
         match self.accounts.authenticate(objects, token, audiences) {
             Some(Ok(identity)) => return Ok(identity),
             Some(Err(why)) => refusals.push(why),
             None => {}
         }
-        for issuer in self.issuers.load_full().iter().filter(|_| !own.is_empty()) {
-            match Box::pin(issuer.authenticate(token)).await {
-                Some(Ok(user)) => return Ok(of_own(user)),
-                Some(Err(why)) => refusals.push(why),
-                None => {}
+        if is_for_this_server {
+            for issuer in self.issuers.load_full().iter() {
+                match Box::pin(issuer.authenticate(token)).await {
+                    Some(Ok(user)) => return Ok(identity(user)),
+                    Some(Err(why)) => refusals.push(why),
+                    None => {}
+                }
             }
         }
         if let Some(reviewer) = &self.reviewer {
@@ -109,9 +114,9 @@ impl Authentication {
     pub fn reconfigure(
         &self,
         configuration: AuthenticationConfiguration,
-        before: &Option<Anonymous>,
+        initial: &Option<Anonymous>,
     ) -> Result<(), String> {
-        if configuration.anonymous != *before {
+        if configuration.anonymous != *initial {
             return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
         }
         self.issuers.store(Arc::new(configuration.issuers));
@@ -128,23 +133,23 @@ impl Authentication {
     pub async fn authenticate(
         &self,
         objects: &Objects,
-        shown: &Credentials<'_>,
+        credentials: &Credentials<'_>,
         remarks: &mut CredentialWarnings,
     ) -> Result<User, Status> {
-        let certificate = shown.certificate;
+        let certificate = credentials.certificate;
         if certificate.is_proxy()
-            && let Some(user) = self.proxy.user(shown.headers)
+            && let Some(user) = self.proxy.user(credentials.headers)
         {
             return Ok(user);
         }
         if let Some(user) = certificate.user() {
             return Ok(user.clone());
         }
-        let authorization = shown.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let authorization = credentials.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         remarks.warnings.extend(authorization.and_then(header_warning));
         let token = match authorization.and_then(bearer) {
             Some(token) => Some(token.to_owned()),
-            None => shown.protocols.map(websocket::token).transpose()?.flatten(),
+            None => credentials.protocols.map(websocket::token).transpose()?.flatten(),
         };
         match token {
             Some(token) => match self.token(objects, &token, &[]).await {
@@ -159,7 +164,7 @@ impl Authentication {
                 }
             },
             None if certificate.is_refused() => Err(unauthorized()),
-            None if self.anonymous.allows(shown.path) => Ok(User::anonymous()),
+            None if self.anonymous.allows(credentials.path) => Ok(User::anonymous()),
             None => Err(unauthorized()),
         }
     }
@@ -172,16 +177,37 @@ fn bearer(header: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
+/// The extra attributes of a user in headers, in the order of the headers. `key_of` returns the key in the name of a header,
+/// percent-encoded; `None` for other headers.
+pub fn extra_of_headers<'a>(
+    headers: &'a http::HeaderMap,
+    key_of: impl Fn(&'a str) -> Option<&'a str>,
+    text: impl Fn(&http::HeaderValue) -> Text,
+) -> Vec<(Text, Vec<Text>)> {
+    let mut extra: Vec<(Text, Vec<Text>)> = vec![];
+    let mut index: HashMap<Text, usize> = HashMap::new();
+    for (name, value) in headers {
+        let Some(key) = key_of(name.as_str()) else { continue };
+        let key = Text::from(percent_decode(key).unwrap_or_else(|| key.to_owned()));
+        let at = *index.entry(key.clone()).or_insert(extra.len());
+        match extra.get_mut(at) {
+            Some((_, values)) => values.push(text(value)),
+            None => extra.push((key, vec![text(value)])),
+        }
+    }
+    extra
+}
+
 /// The kinds of credentials that a request had, for the audit log.
 pub fn attempted(certificate: &ClientCertificate, headers: &http::HeaderMap) -> String {
     let header = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let scheme = header.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     let x509 = if matches!(certificate, ClientCertificate::None) { "" } else { "x509" };
-    let tried: Vec<&str> = [scheme.as_str(), x509].into_iter().filter(|method| !method.is_empty()).collect();
-    match tried.is_empty() {
-        true => "Authentication failed, no credentials provided".to_owned(),
-        false => format!("Authentication failed, attempted: {}", tried.join(", ")),
+    let methods: Vec<&str> = [scheme.as_str(), x509].into_iter().filter(|method| !method.is_empty()).collect();
+    if methods.is_empty() {
+        return "Authentication failed, no credentials provided".to_owned();
     }
+    format!("Authentication failed, attempted: {}", methods.join(", "))
 }
 
 /// The warning about a token in the wrong place of a header.

@@ -1,11 +1,13 @@
 //! Front proxies, which authenticate users and pass them in request headers. The headers are used only if the client
 //! certificate is the proxy's.
 
-use base::request::{User, percent_decode};
+use base::request::User;
 use http::HeaderMap;
 use machinery::Text;
 
-/// The names of the headers, in lower case. Of several names for a value, the first one in the request counts.
+use super::extra_of_headers;
+
+/// The names of the headers, in lower case. Of several names for a value, the first one that the request has counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyHeaders {
     pub username: Vec<String>,
@@ -37,17 +39,8 @@ impl ProxyHeaders {
         };
         let name = first(&self.username)?;
         let groups = self.groups.iter().flat_map(|name| headers.get_all(name.as_str())).map(text);
-        let mut extra: Vec<(Text, Vec<Text>)> = vec![];
-        for (header, value) in headers {
-            let Some(key) = self.extra.iter().find_map(|prefix| header.as_str().strip_prefix(prefix.as_str())) else {
-                continue;
-            };
-            let key = Text::from(percent_decode(key).unwrap_or_else(|| key.to_owned()));
-            match extra.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, values)) => values.push(text(value)),
-                None => extra.push((key, vec![text(value)])),
-            }
-        }
+        let key_of = |name| self.extra.iter().find_map(|prefix| str::strip_prefix(name, prefix.as_str()));
+        let extra = extra_of_headers(headers, key_of, text);
         let groups = groups.filter(|group| !group.is_empty()).collect();
         Some(User { name, uid: first(&self.uid).unwrap_or_default(), groups, extra }.authenticated())
     }
@@ -57,9 +50,9 @@ impl ProxyHeaders {
         let named =
             |name: &str| [&self.username, &self.uid, &self.groups].iter().any(|names| names.iter().any(|n| n == name));
         let extra = |name: &str| self.extra.iter().any(|prefix| name.starts_with(prefix.as_str()));
-        let said: Vec<_> =
+        let names: Vec<_> =
             headers.keys().filter(|name| named(name.as_str()) || extra(name.as_str())).cloned().collect();
-        said.iter().for_each(|name| drop(headers.remove(name)));
+        names.iter().for_each(|name| drop(headers.remove(name)));
     }
 }
 

@@ -10,24 +10,24 @@ use super::{CredentialWarnings, Identity};
 
 /// The version of the reviews that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum ReviewVersion {
     V1,
     V1beta1,
 }
 
-impl Version {
-    pub fn parse(text: &str) -> Result<Version, String> {
+impl ReviewVersion {
+    pub fn parse(text: &str) -> Result<ReviewVersion, String> {
         match text {
-            "v1" => Ok(Version::V1),
-            "v1beta1" => Ok(Version::V1beta1),
+            "v1" => Ok(ReviewVersion::V1),
+            "v1beta1" => Ok(ReviewVersion::V1beta1),
             other => Err(format!("unsupported version {other:?}; wanted v1 or v1beta1")),
         }
     }
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Version::V1 => "v1",
-            Version::V1beta1 => "v1beta1",
+            ReviewVersion::V1 => "v1",
+            ReviewVersion::V1beta1 => "v1beta1",
         }
     }
 }
@@ -36,13 +36,13 @@ impl Version {
 #[derive(Debug)]
 pub struct TokenReviewer {
     remote: Remote,
-    version: Version,
-    remembered: ResponseCache<Option<Identity>>,
+    version: ReviewVersion,
+    cache: ResponseCache<Option<Identity>>,
 }
 
 impl TokenReviewer {
-    pub fn new(remote: Remote, version: Version, remember: Duration) -> TokenReviewer {
-        TokenReviewer { remote, version, remembered: ResponseCache::new(move |_| remember) }
+    pub fn new(remote: Remote, version: ReviewVersion, ttl: Duration) -> TokenReviewer {
+        TokenReviewer { remote, version, cache: ResponseCache::new(move |_| ttl) }
     }
 
     /// Authenticates a token for one of `audiences`. `None` if the webhook does not know it. The error is one line.
@@ -51,7 +51,7 @@ impl TokenReviewer {
         let spec = json!({"token": token, "audiences": list});
         // the cache key is a digest, so that tokens do not stay in memory
         let key = base::digest::short(spec.to_json().as_bytes());
-        if let Some(known) = self.remembered.get(&key) {
+        if let Some(known) = self.cache.get(&key) {
             return Ok(known);
         }
         let version = format!("authentication.k8s.io/{}", self.version.as_str());
@@ -61,7 +61,7 @@ impl TokenReviewer {
         });
         let response = self.remote.post(&review).await?;
         let found = self.identity(response.get("status").unwrap_or(&Value::Null), audiences)?;
-        self.remembered.put(key, found.clone());
+        self.cache.put(key, found.clone());
         Ok(found)
     }
 
@@ -73,14 +73,14 @@ impl TokenReviewer {
             };
         }
         let given = status.get("audiences").and_then(Value::as_array).unwrap_or_default();
-        let given =
-            |audience: &&Text| given.is_empty() || given.iter().any(|it| it.as_str() == Some(audience.as_str()));
         // a response without audiences is valid for all of them
-        let both: Vec<Text> = audiences.iter().filter(given).cloned().collect();
-        if both.is_empty() {
+        let is_accepted =
+            |audience: &&Text| given.is_empty() || given.iter().any(|value| value.as_str() == Some(audience.as_str()));
+        let accepted: Vec<Text> = audiences.iter().filter(is_accepted).cloned().collect();
+        if accepted.is_empty() {
             return Ok(None);
         }
         let user = User::from_value(status.get("user").unwrap_or(&Value::Null), "username");
-        Ok(Some(Identity { user: user.authenticated(), audiences: both, remarks: CredentialWarnings::default() }))
+        Ok(Some(Identity { user: user.authenticated(), audiences: accepted, remarks: CredentialWarnings::default() }))
     }
 }

@@ -32,6 +32,15 @@ impl AuthorizationMode {
     }
 }
 
+/// The rules of a user, as far as the authorizers can list them.
+#[derive(Debug, Default)]
+pub struct UserRules {
+    pub rules: Vec<PolicyRule>,
+    pub errors: Vec<String>,
+    /// Whether an authorizer cannot list its rules.
+    pub incomplete: bool,
+}
+
 /// The chain. Members of `system:masters` are allowed before any authorizer decides.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
@@ -54,57 +63,55 @@ impl Authorizer {
     }
 
     /// Decides about a request of a user.
-    pub async fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
+    pub async fn decide(&self, user: &User, attributes: &AccessAttributes<'_>) -> Decision {
         if user.in_group(User::MASTERS) {
             return Decision::Master;
         }
-        let mut words = DecisionDetails::default();
+        let mut details = DecisionDetails::default();
         for mode in self.modes.load_full().iter() {
             let decision = match mode {
                 AuthorizationMode::AlwaysAllow => Decision::AllowedFor(String::new()),
                 AuthorizationMode::AlwaysDeny => {
                     Decision::NoOpinion(DecisionDetails::reason("Everything is forbidden."))
                 }
-                AuthorizationMode::Rbac => self.rbac.decide(user, asked),
-                AuthorizationMode::Webhook(reviewer) => Box::pin(reviewer.decide(user, asked)).await,
+                AuthorizationMode::Rbac => self.rbac.decide(user, attributes),
+                AuthorizationMode::Webhook(reviewer) => Box::pin(reviewer.decide(user, attributes)).await,
             };
             match decision {
-                Decision::NoOpinion(said) => {
-                    words.add(said, mode.name(), self.release);
-                }
-                decided => return decided,
+                Decision::NoOpinion(opinion) => details.add(opinion, mode.name(), self.release),
+                allowed_or_denied => return allowed_or_denied,
             }
         }
-        Decision::NoOpinion(words)
+        Decision::NoOpinion(details)
     }
 
     /// Decides without waiting; `None` if an authorizer has to be awaited.
-    pub fn decide_at_once(&self, user: &User, asked: &AccessAttributes<'_>) -> Option<Decision> {
-        let asks_outside = self.modes.load().iter().any(|mode| matches!(mode, AuthorizationMode::Webhook(_)));
-        if asks_outside && !user.in_group(User::MASTERS) {
+    pub fn decide_at_once(&self, user: &User, attributes: &AccessAttributes<'_>) -> Option<Decision> {
+        let has_webhook = self.modes.load().iter().any(|mode| matches!(mode, AuthorizationMode::Webhook(_)));
+        if has_webhook && !user.in_group(User::MASTERS) {
             return None;
         }
-        self.decide(user, asked).now_or_never()
+        self.decide(user, attributes).now_or_never()
     }
 
-    /// The rules of a user in a namespace, the errors of their resolution, and whether they are incomplete.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>, bool) {
-        let (mut rules, mut errors, mut incomplete) = (vec![], vec![], false);
+    /// The rules that all authorizers know of a user in a namespace.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> UserRules {
+        let mut resolved = UserRules::default();
         for mode in self.modes.load().iter() {
             match mode {
-                AuthorizationMode::AlwaysAllow => rules.extend(PolicyRule::all()),
+                AuthorizationMode::AlwaysAllow => resolved.rules.extend(PolicyRule::all()),
                 AuthorizationMode::AlwaysDeny => {}
                 AuthorizationMode::Rbac => {
-                    let (found, failed) = self.rbac.rules_of(user, namespace);
-                    rules.extend(found);
-                    errors.extend(failed.iter().map(ToString::to_string));
+                    let (rules, missing_roles) = self.rbac.rules_of(user, namespace);
+                    resolved.rules.extend(rules);
+                    resolved.errors.extend(missing_roles.iter().map(ToString::to_string));
                 }
                 AuthorizationMode::Webhook(_) => {
-                    incomplete = true;
-                    errors.push("webhook authorizer does not support user rule resolution".to_owned());
+                    resolved.incomplete = true;
+                    resolved.errors.push("webhook authorizer does not support user rule resolution".to_owned());
                 }
             }
         }
-        (rules, errors, incomplete)
+        resolved
     }
 }

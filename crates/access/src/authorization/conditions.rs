@@ -53,27 +53,26 @@ pub fn all_hold(conditions: &[Condition], spec: &Value) -> Result<bool, String> 
     if errors.is_empty() { Ok(true) } else { Err(aggregate(&errors)) }
 }
 
-/// The spec with empty strings for absent fields, so that expressions need no `has()`.
+/// The spec with empty values for absent fields, so that expressions need no `has()`.
 fn complete(spec: &Value) -> Value {
     let mut spec = spec.clone();
-    let mut fill = |path: &[&str], value: Value| {
-        if spec.at(path).is_none() {
-            spec.set_at(path, value);
-        }
-    };
     for name in ["user", "uid"] {
-        fill(&[name], Value::from(""));
+        set_default(&mut spec, &[name], Value::from(""));
     }
-    fill(&["groups"], Value::Array(vec![]));
-    fill(&["extra"], Value::object());
+    set_default(&mut spec, &["groups"], Value::Array(vec![]));
+    set_default(&mut spec, &["extra"], Value::object());
     if spec.get("resourceAttributes").is_some() {
         for name in ["namespace", "verb", "group", "version", "resource", "subresource", "name"] {
-            if spec.at(&["resourceAttributes", name]).is_none() {
-                spec.set_at(&["resourceAttributes", name], Value::from(""));
-            }
+            set_default(&mut spec, &["resourceAttributes", name], Value::from(""));
         }
     }
     spec
+}
+
+fn set_default(object: &mut Value, path: &[&str], value: Value) {
+    if object.at(path).is_none() {
+        object.set_at(path, value);
+    }
 }
 
 #[cfg(test)]

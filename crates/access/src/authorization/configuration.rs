@@ -11,7 +11,7 @@ use machinery::{Text, Value, names};
 
 use super::authorizer::AuthorizationMode;
 use super::conditions::Condition;
-use super::webhook::{AccessReviewer, Remember};
+use super::webhook::{AccessReviewer, DecisionTtl};
 use crate::authentication::ReviewVersion;
 use crate::limits;
 
@@ -99,13 +99,13 @@ impl ConfigurationErrors<'_> {
     }
 
     fn name(&mut self, name: &str, seen: &[&str], path: &FieldPath) {
-        let wrong = names::dns1123_subdomain(name);
+        let errors = names::dns1123_subdomain(name);
         if name.is_empty() {
             self.required(path, "");
         } else if seen.contains(&name) {
             self.errors.push(FieldError::duplicate(path, &Value::from(name)));
-        } else if !wrong.is_empty() {
-            self.invalid(path, name, format!("authorizer name is invalid: {}", wrong.join(", ")));
+        } else if !errors.is_empty() {
+            self.invalid(path, name, format!("authorizer name is invalid: {}", errors.join(", ")));
         }
     }
 
@@ -125,8 +125,8 @@ impl ConfigurationErrors<'_> {
             self.required(&path.child("webhook"), "required when type=Webhook");
             return None;
         };
-        let named = |reviewer: AccessReviewer| reviewer.named(entry.str_at(&["name"]));
-        self.webhook(webhook, path).map(|reviewer| AuthorizationMode::Webhook(Box::new(named(reviewer))))
+        let reviewer = self.webhook(webhook, path)?.named(entry.str_at(&["name"]));
+        Some(AuthorizationMode::Webhook(Box::new(reviewer)))
     }
 
     /// Upstream's messages leave `webhook` out of the paths.
@@ -145,21 +145,21 @@ impl ConfigurationErrors<'_> {
         ];
         self.unknown(webhook, &path.child("webhook"), &known);
         let timeout = self.duration(webhook, path, "timeout", None);
-        let allowed = self.duration(webhook, path, "authorizedTTL", Some(300));
-        let refused = self.duration(webhook, path, "unauthorizedTTL", Some(30));
+        let allowed_ttl = self.duration(webhook, path, "authorizedTTL", Some(300));
+        let refused_ttl = self.duration(webhook, path, "unauthorizedTTL", Some(30));
         let version = self.version(webhook, path);
         let denies = self.failure_policy(webhook.str_at(&["failurePolicy"]), &path.child("failurePolicy"));
         let remote =
             self.connection(webhook.get("connectionInfo").unwrap_or(&Value::Null), &path.child("connectionInfo"));
         let conditions = self.conditions(list(webhook, "matchConditions"), &path.child("matchConditions"));
-        let remembers = |name: &str| webhook.get(name).and_then(Value::as_bool).unwrap_or(true);
-        let of = |name: &str, time: Duration| if remembers(name) { time } else { Duration::ZERO };
-        let remember = Remember {
-            allowed: of("cacheAuthorizedRequests", allowed?),
-            refused: of("cacheUnauthorizedRequests", refused?),
+        let is_cached = |field: &str| webhook.get(field).and_then(Value::as_bool).unwrap_or(true);
+        let ttl_if = |field: &str, ttl: Duration| if is_cached(field) { ttl } else { Duration::ZERO };
+        let ttl = DecisionTtl {
+            allowed: ttl_if("cacheAuthorizedRequests", allowed_ttl?),
+            refused: ttl_if("cacheUnauthorizedRequests", refused_ttl?),
         };
         let remote = remote?.with_timeout(timeout?);
-        Some(AccessReviewer::new(remote, version?, remember).with_conditions(conditions).deny_on_failure(denies?))
+        Some(AccessReviewer::new(remote, version?, ttl).with_conditions(conditions).deny_on_failure(denies?))
     }
 
     /// A positive duration; `default`, in seconds, if it is absent or zero.
@@ -182,19 +182,19 @@ impl ConfigurationErrors<'_> {
 
     fn version(&mut self, webhook: &Value, path: &FieldPath) -> Option<ReviewVersion> {
         let given = webhook.str_at(&["subjectAccessReviewVersion"]);
-        let place = path.child("subjectAccessReviewVersion");
+        let version_path = path.child("subjectAccessReviewVersion");
         let version = ReviewVersion::parse(given).ok();
         if given.is_empty() {
-            self.required(&place, "");
+            self.required(&version_path, "");
         } else if version.is_none() {
-            self.errors.push(FieldError::not_supported(&place, &Value::from(given), &["v1", "v1beta1"]));
+            self.errors.push(FieldError::not_supported(&version_path, &Value::from(given), &["v1", "v1beta1"]));
         }
-        let place = path.child("matchConditionSubjectAccessReviewVersion");
+        let version_path = path.child("matchConditionSubjectAccessReviewVersion");
         match webhook.str_at(&["matchConditionSubjectAccessReviewVersion"]) {
             "" if list(webhook, "matchConditions").is_empty() => {}
-            "" => self.required(&place, "required if match conditions are specified"),
+            "" => self.required(&version_path, "required if match conditions are specified"),
             "v1" => {}
-            other => self.errors.push(FieldError::not_supported(&place, &Value::from(other), &["v1"])),
+            other => self.errors.push(FieldError::not_supported(&version_path, &Value::from(other), &["v1"])),
         }
         version
     }
@@ -211,16 +211,16 @@ impl ConfigurationErrors<'_> {
     }
 
     fn connection(&mut self, info: &Value, path: &FieldPath) -> Option<Remote> {
-        let (file, place) = (info.str_at(&["kubeConfigFile"]), path.child("kubeConfigFile"));
+        let (file, file_path) = (info.str_at(&["kubeConfigFile"]), path.child("kubeConfigFile"));
         match info.str_at(&["type"]) {
             "" => self.required(&path.child("type"), ""),
-            "KubeConfigFile" if file.is_empty() => self.required(&place, ""),
+            "KubeConfigFile" if file.is_empty() => self.required(&file_path, ""),
             "KubeConfigFile" if !Path::new(file).is_absolute() => {
-                self.invalid(&place, file, "must be an absolute path");
+                self.invalid(&file_path, file, "must be an absolute path");
             }
             "KubeConfigFile" => match (self.connect)(Path::new(file)) {
                 Ok(remote) => return Some(remote),
-                Err(why) => self.invalid(&place, file, format!("error loading file: {why}")),
+                Err(why) => self.invalid(&file_path, file, format!("error loading file: {why}")),
             },
             // InClusterConfig, which does not exist outside of a cluster
             other => {

@@ -29,10 +29,10 @@ pub struct DecisionDetails {
 
 impl DecisionDetails {
     /// Adds the details of an authorizer without an opinion; since 1.37 reasons have the name of the authorizer.
-    pub fn add(&mut self, said: DecisionDetails, authorizer: &str, release: Release) {
-        self.errors.extend(said.errors);
+    pub fn add(&mut self, opinion: DecisionDetails, authorizer: &str, release: Release) {
+        self.errors.extend(opinion.errors);
         let named = |reason| if release >= Release::V1_37 { format!("{authorizer}: {reason}") } else { reason };
-        self.reasons.extend(said.reasons.into_iter().map(named));
+        self.reasons.extend(opinion.reasons.into_iter().map(named));
     }
 
     pub fn reason(text: impl Into<String>) -> DecisionDetails {
@@ -51,7 +51,7 @@ impl Decision {
     }
 
     /// Whether the request was denied explicitly.
-    pub fn is_final_refusal(&self) -> bool {
+    pub fn is_denied(&self) -> bool {
         matches!(self, Decision::Denied(_))
     }
 
@@ -61,15 +61,15 @@ impl Decision {
             Decision::Master => String::new(),
             Decision::Allowed(grant) => format!("RBAC: allowed by {grant}"),
             Decision::AllowedFor(reason) => reason.clone(),
-            Decision::NoOpinion(words) | Decision::Denied(words) => words.reasons.join("\n"),
+            Decision::NoOpinion(details) | Decision::Denied(details) => details.reasons.join("\n"),
         }
     }
 
     /// The evaluation error, if there is one.
     pub fn error(&self) -> Option<String> {
         match self {
-            Decision::NoOpinion(words) | Decision::Denied(words) if !words.errors.is_empty() => {
-                Some(aggregate(&words.errors))
+            Decision::NoOpinion(details) | Decision::Denied(details) if !details.errors.is_empty() => {
+                Some(aggregate(&details.errors))
             }
             _ => None,
         }
@@ -89,7 +89,7 @@ pub struct Grant {
     /// Its text in reasons.
     pub subject: Text,
     /// Index among the subjects of the binding.
-    pub place: usize,
+    pub subject_index: usize,
 }
 
 impl std::fmt::Display for Grant {

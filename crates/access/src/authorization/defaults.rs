@@ -33,14 +33,20 @@ fn line_of(release: Release, line: &str) -> Option<&str> {
     holds.then_some(rest)
 }
 
-/// The ClusterRoles, or the Roles.
-pub fn roles(release: Release, namespaced: bool) -> impl Iterator<Item = Value> {
-    entries(release).filter(move |entry| entry.is_namespaced() == namespaced).map(|entry| entry.role())
+pub fn cluster_roles(release: Release) -> impl Iterator<Item = Value> {
+    entries(release).filter(|entry| !entry.is_namespaced()).map(|entry| entry.role())
 }
 
-/// The ClusterRoleBindings, or the RoleBindings.
-pub fn bindings(release: Release, namespaced: bool) -> impl Iterator<Item = Value> {
-    entries(release).filter(move |entry| entry.is_namespaced() == namespaced).filter_map(|entry| entry.binding())
+pub fn roles(release: Release) -> impl Iterator<Item = Value> {
+    entries(release).filter(DefaultRole::is_namespaced).map(|entry| entry.role())
+}
+
+pub fn cluster_role_bindings(release: Release) -> impl Iterator<Item = Value> {
+    entries(release).filter(|entry| !entry.is_namespaced()).filter_map(|entry| entry.binding())
+}
+
+pub fn role_bindings(release: Release) -> impl Iterator<Item = Value> {
+    entries(release).filter(DefaultRole::is_namespaced).filter_map(|entry| entry.binding())
 }
 
 /// A role of the table.
@@ -162,17 +168,19 @@ mod tests {
 
     #[test]
     fn kind_table_is_well_formed() {
-        let counts =
-            [false, true].map(|namespaced| (roles(NEWEST, namespaced).count(), bindings(NEWEST, namespaced).count()));
+        let counts = [
+            (cluster_roles(NEWEST).count(), cluster_role_bindings(NEWEST).count()),
+            (roles(NEWEST).count(), role_bindings(NEWEST).count()),
+        ];
         assert_eq!(counts, [(73, 54), (7, 7)]);
-        assert_eq!((roles(Release::V1_35, false).count(), bindings(Release::V1_35, false).count()), (68, 49));
+        assert_eq!((cluster_roles(Release::V1_35).count(), cluster_role_bindings(Release::V1_35).count()), (68, 49));
         let rules = |role: Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();
-        for rule in roles(NEWEST, false).chain(roles(NEWEST, true)).flat_map(rules) {
+        for rule in cluster_roles(NEWEST).chain(roles(NEWEST)).flat_map(rules) {
             let full = |key: &str| rule.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
             let resources = full("apiGroups") && full("resources");
             assert!(full("verbs") && (resources != full("nonResourceURLs")), "{rule:?}");
         }
-        for binding in bindings(NEWEST, false).chain(bindings(NEWEST, true)) {
+        for binding in cluster_role_bindings(NEWEST).chain(role_bindings(NEWEST)) {
             let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
             assert!(subjects.iter().all(|subject| !subject.str_at(&["name"]).is_empty()), "{binding:?}");
         }
@@ -183,19 +191,19 @@ mod tests {
         let named = |mut list: Box<dyn Iterator<Item = Value>>, name: &str| {
             list.find(|object| object.str_at(&["metadata", "name"]) == name).unwrap_or_default()
         };
-        let reader = named(Box::new(bindings(NEWEST, true)), "system::extension-apiserver-authentication-reader");
+        let reader = named(Box::new(role_bindings(NEWEST)), "system::extension-apiserver-authentication-reader");
         assert_eq!(reader.str_at(&["metadata", "namespace"]), "kube-system");
         assert_eq!(
             reader.get("roleRef"),
             Some(&json!({"apiGroup": GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader"}))
         );
-        assert!(named(Box::new(bindings(NEWEST, false)), "system:node").get("subjects").is_none());
-        let edit = named(Box::new(roles(NEWEST, false)), "edit");
+        assert!(named(Box::new(cluster_role_bindings(NEWEST)), "system:node").get("subjects").is_none());
+        let edit = named(Box::new(cluster_roles(NEWEST)), "edit");
         assert_eq!(edit.at(&["metadata", "labels", &aggregation_label("admin")]), Some(&Value::from("true")));
         let selector = json!({"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}});
         assert_eq!(edit.at(&["aggregationRule", "clusterRoleSelectors"]), Some(&json!([selector])));
         assert_eq!(
-            named(Box::new(roles(NEWEST, false)), "system:controller:root-ca-cert-publisher").get("rules"),
+            named(Box::new(cluster_roles(NEWEST)), "system:controller:root-ca-cert-publisher").get("rules"),
             Some(&json!([
                 {"verbs": ["create", "update"], "apiGroups": [""], "resources": ["configmaps"]},
                 {"verbs": ["create", "patch", "update"], "apiGroups": ["", "events.k8s.io"], "resources": ["events"]}

@@ -53,8 +53,8 @@ impl Role {
         }
     }
 
-    /// A copy of the role without aggregated rules.
-    fn renewed(&self) -> Role {
+    /// A copy of the role whose aggregated rules have yet to be computed.
+    fn without_aggregated(&self) -> Role {
         let (rules, labels, selectors) = (self.rules.clone(), self.labels.clone(), self.selectors.clone());
         Role { rules, labels, selectors, aggregated: OnceLock::new() }
     }
@@ -105,7 +105,7 @@ impl RbacSnapshot {
         }
         for name in self.aggregating.clone() {
             if let Some(role) = self.cluster_roles.get_mut(&name) {
-                *role = Arc::new(role.renewed());
+                *role = Arc::new(role.without_aggregated());
             }
         }
     }
@@ -163,17 +163,17 @@ impl RbacSnapshot {
 
     /// The grant of the same binding to its first subject that matches the user.
     fn first<'a>(&'a self, user: &'a User, grant: &'a Arc<Grant>) -> &'a Arc<Grant> {
-        if grant.place == 0 {
+        if grant.subject_index == 0 {
             return grant;
         }
-        let same = self.grants(user, &grant.namespace).filter(|other| other.binding == grant.binding);
-        same.min_by_key(|other| other.place).unwrap_or(grant)
+        let same_binding = self.grants(user, &grant.namespace).filter(|other| other.binding == grant.binding);
+        same_binding.min_by_key(|other| other.subject_index).unwrap_or(grant)
     }
 
     /// Inserts or removes the subjects of a binding.
     fn set_binding(&mut self, namespace: &Text, binding: &Value, present: bool) {
         let mut scope = self.scopes.get(namespace).cloned().unwrap_or_default();
-        for (is_group, subject, grant) in grants_of(namespace, binding) {
+        for SubjectGrant { is_group, subject, grant } in grants_of(namespace, binding) {
             let subjects = if is_group { &mut scope.groups } else { &mut scope.users };
             let mut grants = subjects.get(&subject).cloned().unwrap_or_default();
             if present {
@@ -195,19 +195,31 @@ impl RbacSnapshot {
     }
 }
 
-/// The subjects of a binding: whether it is a group, the name that is looked up, and the grant.
-fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
+/// The grant of a binding to one of its subjects.
+struct SubjectGrant {
+    is_group: bool,
+    /// The name of the group or of the user.
+    subject: Text,
+    grant: Grant,
+}
+
+/// The grants of a binding, in the order of its subjects.
+fn grants_of(namespace: &Text, binding: &Value) -> Vec<SubjectGrant> {
     let role = binding.str_at(&["roleRef", "name"]);
     let role_kind = binding.str_at(&["roleRef", "kind"]);
     let role_path = if role_kind == "Role" { format!("{namespace}/{role}") } else { role.to_owned() };
     let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
-    let grant = |(place, subject): (usize, &Value)| {
+    let grant = |(subject_index, subject): (usize, &Value)| {
         let (kind, name) = (subject.str_at(&["kind"]), subject.str_at(&["name"]));
-        let given = subject.str_at(&["namespace"]);
-        let home = if given.is_empty() { namespace.as_str() } else { given };
-        let (known_as, shown) = match kind {
-            "ServiceAccount" if home.is_empty() => return None,
-            "ServiceAccount" => (format!("system:serviceaccount:{home}:{name}"), format!("{name}/{home}")),
+        let account_namespace = match subject.str_at(&["namespace"]) {
+            "" => namespace.as_str(),
+            given => given,
+        };
+        let (user_or_group, displayed) = match kind {
+            "ServiceAccount" if account_namespace.is_empty() => return None,
+            "ServiceAccount" => {
+                (format!("system:serviceaccount:{account_namespace}:{name}"), format!("{name}/{account_namespace}"))
+            }
             _ => (name.to_owned(), name.to_owned()),
         };
         let grant = Grant {
@@ -216,10 +228,10 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
             role_kind: role_kind.into(),
             role: role.into(),
             role_path: Text::from(role_path.as_str()),
-            subject: Text::from(format!("{kind} {}", machinery::value::quote(&shown))),
-            place,
+            subject: Text::from(format!("{kind} {}", machinery::value::quote(&displayed))),
+            subject_index,
         };
-        Some((kind == "Group", Text::from(known_as), grant))
+        Some(SubjectGrant { is_group: kind == "Group", subject: Text::from(user_or_group), grant })
     };
     subjects.iter().enumerate().filter_map(grant).collect()
 }
@@ -228,7 +240,7 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<(bool, Text, Grant)> {
 #[derive(Default)]
 pub struct Rbac {
     snapshot: ArcSwap<RbacSnapshot>,
-    /// The index, with aggregating roles as stored.
+    /// Whether aggregating roles have their stored rules only, which the controller writes.
     as_stored: bool,
 }
 
@@ -249,18 +261,18 @@ impl Rbac {
             return;
         }
         let namespace = key.path.rsplit_once('/').map_or(Text::default(), |(namespace, _)| Text::from(namespace));
-        let live = event.kind != EventKind::Deleted;
+        let exists = event.kind != EventKind::Deleted;
         let object = event.object.body.to_value(0);
         let mut next = RbacSnapshot::clone(&self.snapshot.load());
         match key.plural.as_str() {
-            "roles" if live => drop(next.roles.insert(key.path.clone(), Arc::new(Role::parse(&object)))),
+            "roles" if exists => drop(next.roles.insert(key.path.clone(), Arc::new(Role::parse(&object)))),
             "roles" => drop(next.roles.remove(&key.path)),
-            "clusterroles" => next.set_cluster_role(&key.path, live.then(|| self.cluster_role(&object))),
+            "clusterroles" => next.set_cluster_role(&key.path, exists.then(|| self.cluster_role(&object))),
             "rolebindings" | "clusterrolebindings" => {
                 if let Some(previous) = &event.previous {
                     next.set_binding(&namespace, &previous.body.to_value(0), false);
                 }
-                next.set_binding(&namespace, &object, live);
+                next.set_binding(&namespace, &object, exists);
             }
             _ => return,
         }
@@ -268,25 +280,25 @@ impl Rbac {
     }
 
     /// Decides about a request of a user.
-    pub fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
+    pub fn decide(&self, user: &User, attributes: &AccessAttributes<'_>) -> Decision {
         let snapshot = self.snapshot.load();
         let mut errors = vec![];
         let cluster = snapshot.grants(user, "");
-        let namespace = Some(asked.namespace).filter(|namespace| !namespace.is_empty());
+        let namespace = Some(attributes.namespace).filter(|namespace| !namespace.is_empty());
         let local = namespace.into_iter().flat_map(|namespace| snapshot.grants(user, namespace));
         for grant in cluster.chain(local) {
             match snapshot.rules(grant) {
-                Ok(rules) if rules.iter().any(|rule| rule.allows(asked)) => {
+                Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     return Decision::Allowed(snapshot.first(user, grant).clone());
                 }
                 Ok(_) => {}
                 Err(missing) => errors.push(missing.to_string()),
             }
         }
-        match errors.is_empty() {
-            true => Decision::NoOpinion(DecisionDetails::default()),
-            false => Decision::NoOpinion(DecisionDetails::reason(format!("RBAC: {}", aggregate(&errors)))),
-        }
+        Decision::NoOpinion(match errors.as_slice() {
+            [] => DecisionDetails::default(),
+            errors => DecisionDetails::reason(format!("RBAC: {}", aggregate(errors))),
+        })
     }
 
     /// The rules of a user in a namespace, cluster-wide ones first, and the errors of their resolution.

@@ -18,13 +18,13 @@ use base::request::{RequestInfo, User, Verb};
 use machinery::value::quote;
 use machinery::{Status, Text, Value};
 
-pub use authorizer::{AuthorizationMode, Authorizer};
+pub use authorizer::{AuthorizationMode, Authorizer, UserRules};
 pub use configuration::parse as parse_configuration;
 pub use decision::Decision;
 pub use impersonation::Impersonation;
 pub use index::{GROUP, Rbac};
 pub use rules::{PolicyRule, missing, quoted};
-pub use webhook::{AccessReviewer, Remember};
+pub use webhook::{AccessReviewer, DecisionTtl};
 
 /// An authorized request.
 #[derive(Debug)]
@@ -82,9 +82,10 @@ impl<'a> AccessAttributes<'a> {
 
     /// The attributes of a request, with the verb and the name for authorization.
     fn of_request(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> AccessAttributes<'a> {
-        match info.is_resource {
-            true => AccessAttributes::of_resource(info, verb, name).selecting(info),
-            false => AccessAttributes { verb, path: &info.path, ..AccessAttributes::default() },
+        if info.is_resource {
+            AccessAttributes::of_resource(info, verb, name).selecting(info)
+        } else {
+            AccessAttributes { verb, path: &info.path, ..AccessAttributes::default() }
         }
     }
 
@@ -111,36 +112,40 @@ pub enum Refusal {
 
 /// Authorizes a request.
 pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
-    let (verb, name) = judged_by(&info);
-    let decision = judge(authorizer, &user, &AccessAttributes::of_request(&info, &verb, &name)).await?;
+    let (verb, name) = verb_and_name(&info);
+    let decision = decide(authorizer, &user, &AccessAttributes::of_request(&info, &verb, &name)).await?;
     Ok(Authorized { info, user, decision, _witness: () })
 }
 
 /// The verb and the name for authorization.
-fn judged_by(info: &RequestInfo) -> (Cow<'static, str>, Text) {
-    match info.is_resource {
-        true => (info.verb.as_str().into(), info.authorized_name()),
-        false => (info.method.as_str().to_ascii_lowercase().into(), Text::default()),
+fn verb_and_name(info: &RequestInfo) -> (Cow<'static, str>, Text) {
+    if info.is_resource {
+        (info.verb.as_str().into(), info.authorized_name())
+    } else {
+        (info.method.as_str().to_ascii_lowercase().into(), Text::default())
     }
 }
 
-async fn judge(authorizer: &Authorizer, user: &User, asked: &AccessAttributes<'_>) -> Result<Decision, Refusal> {
-    let decision = authorizer.decide(user, asked).await;
-    match decision.error() {
-        _ if decision.allowed() => Ok(decision),
-        Some(error) => Err(Refusal::Failed(error)),
-        None => {
-            let reason = decision.reason();
-            let is_final = decision.is_final_refusal();
-            Err(Refusal::Forbidden { status: refusal(user, asked, &reason), reason, is_final })
-        }
+async fn decide(authorizer: &Authorizer, user: &User, attributes: &AccessAttributes<'_>) -> Result<Decision, Refusal> {
+    let decision = authorizer.decide(user, attributes).await;
+    if decision.allowed() {
+        return Ok(decision);
     }
+    if let Some(error) = decision.error() {
+        return Err(Refusal::Failed(error));
+    }
+    let reason = decision.reason();
+    Err(Refusal::Forbidden { status: refusal(user, attributes, &reason), reason, is_final: decision.is_denied() })
 }
 
 /// Returns an error unless the user is allowed.
-pub async fn require(authorizer: &Authorizer, user: &User, asked: &AccessAttributes<'_>) -> Result<Decision, Status> {
-    let decision = authorizer.decide(user, asked).await;
-    if decision.allowed() { Ok(decision) } else { Err(refusal(user, asked, &decision.reason())) }
+pub async fn require(
+    authorizer: &Authorizer,
+    user: &User,
+    attributes: &AccessAttributes<'_>,
+) -> Result<Decision, Status> {
+    let decision = authorizer.decide(user, attributes).await;
+    if decision.allowed() { Ok(decision) } else { Err(refusal(user, attributes, &decision.reason())) }
 }
 
 /// Escapes a text of a request for messages.
@@ -149,24 +154,24 @@ pub fn escape(text: &str) -> String {
 }
 
 /// The 403 Status.
-fn refusal(user: &User, asked: &AccessAttributes<'_>, reason: &str) -> Status {
-    let (name, verb) = (quote(&user.name), asked.verb);
+fn refusal(user: &User, attributes: &AccessAttributes<'_>, reason: &str) -> Status {
+    let (name, verb) = (quote(&user.name), attributes.verb);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    if !asked.is_resource {
-        let why = escape(&format!("User {name} cannot {verb} path {}", quote(asked.path)));
+    if !attributes.is_resource {
+        let why = escape(&format!("User {name} cannot {verb} path {}", quote(attributes.path)));
         return Status::forbidden("", "", "", &format!("{why}{reason}"));
     }
-    let resource = match asked.subresource {
-        "" => asked.resource.to_owned(),
-        sub => format!("{}/{sub}", asked.resource),
+    let resource = match attributes.subresource {
+        "" => attributes.resource.to_owned(),
+        sub => format!("{}/{sub}", attributes.resource),
     };
-    let place = match asked.namespace {
+    let place = match attributes.namespace {
         "" => "at the cluster scope".to_owned(),
         namespace => format!("in the namespace {}", quote(namespace)),
     };
-    let (resource, group) = (quote(&resource), quote(asked.group));
+    let (resource, group) = (quote(&resource), quote(attributes.group));
     let why = escape(&format!("User {name} cannot {verb} resource {resource} in API group {group} {place}"));
-    Status::forbidden(asked.group, asked.resource, asked.name, &format!("{why}{reason}"))
+    Status::forbidden(attributes.group, attributes.resource, attributes.name, &format!("{why}{reason}"))
 }
 
 impl Authorized {

@@ -62,16 +62,16 @@ impl PolicyRule {
     }
 
     /// Whether the rule allows this.
-    pub fn allows(&self, asked: &AccessAttributes<'_>) -> bool {
-        if !has_or_all(&self.verbs, asked.verb) {
+    pub fn allows(&self, attributes: &AccessAttributes<'_>) -> bool {
+        if !has_or_all(&self.verbs, attributes.verb) {
             return false;
         }
-        if !asked.is_resource {
-            return self.urls.iter().any(|url| url_covers(url, asked.path));
+        if !attributes.is_resource {
+            return self.urls.iter().any(|url| url_covers(url, attributes.path));
         }
-        has_or_all(&self.groups, asked.group)
-            && self.resources.iter().any(|resource| names_resource(resource, asked))
-            && (self.names.is_empty() || has(&self.names, asked.name))
+        has_or_all(&self.groups, attributes.group)
+            && self.resources.iter().any(|resource| names_resource(resource, attributes))
+            && (self.names.is_empty() || has(&self.names, attributes.name))
     }
 
     /// Splits a rule into rules with one verb, group, resource and name each.
@@ -123,23 +123,30 @@ impl PolicyRule {
         self.resources.contains(resource) || resource.split_once('/').is_some_and(|(_, sub)| any_sub(sub))
     }
 
-    /// The key of rules that differ only in their verbs; `None` if the rule has several groups, resources or names.
-    fn simple(&self) -> Option<(&[Text], &[Text], &[Text])> {
-        let simple =
-            self.groups.len() == 1 && self.resources.len() == 1 && self.urls.is_empty() && self.names.len() <= 1;
-        simple.then_some((&self.groups, &self.resources, &self.names))
+    /// Whether the rule is about one resource, and about one name at most.
+    fn is_simple(&self) -> bool {
+        self.groups.len() == 1 && self.resources.len() == 1 && self.urls.is_empty() && self.names.len() <= 1
+    }
+
+    /// Whether two simple rules differ only in their verbs.
+    fn merges_with(&self, other: &PolicyRule) -> bool {
+        self.is_simple()
+            && other.is_simple()
+            && self.groups == other.groups
+            && self.resources == other.resources
+            && self.names == other.names
     }
 }
 
-fn names_resource(pattern: &str, asked: &AccessAttributes<'_>) -> bool {
+fn names_resource(pattern: &str, attributes: &AccessAttributes<'_>) -> bool {
     if pattern == "*" {
         return true;
     }
-    if asked.subresource.is_empty() {
-        return pattern == asked.resource;
+    if attributes.subresource.is_empty() {
+        return pattern == attributes.resource;
     }
     match pattern.split_once('/') {
-        Some((resource, sub)) => sub == asked.subresource && (resource == "*" || resource == asked.resource),
+        Some((resource, sub)) => sub == attributes.subresource && (resource == "*" || resource == attributes.resource),
         None => false,
     }
 }
@@ -170,8 +177,7 @@ pub fn missing(owned: &[PolicyRule], needed: &[PolicyRule]) -> Vec<PolicyRule> {
     let mut out: Vec<PolicyRule> = vec![];
     let parts = needed.iter().flat_map(PolicyRule::break_down);
     for part in parts.filter(|part| !owned.iter().any(|rule| rule.covers(part))) {
-        let same = out.iter_mut().find(|rule| part.simple().is_some() && rule.simple() == part.simple());
-        match same {
+        match out.iter_mut().find(|rule| rule.merges_with(&part)) {
             Some(rule) => rule.verbs.extend(part.verbs),
             None => out.push(part),
         }
@@ -208,7 +214,7 @@ mod tests {
             (rule("get", "h", "foos", ""), "get", "foos", "", "x", false),
         ];
         for (rule, verb, resource, subresource, name, allowed) in cases {
-            let asked = AccessAttributes {
+            let attributes = AccessAttributes {
                 verb,
                 group: "g",
                 resource,
@@ -217,7 +223,7 @@ mod tests {
                 is_resource: true,
                 ..AccessAttributes::default()
             };
-            assert_eq!(rule.allows(&asked), allowed, "{rule} {verb} {resource}/{subresource} {name}");
+            assert_eq!(rule.allows(&attributes), allowed, "{rule} {verb} {resource}/{subresource} {name}");
         }
         let urls =
             PolicyRule { verbs: vec!["get".into()], urls: vec!["/a".into(), "/b/*".into()], ..PolicyRule::default() };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::request::User;
 use base::webhook::{Remote, ResponseCache};
 use machinery::selector::label::Operator;
-use machinery::selector::{FieldSelector, LabelSelector};
+use machinery::selector::{FieldRequirement, FieldSelector, LabelSelector};
 use machinery::{Value, json};
 
 use super::conditions::{Condition, all_hold};
@@ -16,7 +16,7 @@ use crate::limits;
 
 /// Time to live of cached decisions.
 #[derive(Clone, Copy, Debug)]
-pub struct Remember {
+pub struct DecisionTtl {
     pub allowed: Duration,
     pub refused: Duration,
 }
@@ -30,7 +30,7 @@ pub struct AccessReviewer {
     name: String,
     remote: Remote,
     version: ReviewVersion,
-    remembered: ResponseCache<Decision>,
+    cache: ResponseCache<Decision>,
     /// Match conditions: other requests are not sent.
     conditions: Vec<Condition>,
     /// Whether a failed call denies the request; otherwise it is no opinion.
@@ -38,11 +38,10 @@ pub struct AccessReviewer {
 }
 
 impl AccessReviewer {
-    pub fn new(remote: Remote, version: ReviewVersion, remember: Remember) -> AccessReviewer {
-        let time_to_live =
-            move |decision: &Decision| if decision.allowed() { remember.allowed } else { remember.refused };
-        let remembered = ResponseCache::new(time_to_live);
-        AccessReviewer { name: DEFAULT_NAME.to_owned(), remote, version, remembered, conditions: vec![], denies: false }
+    pub fn new(remote: Remote, version: ReviewVersion, ttl: DecisionTtl) -> AccessReviewer {
+        let ttl_of = move |decision: &Decision| if decision.allowed() { ttl.allowed } else { ttl.refused };
+        let cache = ResponseCache::new(ttl_of);
+        AccessReviewer { name: DEFAULT_NAME.to_owned(), remote, version, cache, conditions: vec![], denies: false }
     }
 
     /// Sets the name, which is `default` for a webhook of flags.
@@ -70,8 +69,8 @@ impl AccessReviewer {
         }
     }
 
-    pub async fn decide(&self, user: &User, asked: &AccessAttributes<'_>) -> Decision {
-        let spec = spec(user, asked);
+    pub async fn decide(&self, user: &User, attributes: &AccessAttributes<'_>) -> Decision {
+        let spec = spec(user, attributes);
         match all_hold(&self.conditions, &spec) {
             Ok(true) => {}
             Ok(false) => return Decision::NoOpinion(DecisionDetails::default()),
@@ -79,7 +78,7 @@ impl AccessReviewer {
         }
         let spec = self.in_version(spec);
         let key = spec.to_json();
-        if let Some(known) = self.remembered.get(&key) {
+        if let Some(known) = self.cache.get(&key) {
             return known;
         }
         let version = format!("authorization.k8s.io/{}", self.version.as_str());
@@ -91,7 +90,7 @@ impl AccessReviewer {
             Ok(response) => {
                 let decision = decision(response.get("status").unwrap_or(&Value::Null));
                 if key.len() < limits::REMEMBERED_BYTES_MAX {
-                    self.remembered.put(key, decision.clone());
+                    self.cache.put(key, decision.clone());
                 }
                 decision
             }
@@ -113,30 +112,31 @@ impl AccessReviewer {
 }
 
 /// The spec of the review, in v1.
-fn spec(user: &User, asked: &AccessAttributes<'_>) -> Value {
+fn spec(user: &User, attributes: &AccessAttributes<'_>) -> Value {
     let mut spec = user.to_value("user");
-    let (place, members) = match asked.is_resource {
-        true => (
-            "resourceAttributes",
-            vec![
-                ("namespace", asked.namespace),
-                ("verb", asked.verb),
-                ("group", asked.group),
-                ("version", asked.version),
-                ("resource", asked.resource),
-                ("subresource", asked.subresource),
-                ("name", asked.name),
-            ],
-        ),
-        false => ("nonResourceAttributes", vec![("path", asked.path), ("verb", asked.verb)]),
+    let section = if attributes.is_resource { "resourceAttributes" } else { "nonResourceAttributes" };
+    let texts: &[(&str, &str)] = if attributes.is_resource {
+        &[
+            ("namespace", attributes.namespace),
+            ("verb", attributes.verb),
+            ("group", attributes.group),
+            ("version", attributes.version),
+            ("resource", attributes.resource),
+            ("subresource", attributes.subresource),
+            ("name", attributes.name),
+        ]
+    } else {
+        &[("path", attributes.path), ("verb", attributes.verb)]
     };
-    spec.set_at(&[place], Value::object());
-    for (key, text) in members.into_iter().filter(|(_, text)| !text.is_empty()) {
-        spec.set_at(&[place, key], Value::from(text));
+    spec.set_at(&[section], Value::object());
+    for &(key, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+        spec.set_at(&[section, key], Value::from(text));
     }
-    for (name, requirements) in [("fieldSelector", fields(asked.fields)), ("labelSelector", labels(asked.labels))] {
+    for (name, requirements) in
+        [("fieldSelector", fields(attributes.fields)), ("labelSelector", labels(attributes.labels))]
+    {
         if !requirements.is_empty() {
-            spec.set_at(&[place, name, "requirements"], Value::Array(requirements));
+            spec.set_at(&[section, name, "requirements"], Value::Array(requirements));
         }
     }
     spec
@@ -150,30 +150,36 @@ fn requirement(key: &str, operator: &str, values: Vec<Value>) -> Value {
     requirement
 }
 
-/// The valid field or label requirements of a review.
-fn known(requirements: &Value, of_labels: bool) -> Vec<Value> {
-    let known = |requirement: &&Value| {
-        let values = requirement.get("values").and_then(Value::as_array).map_or(0, <[Value]>::len);
-        match requirement.str_at(&["operator"]) {
-            "In" | "NotIn" => of_labels || values == 1,
-            "Exists" | "DoesNotExist" => of_labels,
-            _ => false,
-        }
-    };
-    requirements.as_array().unwrap_or_default().iter().filter(known).cloned().collect()
+/// The requirements of a review that are valid, by their operator and the number of their values.
+fn valid(requirements: &Value, is_valid: fn(&str, usize) -> bool) -> Vec<Value> {
+    let requirements = requirements.as_array().unwrap_or_default().iter();
+    let valid = requirements.filter(|requirement| {
+        let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
+        is_valid(requirement.str_at(&["operator"]), values.len())
+    });
+    valid.cloned().collect()
+}
+
+fn is_valid_for_fields(operator: &str, values: usize) -> bool {
+    matches!(operator, "In" | "NotIn") && values == 1
+}
+
+fn is_valid_for_labels(operator: &str, _values: usize) -> bool {
+    matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist")
 }
 
 /// Selectors narrow a request; an invalid selector is ignored, which requests everything.
 fn fields(selection: Selection<'_>) -> Vec<Value> {
     match selection {
         Selection::All => vec![],
-        Selection::Requirements(requirements) => known(requirements, false),
+        Selection::Requirements(requirements) => valid(requirements, is_valid_for_fields),
         Selection::Text(text) => {
-            let requirements = FieldSelector::parse(text).map(|selector| selector.requirements).unwrap_or_default();
-            let shown = requirements.iter().map(|it| {
-                requirement(&it.field, if it.negated { "NotIn" } else { "In" }, vec![Value::from(&it.value)])
-            });
-            shown.collect()
+            let parsed = FieldSelector::parse(text).map(|selector| selector.requirements).unwrap_or_default();
+            let to_value = |field: &FieldRequirement| {
+                let operator = if field.negated { "NotIn" } else { "In" };
+                requirement(&field.field, operator, vec![Value::from(&field.value)])
+            };
+            parsed.iter().map(to_value).collect()
         }
     }
 }
@@ -181,28 +187,28 @@ fn fields(selection: Selection<'_>) -> Vec<Value> {
 fn labels(selection: Selection<'_>) -> Vec<Value> {
     match selection {
         Selection::All => vec![],
-        Selection::Requirements(requirements) => known(requirements, true),
+        Selection::Requirements(requirements) => valid(requirements, is_valid_for_labels),
         Selection::Text(text) => {
-            let requirements = LabelSelector::parse(text).map(|selector| selector.requirements).unwrap_or_default();
-            let shown = requirements.iter().filter_map(|it| {
-                let operator = match it.operator {
+            let parsed = LabelSelector::parse(text).map(|selector| selector.requirements).unwrap_or_default();
+            let requirements = parsed.iter().filter_map(|label| {
+                let operator = match label.operator {
                     Operator::In => "In",
                     Operator::NotIn => "NotIn",
                     Operator::Exists => "Exists",
                     Operator::DoesNotExist => "DoesNotExist",
                     Operator::GreaterThan | Operator::LessThan => return None,
                 };
-                Some(requirement(&it.key, operator, it.values.iter().map(Value::from).collect()))
+                Some(requirement(&label.key, operator, label.values.iter().map(Value::from).collect()))
             });
-            shown.collect()
+            requirements.collect()
         }
     }
 }
 
 fn decision(status: &Value) -> Decision {
-    let said = |name: &str| status.get(name) == Some(&Value::Bool(true));
+    let is_true = |name: &str| status.get(name) == Some(&Value::Bool(true));
     let reason = status.str_at(&["reason"]).to_owned();
-    match (said("allowed"), said("denied")) {
+    match (is_true("allowed"), is_true("denied")) {
         (true, true) => {
             let why = "webhook subject access review returned both allow and deny response";
             Decision::Denied(DecisionDetails { errors: vec![why.to_owned()], ..DecisionDetails::reason(reason) })
@@ -221,7 +227,7 @@ mod tests {
     fn webhook_responses_are_decisions() {
         let of = |status: Value| {
             let decision = decision(&status);
-            (decision.allowed(), decision.is_final_refusal(), decision.reason())
+            (decision.allowed(), decision.is_denied(), decision.reason())
         };
         assert_eq!(of(json!({"allowed": true, "reason": "r"})), (true, false, "r".to_owned()));
         assert_eq!(of(json!({"allowed": false, "reason": "r"})), (false, false, "r".to_owned()));
@@ -232,11 +238,12 @@ mod tests {
 
     #[test]
     fn access_reviews_include_selectors() {
-        let asked =
+        let attributes =
             AccessAttributes { is_resource: true, verb: "list", resource: "boats", ..AccessAttributes::default() };
         let selected = |fields: &'static str, labels: &'static str| {
-            let asked = AccessAttributes { fields: Selection::Text(fields), labels: Selection::Text(labels), ..asked };
-            spec(&User::system("u"), &asked).at(&["resourceAttributes"]).unwrap().clone()
+            let attributes =
+                AccessAttributes { fields: Selection::Text(fields), labels: Selection::Text(labels), ..attributes };
+            spec(&User::system("u"), &attributes).at(&["resourceAttributes"]).unwrap().clone()
         };
         let wanted = json!({
             "verb": "list", "resource": "boats",

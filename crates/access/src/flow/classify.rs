@@ -83,8 +83,8 @@ fn texts(value: &Value, key: &str) -> Vec<Text> {
     list(value, key).iter().filter_map(Value::as_str).map(Text::from).collect()
 }
 
-fn holds(wanted: &[Text], found: &str) -> bool {
-    wanted.iter().any(|text| text == "*" || text == found)
+fn contains(patterns: &[Text], text: &str) -> bool {
+    patterns.iter().any(|pattern| pattern == "*" || pattern == text)
 }
 
 impl Schema {
@@ -106,22 +106,23 @@ impl Schema {
 
     pub fn matches(&self, user: &User, info: &RequestInfo) -> bool {
         self.rules.iter().any(|rules| {
-            let asked = match info.is_resource {
-                true => rules.resources.iter().any(|rule| rule.matches(info)),
-                false => rules.paths.iter().any(|rule| rule.matches(info)),
+            let matches_request = if info.is_resource {
+                rules.resources.iter().any(|rule| rule.matches(info))
+            } else {
+                rules.paths.iter().any(|rule| rule.matches(info))
             };
-            asked && rules.subjects.iter().any(|subject| subject.is(user))
+            matches_request && rules.subjects.iter().any(|subject| subject.is(user))
         })
     }
 
     /// The identity of a flow.
     pub fn flow(&self, user: &User, info: &RequestInfo) -> String {
-        let apart = match self.distinguisher {
+        let distinguisher = match self.distinguisher {
             Distinguisher::Nothing => "",
             Distinguisher::User => user.name.as_str(),
             Distinguisher::Namespace => info.namespace.as_str(),
         };
-        format!("{}\0{apart}", self.name)
+        format!("{}\0{distinguisher}", self.name)
     }
 }
 
@@ -157,8 +158,11 @@ impl FlowSubject {
             FlowSubject::User(name) => name == "*" || *name == user.name,
             FlowSubject::Group(name) => name == "*" || user.in_group(name),
             FlowSubject::Account(namespace, name) => {
-                let account = user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
-                account.is_some_and(|(place, own)| *namespace == place && (name == "*" || *name == own))
+                let service_account =
+                    user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+                service_account.is_some_and(|(account_namespace, account_name)| {
+                    *namespace == account_namespace && (name == "*" || *name == account_name)
+                })
             }
         }
     }
@@ -166,16 +170,14 @@ impl FlowSubject {
 
 impl ResourceRule {
     fn matches(&self, info: &RequestInfo) -> bool {
-        let whole = || format!("{}/{}", info.resource, info.subresource);
-        let resource = match info.subresource.is_empty() {
-            true => holds(&self.resources, &info.resource),
-            false => holds(&self.resources, &whole()),
+        let matches_resource = if info.subresource.is_empty() {
+            contains(&self.resources, &info.resource)
+        } else {
+            contains(&self.resources, &format!("{}/{}", info.resource, info.subresource))
         };
-        let place = match info.namespace.is_empty() {
-            true => self.cluster,
-            false => holds(&self.namespaces, &info.namespace),
-        };
-        resource && place && holds(&self.verbs, info.verb.as_str()) && holds(&self.groups, &info.group)
+        let in_scope =
+            if info.namespace.is_empty() { self.cluster } else { contains(&self.namespaces, &info.namespace) };
+        matches_resource && in_scope && contains(&self.verbs, info.verb.as_str()) && contains(&self.groups, &info.group)
     }
 }
 
@@ -184,11 +186,10 @@ impl PathRule {
         let method = info.method.as_str().to_ascii_lowercase();
         let covers = |url: &Text| {
             let path = info.path.as_str();
-            url == "*"
-                || url == path
-                || url.strip_suffix("/*").is_some_and(|prefix| path.starts_with(&format!("{prefix}/")))
+            let is_below = |prefix: &str| prefix.ends_with('/') && path.starts_with(prefix);
+            url == "*" || url == path || url.strip_suffix('*').is_some_and(is_below)
         };
-        holds(&self.verbs, &method) && self.urls.iter().any(covers)
+        contains(&self.verbs, &method) && self.urls.iter().any(covers)
     }
 }
 
@@ -198,8 +199,8 @@ impl PriorityLevel {
         let limited = |name: &str| number(&["spec", "limited", name]);
         let percent = |value: i64| value as f64 / 100.0;
         let queuing = |name: &str| {
-            let found = number(&["spec", "limited", "limitResponse", "queuing", name]).unwrap_or(1);
-            usize::try_from(found).unwrap_or(1).max(1)
+            let value = number(&["spec", "limited", "limitResponse", "queuing", name]).unwrap_or(1);
+            usize::try_from(value).unwrap_or(1).max(1)
         };
         let limit = || Limit {
             shares: limited("nominalConcurrencyShares").and_then(|shares| u32::try_from(shares).ok()).unwrap_or(30),

@@ -62,16 +62,16 @@ impl Flow {
         if key.group != FLOW_GROUP {
             return;
         }
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+        let _guard = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let object = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
         let mut next = FlowObjects::clone(&self.configuration.load());
         match key.plural.as_str() {
             "flowschemas" => {
                 next.schemas.retain(|schema| schema.name != key.path);
-                next.schemas.extend(live.as_ref().map(|object| Arc::new(Schema::parse(object))));
+                next.schemas.extend(object.as_ref().map(|object| Arc::new(Schema::parse(object))));
                 next.schemas.sort_by(|a, b| (a.precedence, &a.name).cmp(&(b.precedence, &b.name)));
             }
-            "prioritylevelconfigurations" => match &live {
+            "prioritylevelconfigurations" => match &object {
                 Some(object) => drop(next.levels.insert(key.path.clone(), Arc::new(PriorityLevel::parse(object)))),
                 None => drop(next.levels.remove(&key.path)),
             },
@@ -84,9 +84,9 @@ impl Flow {
     /// The FlowSchema that matches a request, and its level. FlowSchemas of absent levels are ignored.
     fn classify(&self, user: &User, info: &RequestInfo) -> Option<(Arc<Schema>, Arc<PriorityLevel>)> {
         let configuration = self.configuration.load();
-        let fits =
+        let is_applicable =
             |schema: &&Arc<Schema>| schema.matches(user, info) && configuration.levels.contains_key(&schema.level);
-        let schema = configuration.schemas.iter().find(fits)?;
+        let schema = configuration.schemas.iter().find(is_applicable)?;
         let level = configuration.levels.get(&schema.level)?;
         Some((schema.clone(), level.clone()))
     }
@@ -105,8 +105,8 @@ impl Flow {
             return (Some(classification), Ok(Seat::free()));
         }
         let flow = schema.flow(user, info);
-        let of = FlowLevel { priority_level: (&level.name).into(), flow_schema: (&schema.name).into() };
-        (Some(classification), self.seats.take(of, &flow, wait_max).await)
+        let flow_level = FlowLevel { priority_level: (&level.name).into(), flow_schema: (&schema.name).into() };
+        (Some(classification), self.seats.take(flow_level, &flow, wait_max).await)
     }
 }
 

@@ -15,7 +15,7 @@ use machinery::Text;
 use tokio::sync::oneshot;
 
 use super::Refused;
-use super::classify::{Limit, Queuing};
+use super::classify::Limit;
 
 /// A seat, returned when it is dropped.
 #[derive(Debug)]
@@ -30,18 +30,25 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if let Some((state, of)) = &self.0 {
+        if let Some((state, flow_level)) = &self.0 {
             let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
-            locked.release(of);
+            locked.release(flow_level);
             locked.dispatch(state);
         }
     }
 }
 
+/// What becomes of a request that needs a seat.
+enum Turn {
+    Started,
+    Queued(oneshot::Receiver<Seat>),
+    Rejected,
+}
+
 /// A queued request.
 #[derive(Debug)]
 struct Waiting {
-    of: FlowLevel,
+    flow_level: FlowLevel,
     seat: oneshot::Sender<Seat>,
 }
 
@@ -57,9 +64,9 @@ struct LevelSeats {
     limit: Option<Limit>,
     /// Seats by its share, and the ones that it does not lend.
     nominal: usize,
-    sure: usize,
+    guaranteed: usize,
     /// Maximum number of seats, including borrowed ones.
-    most: usize,
+    max_seats: usize,
     running: usize,
     waiting: usize,
     /// Service of the queue that was served last; a queue that was empty starts there.
@@ -92,31 +99,34 @@ impl Seats {
     }
 
     /// Returns a seat of a level for a flow, or waits in a queue for one.
-    pub async fn take(&self, of: FlowLevel, flow: &str, wait_max: Duration) -> Result<Seat, Refused> {
-        let began = clock::instant();
-        let waiting = {
+    pub async fn take(&self, flow_level: FlowLevel, flow: &str, wait_max: Duration) -> Result<Seat, Refused> {
+        let started = clock::instant();
+        let turn = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let level = &of.priority_level.0;
-            let Some(known) = state.levels.get(level).filter(|_| state.total > 0) else { return Ok(Seat::free()) };
-            if known.waiting == 0 && state.may_run(level) {
-                state.start(&of);
-                None
+            let level = &flow_level.priority_level.0;
+            let Some(level_seats) = state.levels.get(level) else { return Ok(Seat::free()) };
+            if state.total == 0 {
+                return Ok(Seat::free());
+            }
+            if level_seats.waiting == 0 && state.may_run(level) {
+                state.start(&flow_level);
+                Turn::Started
             } else {
-                let place = state.enqueue(&of, flow);
+                let queued = state.enqueue(&flow_level, flow);
                 // requests before it may have been cancelled
                 state.dispatch(&self.0);
-                Some(place)
+                queued.map_or(Turn::Rejected, Turn::Queued)
             }
         };
-        let seat = match waiting {
-            None => Ok(Seat(Some((self.0.clone(), of.clone())))),
-            Some(None) => Err(Refused),
-            Some(Some(seat)) => match tokio::time::timeout(wait_max, seat).await {
+        let seat = match turn {
+            Turn::Started => Ok(Seat(Some((self.0.clone(), flow_level.clone())))),
+            Turn::Rejected => Err(Refused),
+            Turn::Queued(seat) => match tokio::time::timeout(wait_max, seat).await {
                 Ok(Ok(seat)) => Ok(seat),
                 _ => Err(Refused),
             },
         };
-        METRICS.flow.asked(&of, seat.is_ok(), began.elapsed());
+        METRICS.flow.asked(&flow_level, seat.is_ok(), started.elapsed());
         seat
     }
 
@@ -137,9 +147,9 @@ impl State {
             let level = self.levels.entry(name).or_default();
             let nominal = (self.total as u64 * u64::from(limit.shares)).div_ceil(shares) as usize;
             level.nominal = nominal;
-            level.sure = nominal - (nominal as f64 * limit.lendable).round() as usize;
+            level.guaranteed = nominal - (nominal as f64 * limit.lendable).round() as usize;
             let borrowing = limit.borrowing.map(|part| nominal + (nominal as f64 * part).round() as usize);
-            level.most = borrowing.unwrap_or(usize::MAX);
+            level.max_seats = borrowing.unwrap_or(usize::MAX);
             let queues = limit.queuing.map_or(0, |queuing| queuing.queues);
             if queues > level.queues.len() || level.waiting == 0 {
                 level.queues.resize_with(queues, RequestQueue::default);
@@ -150,46 +160,47 @@ impl State {
 
     fn may_run(&self, name: &Text) -> bool {
         let Some(level) = self.levels.get(name) else { return true };
-        if level.running < level.sure.max(1) {
+        if level.running < level.guaranteed.max(1) {
             return true;
         }
         let others = self.levels.iter().filter(|(other, _)| *other != name);
-        let reserved: usize = others.map(|(_, other)| other.sure.saturating_sub(other.running)).sum();
-        level.running < level.most && self.running + reserved < self.total
+        let reserved: usize = others.map(|(_, other)| other.guaranteed.saturating_sub(other.running)).sum();
+        level.running < level.max_seats && self.running + reserved < self.total
     }
 
-    fn start(&mut self, of: &FlowLevel) {
+    fn start(&mut self, flow_level: &FlowLevel) {
         self.running += 1;
-        if let Some(level) = self.levels.get_mut(&of.priority_level.0) {
+        if let Some(level) = self.levels.get_mut(&flow_level.priority_level.0) {
             level.running += 1;
         }
-        METRICS.flow.executing(of, 1);
+        METRICS.flow.executing(flow_level, 1);
     }
 
-    fn release(&mut self, of: &FlowLevel) {
+    fn release(&mut self, flow_level: &FlowLevel) {
         self.running = self.running.saturating_sub(1);
-        if let Some(level) = self.levels.get_mut(&of.priority_level.0) {
+        if let Some(level) = self.levels.get_mut(&flow_level.priority_level.0) {
             level.running = level.running.saturating_sub(1);
         }
-        METRICS.flow.executing(of, -1);
+        METRICS.flow.executing(flow_level, -1);
     }
 
     /// Joins the shortest queue of the flow's hand; `None` if it is full, or if the level has no queues.
-    fn enqueue(&mut self, of: &FlowLevel, flow: &str) -> Option<oneshot::Receiver<Seat>> {
-        let level = self.levels.get_mut(&of.priority_level.0)?;
+    fn enqueue(&mut self, flow_level: &FlowLevel, flow: &str) -> Option<oneshot::Receiver<Seat>> {
+        let level = self.levels.get_mut(&flow_level.priority_level.0)?;
         let queuing = level.limit.as_ref()?.queuing?;
-        let dealt = deal(flow, &Queuing { queues: level.queues.len(), ..queuing });
-        let at = dealt.into_iter().min_by_key(|i| level.queues.get(*i).map_or(usize::MAX, |it| it.waiting.len()))?;
+        let hand = deal(flow, level.queues.len(), queuing.hand);
+        let length = |index: &usize| level.queues.get(*index).map_or(usize::MAX, |queue| queue.waiting.len());
+        let shortest = hand.into_iter().min_by_key(length)?;
         let served = level.served;
-        let queue = level.queues.get_mut(at)?;
+        let queue = level.queues.get_mut(shortest)?;
         // cancelled requests do not count
-        let before = queue.waiting.len();
+        let length = queue.waiting.len();
         queue.waiting.retain(|waiting| {
-            let gone = waiting.seat.is_closed();
-            METRICS.flow.waiting(&waiting.of, if gone { -1 } else { 0 });
-            !gone
+            let is_cancelled = waiting.seat.is_closed();
+            METRICS.flow.waiting(&waiting.flow_level, if is_cancelled { -1 } else { 0 });
+            !is_cancelled
         });
-        level.waiting -= before - queue.waiting.len();
+        level.waiting -= length - queue.waiting.len();
         if queue.waiting.len() >= queuing.length {
             return None;
         }
@@ -197,9 +208,9 @@ impl State {
             queue.served = queue.served.max(served);
         }
         let (seat, receiver) = oneshot::channel();
-        queue.waiting.push_back(Waiting { of: of.clone(), seat });
+        queue.waiting.push_back(Waiting { flow_level: flow_level.clone(), seat });
         level.waiting += 1;
-        METRICS.flow.waiting(of, 1);
+        METRICS.flow.waiting(flow_level, 1);
         Some(receiver)
     }
 
@@ -207,11 +218,11 @@ impl State {
     fn dispatch(&mut self, state: &Arc<Mutex<State>>) {
         while let Some(name) = self.next_level() {
             let Some(next) = self.next_waiting(&name) else { continue };
-            self.start(&next.of);
-            if let Err(mut seat) = next.seat.send(Seat(Some((state.clone(), next.of.clone())))) {
+            self.start(&next.flow_level);
+            if let Err(mut seat) = next.seat.send(Seat(Some((state.clone(), next.flow_level.clone())))) {
                 // the request was cancelled; forget the seat without its drop, and assign it to the next request
                 seat.0 = None;
-                self.release(&next.of);
+                self.release(&next.flow_level);
             }
         }
     }
@@ -235,23 +246,26 @@ impl State {
         queue.served += 1;
         level.waiting = level.waiting.saturating_sub(1);
         let next = queue.waiting.pop_front()?;
-        METRICS.flow.waiting(&next.of, -1);
+        METRICS.flow.waiting(&next.flow_level, -1);
         Some(next)
     }
 }
 
 /// The hand of a flow: distinct queues, determined by its name.
-fn deal(flow: &str, queuing: &Queuing) -> Vec<usize> {
+fn deal(flow: &str, queues: usize, hand: usize) -> Vec<usize> {
     let mut hasher = DefaultHasher::new();
     flow.hash(&mut hasher);
     let mut entropy = hasher.finish();
-    let mut deck: Vec<usize> = (0..queuing.queues).collect();
-    (0..queuing.hand.min(queuing.queues))
-        .map(|_| {
-            let left = deck.len() as u64;
-            let card = (entropy % left) as usize;
-            entropy = (entropy / left) ^ entropy.rotate_left(17);
-            deck.swap_remove(card)
-        })
-        .collect()
+    // a deck of all queues, from which cards are removed by putting the last one in their place; only the places that
+    // differ from their index are kept, since there may be millions of queues
+    let mut moved: HashMap<usize, usize> = HashMap::new();
+    let mut dealt = vec![];
+    for last in (0..queues).rev().take(hand) {
+        let left = last as u64 + 1;
+        let place = (entropy % left) as usize;
+        entropy = (entropy / left) ^ entropy.rotate_left(17);
+        dealt.push(moved.get(&place).copied().unwrap_or(place));
+        moved.insert(place, moved.get(&last).copied().unwrap_or(last));
+    }
+    dealt
 }

@@ -3,5 +3,5 @@
 pub mod field;
 pub mod label;
 
-pub use field::FieldSelector;
+pub use field::{FieldRequirement, FieldSelector};
 pub use label::LabelSelector;

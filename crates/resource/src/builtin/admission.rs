@@ -1,10 +1,13 @@
 //! What webhook configurations and admission policies share: rules, match conditions, defaults.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
+use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
 use super::{BASE, BuiltIn};
 use crate::limits;
@@ -70,22 +73,15 @@ pub fn static_name_warning(new: &Value, old: Option<&Value>, release: Release) -
     static_name_problem(new).filter(|_| warns).map(|problem| format!("metadata.name: {problem}"))
 }
 
-/// Sets the field `name` to `value` if it is absent.
-pub fn default_to(object: &mut Value, name: &str, value: Value) {
-    if object.get(name).is_none_or(Value::is_null) {
-        object.set_at(&[name], value);
-    }
-}
-
 /// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for
 /// `rules`.
 pub fn default_match(object: &mut Value, rules: &[&str]) {
-    default_to(object, "matchPolicy", Value::from("Equivalent"));
-    default_to(object, "namespaceSelector", Value::object());
-    default_to(object, "objectSelector", Value::object());
+    set_default(object, &["matchPolicy"], Value::from("Equivalent"));
+    set_default(object, &["namespaceSelector"], Value::object());
+    set_default(object, &["objectSelector"], Value::object());
     for name in rules {
         for rule in object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten() {
-            default_to(rule, "scope", Value::from("*"));
+            set_default(rule, &["scope"], Value::from("*"));
         }
     }
 }
@@ -128,8 +124,9 @@ fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     if values.is_empty() {
         errors.push(FieldError::required(&all, ""));
     }
-    let (mut parents, mut subresources): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
-    let mut plain = false;
+    // the resources and the subresources that `parent/*` and `*/subresource` cover
+    let (mut parents, mut subresources): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
+    let mut ends_without_subresource = false;
     for (path, value) in items(rule, "resources", path) {
         let resource = value.as_str().unwrap_or_default();
         if resource.is_empty() {
@@ -137,24 +134,24 @@ fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
             continue;
         }
         let Some((parent, subresource)) = resource.split_once('/') else {
-            plain = resource != "*";
+            ends_without_subresource = resource != "*";
             continue;
         };
         let mut covered = |by: String| {
             let why = format!("if '{by}' is present, must not specify {resource}");
             errors.push(FieldError::invalid(&path, value, why));
         };
-        if parents.contains(&parent) {
+        if parents.contains(parent) {
             covered(format!("{parent}/*"));
         }
-        if subresources.contains(&subresource) {
+        if subresources.contains(subresource) {
             covered(format!("*/{subresource}"));
         }
         if subresource == "*" {
-            parents.push(parent);
+            parents.insert(parent);
         }
         if parent == "*" {
-            subresources.push(subresource);
+            subresources.insert(subresource);
         }
     }
     let has = |what: &str| values.iter().any(|v| v.as_str() == Some(what));
@@ -162,7 +159,7 @@ fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     if values.len() > 1 && has("*/*") {
         refuse("if '*/*' is present, must not specify other resources");
     }
-    if has("*") && plain {
+    if has("*") && ends_without_subresource {
         refuse("if '*' is present, must not specify other resources without subresources");
     }
 }
@@ -174,7 +171,7 @@ pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>
         let path = path.child("matchConditions");
         errors.push(FieldError::too_many(&path, conditions.len(), limits::MATCH_CONDITIONS_MAX));
     }
-    let mut seen: Vec<&str> = vec![];
+    let mut known = HashSet::new();
     for (path, condition) in items(object, "matchConditions", path) {
         let expression = text(condition, "expression").trim();
         if expression.is_empty() {
@@ -188,10 +185,9 @@ pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>
             continue;
         }
         invalid_each(&path, name, names::qualified_name(name), errors);
-        if seen.contains(&name) {
+        if !known.insert(name) {
             errors.push(FieldError::duplicate(&path, &Value::from(name)));
         }
-        seen.push(name);
     }
 }
 

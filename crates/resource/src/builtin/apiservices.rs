@@ -1,5 +1,7 @@
 //! APIService: which groups and versions there are, as objects.
 
+use super::config::decoded_len;
+
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
@@ -140,8 +142,7 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
         Some(service) => service_errors(service, &path.child("service"), &mut errors),
         None => local_errors(spec, &path, &mut errors),
     }
-    let both = spec.get("caBundle").is_some() && is_unverified(spec);
-    if both {
+    if spec.get("caBundle").is_some() && is_unverified(spec) {
         let why = "may not be true if caBundle is present";
         errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
     }
@@ -168,29 +169,13 @@ fn service_errors(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 /// Validates a local APIService: it has no service to call, so nothing about calling one may be set.
 fn local_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if let Some(bundle) = spec.get("caBundle").and_then(Value::as_str) {
-        let bytes = bundle.len() / 4 * 3 - bundle.bytes().rev().take_while(|byte| *byte == b'=').count();
+        let bytes = decoded_len(bundle);
         let why = "local APIServices may not have a caBundle";
         errors.push(FieldError::invalid(&path.child("caBundle"), &Value::from(format!("{bytes} bytes")), why));
     }
     if is_unverified(spec) {
         let why = "local APIServices may not have insecureSkipTLSVerify";
         errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
-    }
-}
-
-/// `versionPriority` of a version in its group: the highest is preferred.
-pub fn version_priority(group: &str, version: &str) -> i64 {
-    match (group, version) {
-        ("" | "extensions", _) => 1,
-        (super::FLOW_GROUP | "resource.k8s.io", "v1") => 21,
-        (super::FLOW_GROUP, _) => 21,
-        ("autoscaling", "v2") => 30,
-        (super::MIGRATION_GROUP, "v1beta1") => 9,
-        (super::MIGRATION_GROUP, _) => 15,
-        (group, _) if !super::is_built_in_group(group) => 100,
-        (_, "v1") => 15,
-        (super::DEFINITION_GROUP, _) => 9,
-        _ => 12,
     }
 }
 

@@ -7,7 +7,13 @@ use super::autoscaling_versions::{METRICS, to_shown, to_stored};
 use super::checks::{items, list, text};
 use super::{BASE, BuiltIn, Form, StoredAs, tables};
 
-pub const FIRST: BuiltIn = BuiltIn {
+/// The row of `autoscaling/v1`.
+pub fn v1() -> &'static BuiltIn {
+    static ROW: BuiltIn = V1;
+    &ROW
+}
+
+const V1: BuiltIn = BuiltIn {
     group: "autoscaling",
     version: "v1",
     kind: "HorizontalPodAutoscaler",

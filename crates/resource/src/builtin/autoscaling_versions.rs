@@ -76,8 +76,8 @@ fn in_order(value: &Value) -> String {
     }
 }
 
-/// Moves a field if it is set.
-fn rename(value: &Value, from: &[&str], out: &mut Value, to: &[&str]) {
+/// Copies a field that is set to another path.
+fn copy_field(value: &Value, from: &[&str], out: &mut Value, to: &[&str]) {
     if let Some(found) = value.at(from).filter(|found| !found.is_null()) {
         out.set_at(to, found.clone());
     }
@@ -120,12 +120,12 @@ const SOURCES: [(&str, Fields); 5] = [
     ("external", EXTERNAL),
 ];
 
-fn metric_to_first(metric: &Value) -> Value {
+fn metric_to_v1(metric: &Value) -> Value {
     let mut out = json!({"type": (metric.get("type").cloned().unwrap_or_default())});
     for (name, fields) in SOURCES {
         let Some(source) = metric.get(name).filter(|source| !source.is_null()) else { continue };
         let mut shown = Value::object();
-        fields.iter().for_each(|(from, to)| rename(source, from, &mut shown, to));
+        fields.iter().for_each(|(from, to)| copy_field(source, from, &mut shown, to));
         if name == "object" && shown.get("targetValue").is_none() {
             shown.set_at(&["targetValue"], Value::from("0"));
         }
@@ -134,12 +134,12 @@ fn metric_to_first(metric: &Value) -> Value {
     out
 }
 
-fn metric_from_first(metric: &Value) -> Value {
+fn metric_from_v1(metric: &Value) -> Value {
     let mut out = json!({"type": (metric.get("type").cloned().unwrap_or_default())});
     for (name, fields) in SOURCES {
         let Some(source) = metric.get(name).filter(|source| !source.is_null()) else { continue };
         let mut stored = Value::object();
-        fields.iter().for_each(|(to, from)| rename(source, from, &mut stored, to));
+        fields.iter().for_each(|(to, from)| copy_field(source, from, &mut stored, to));
         let target = stored.get("target").cloned().unwrap_or_default();
         let kind = match () {
             () if target.get("averageUtilization").is_some() => "Utilization",
@@ -173,7 +173,7 @@ pub fn to_shown(stored: Value) -> Value {
     for metric in metrics.as_array().unwrap_or_default() {
         match processor_share(metric) {
             Some(share) => object.set_at(&["spec", "targetCPUUtilizationPercentage"], share),
-            None => others.push(metric_to_first(metric)),
+            None => others.push(metric_to_v1(metric)),
         }
     }
     if !others.is_empty() {
@@ -184,24 +184,24 @@ pub fn to_shown(stored: Value) -> Value {
 }
 
 /// The current value of a resource in v1.
-fn current_to_first(metric: &Value) -> Value {
+fn current_to_v1(metric: &Value) -> Value {
     let mut metric = metric.clone();
     for source in ["resource", "containerResource"] {
         let Some(current) = metric.remove_at(&[source, "current"]) else { continue };
         let average = current.get("averageValue").cloned().unwrap_or_else(|| Value::from("0"));
         metric.set_at(&[source, "currentAverageValue"], average);
-        rename(&current, &["averageUtilization"], &mut metric, &[source, "currentAverageUtilization"]);
+        copy_field(&current, &["averageUtilization"], &mut metric, &[source, "currentAverageUtilization"]);
     }
     metric
 }
 
-fn current_from_first(metric: &Value) -> Value {
+fn current_from_v1(metric: &Value) -> Value {
     let mut metric = metric.clone();
     for source in ["resource", "containerResource"] {
-        for (first, current) in
+        for (v1, current) in
             [("currentAverageValue", "averageValue"), ("currentAverageUtilization", "averageUtilization")]
         {
-            if let Some(value) = metric.remove_at(&[source, first]) {
+            if let Some(value) = metric.remove_at(&[source, v1]) {
                 metric.set_at(&[source, "current", current], value);
             }
         }
@@ -218,7 +218,7 @@ fn shown_status(object: &mut Value) {
         if let Some(share) = share {
             object.set_at(&["status", "currentCPUUtilizationPercentage"], share.clone());
         }
-        others.push(current_to_first(metric));
+        others.push(current_to_v1(metric));
     }
     if !others.is_empty() {
         put(object, CURRENT_METRICS, &Value::Array(others));
@@ -247,7 +247,7 @@ pub fn to_stored(shown: Value) -> Value {
     let mut object = shown;
     object.set_at(&["apiVersion"], Value::from("autoscaling/v2"));
     let mut metrics: Vec<Value> = match take(&mut object, METRICS) {
-        Some(Value::Array(metrics)) => metrics.iter().map(metric_from_first).collect(),
+        Some(Value::Array(metrics)) => metrics.iter().map(metric_from_v1).collect(),
         _ => vec![],
     };
     if let Some(share) = object.remove_at(&["spec", "targetCPUUtilizationPercentage"]) {
@@ -263,7 +263,7 @@ pub fn to_stored(shown: Value) -> Value {
     let share = object.remove_at(&["status", "currentCPUUtilizationPercentage"]);
     let current = match (take(&mut object, CURRENT_METRICS), share) {
         // the annotation says more
-        (Some(Value::Array(metrics)), _) => metrics.iter().map(current_from_first).collect(),
+        (Some(Value::Array(metrics)), _) => metrics.iter().map(current_from_v1).collect(),
         (_, Some(share)) => {
             let value = json!({"averageUtilization": share});
             vec![json!({"type": "Resource", "resource": {"name": "cpu", "current": value}})]

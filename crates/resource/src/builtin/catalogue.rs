@@ -77,7 +77,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: columns::PLAIN,
-        default: workloads::default_limit_range,
+        default: limit_ranges::default,
         prepare: limit_ranges::prepare,
         validate: limit_ranges::validate,
         short_names: &["limits"],
@@ -304,7 +304,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::SLICE,
         validate: routing::validate_slice,
-        prepare: workloads::count_labels,
+        prepare: routing::count_labels,
         ..with_generation(namespaced(
             "discovery.k8s.io",
             "discovery.v1.EndpointSlice",
@@ -357,7 +357,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::NETWORK_POLICY,
         validate: routing::validate_network_policy,
         short_names: &["netpol"],
-        default: workloads::default_network_policy,
+        default: routing::default_network_policy,
         ..with_generation(namespaced(
             "networking.k8s.io",
             "networking.v1.NetworkPolicy",
@@ -472,7 +472,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::PRIORITY_CLASS,
         validate: routing::validate_priority_class,
         short_names: &["pc"],
-        prepare: workloads::prepare_priority_class,
+        prepare: routing::prepare_priority_class,
         ..kind("scheduling.k8s.io", "scheduling.v1.PriorityClass", "PriorityClass", "priorityclasses", "priorityclass")
     },
     BuiltIn {

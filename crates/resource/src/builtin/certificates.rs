@@ -1,5 +1,7 @@
 //! CertificateSigningRequest and its approval; ClusterTrustBundle.
 
+use std::collections::{HashMap, HashSet};
+
 use std::sync::LazyLock;
 
 use base::clock;
@@ -85,20 +87,23 @@ fn approve(request: &mut Value, old: &Value) {
 /// Sets missing times of conditions; a condition with unchanged status keeps its transition time.
 pub fn set_times(request: &mut Value, old: &Value) {
     let now = clock::now_rfc3339();
-    let before = old.get("status").map(|status| list(status, "conditions").to_vec()).unwrap_or_default();
+    let is_unset = |condition: &Value, name: &str| condition.get(name).is_none_or(Value::is_null);
+    let mut transition_times = HashMap::new();
+    for condition in old.get("status").map(|status| list(status, "conditions")).unwrap_or_default() {
+        if !is_unset(condition, "lastTransitionTime") {
+            let key = (text(condition, "type"), text(condition, "status"));
+            transition_times.entry(key).or_insert(text(condition, "lastTransitionTime"));
+        }
+    }
     let conditions = request.get_mut("status").and_then(|status| status.get_mut("conditions"));
     for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
-        let is_unset = |condition: &Value, name: &str| condition.get(name).is_none_or(Value::is_null);
         if is_unset(condition, "lastUpdateTime") {
             condition.set_at(&["lastUpdateTime"], Value::from(now.as_str()));
         }
         if is_unset(condition, "lastTransitionTime") {
-            let is_same = |old: &&Value| {
-                ["type", "status"].into_iter().all(|name| text(old, name) == text(condition, name))
-                    && !is_unset(old, "lastTransitionTime")
-            };
-            let since = before.iter().find(is_same).map(|old| text(old, "lastTransitionTime").to_owned());
-            condition.set_at(&["lastTransitionTime"], Value::from(since.unwrap_or_else(|| now.to_string())));
+            let since = transition_times.get(&(text(condition, "type"), text(condition, "status")));
+            let since = Value::from(since.copied().unwrap_or(&now));
+            condition.set_at(&["lastTransitionTime"], since);
         }
     }
 }
@@ -112,7 +117,7 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
         let shown = spec.get("request").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("request"), &shown, why));
     }
-    let mut seen = vec![];
+    let mut known = HashSet::new();
     if list(spec, "usages").is_empty() {
         errors.push(FieldError::required(&path.child("usages"), ""));
     }
@@ -120,10 +125,9 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
         if !usage.as_str().is_some_and(|usage| USAGES.contains(&usage)) {
             errors.push(FieldError::not_supported(&path, usage, &USAGES));
         }
-        if seen.contains(&usage) {
+        if !known.insert(usage.as_str()) {
             errors.push(FieldError::duplicate(&path, usage));
         }
-        seen.push(usage);
     }
     let signer = text(spec, "signerName");
     if signer == "kubernetes.io/legacy-unknown" {
@@ -170,7 +174,7 @@ fn of_kind<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
 fn condition_errors(request: &Value, errors: &mut Vec<FieldError>) {
     let empty = Value::object();
     let (status, path) = (request.get("status").unwrap_or(&empty), FieldPath::new("status"));
-    let mut seen = vec![];
+    let mut known = HashSet::new();
     for (path, condition) in items(status, "conditions", &path) {
         let kind = text(condition, "type");
         if kind.is_empty() {
@@ -184,15 +188,18 @@ fn condition_errors(request: &Value, errors: &mut Vec<FieldError>) {
             }
             _ => {}
         }
-        let excluded = DECIDED.iter().any(|other| *other != kind && DECIDED.contains(&kind) && seen.contains(other));
-        if excluded {
+        let is_contradicted = match kind {
+            "Approved" => known.contains("Denied"),
+            "Denied" => known.contains("Approved"),
+            _ => false,
+        };
+        if is_contradicted {
             let why = "Approved and Denied conditions are mutually exclusive";
             errors.push(FieldError::invalid(&FieldPath::new("status").child("conditions"), &Value::from(kind), why));
         }
-        if seen.contains(&kind) {
+        if !known.insert(kind) {
             errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
         }
-        seen.push(kind);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Validation that several kinds share.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::names;
 use machinery::{Release, Value};
@@ -24,8 +26,13 @@ pub fn is_set(object: &Value, name: &str) -> bool {
     object.get(name).is_some_and(|value| !value.is_null())
 }
 
-/// An error that shows an object as its internal type.
-pub fn shown_invalid(path: &FieldPath, object: &Value, go: &str, why: impl Into<String>) -> FieldError {
+/// An `Invalid value` error with the text of the value.
+pub fn invalid_shown(path: &FieldPath, shown: String, why: impl Into<String>) -> FieldError {
+    FieldError { value: shown, ..FieldError::invalid(path, &Value::Null, why) }
+}
+
+/// An `Invalid value` error that prints an object as its internal type.
+pub fn invalid_internal(path: &FieldPath, object: &Value, go: &str, why: impl Into<String>) -> FieldError {
     let value = machinery::types::internal_json(object, go, false);
     FieldError { value, ..FieldError::invalid(path, &Value::Null, why) }
 }
@@ -73,14 +80,13 @@ pub fn invalid_conditions(status: &Value, path: &FieldPath, why: &str) -> FieldE
 /// Validates the conditions (`metav1.Condition`) of a status.
 pub fn condition_errors(status: &Value, path: &FieldPath, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let mut kinds: Vec<&str> = vec![];
+    let mut known = HashSet::new();
     for (path, condition) in items(status, "conditions", path) {
         let kind = text(condition, "type");
-        if kinds.contains(&kind) {
+        if !known.insert(kind) {
             let at = if release >= Release::V1_37 { path.clone() } else { path.child("type") };
             errors.push(FieldError::duplicate(&at, &Value::from(kind)));
         }
-        kinds.push(kind);
         one_condition_errors(condition, &path, release, &mut errors);
     }
     errors

@@ -40,7 +40,8 @@ pub fn with_claims(set: &Value) -> Option<Value> {
     names.sort();
     names.dedup();
     let own = spec.at(&["template", "spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
-    let own = own.iter().filter(|volume| !names.iter().any(|name| *name == text(volume, "name"))).cloned();
+    let is_claimed = |volume: &Value| names.binary_search_by(|name| name.as_str().cmp(text(volume, "name"))).is_ok();
+    let own = own.iter().filter(|volume| !is_claimed(volume)).cloned();
     let claimed = names
         .iter()
         .map(|name| json!({"name": (name.as_str()), "persistentVolumeClaim": {"claimName": (name.as_str())}}));

@@ -173,14 +173,14 @@ pub const PARAM_REF: BuiltInColumn =
         let Some(reference) = object.at(&["spec", "paramRef"]) else { return Value::from("<unset>") };
         let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
         Value::from(match reference.get("selector") {
-            Some(selector) if name.is_empty() => selector_text(selector),
+            Some(selector) if name.is_empty() => go_selector_text(selector),
             _ if namespace.is_empty() => format!("*/{name}"),
             _ => format!("{namespace}/{name}"),
         })
     });
 
 /// A LabelSelector as Go's protobuf types print themselves.
-fn selector_text(selector: &Value) -> String {
+fn go_selector_text(selector: &Value) -> String {
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flat_map(Map::iter);
     let labels: String = labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default();
@@ -197,15 +197,21 @@ fn selector_text(selector: &Value) -> String {
 }
 
 pub const REQUESTS: BuiltInColumn =
-    column("Request", "Used and allowed amounts of everything but limits.", |object, _| usage(object, false));
+    column("Request", "Used and allowed amounts of everything but limits.", |object, _| {
+        usage(object, |name| !is_limit(name))
+    });
 
 pub const LIMITS: BuiltInColumn =
-    column("Limit", "Used and allowed amounts of limits.", |object, _| usage(object, true));
+    column("Limit", "Used and allowed amounts of limits.", |object, _| usage(object, is_limit));
 
-/// Used and hard quantities of a quota: those of limits, or all others.
-fn usage(quota: &Value, limits: bool) -> Value {
+fn is_limit(resource: &str) -> bool {
+    resource.starts_with("limits.")
+}
+
+/// Used and hard quantities of the resources of a quota that are shown.
+fn usage(quota: &Value, is_shown: fn(&str) -> bool) -> Value {
     let hard = quota.at(&["status", "hard"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
-    let shown = hard.filter(|(name, _)| name.starts_with("limits.") == limits).map(|(name, hard)| {
+    let shown = hard.filter(|(name, _)| is_shown(name)).map(|(name, hard)| {
         let used = quota.at(&["status", "used", name]).and_then(Value::as_str).unwrap_or("0");
         format!("{name}: {used}/{}", hard.as_str().unwrap_or_default())
     });

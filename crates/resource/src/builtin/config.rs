@@ -61,10 +61,10 @@ pub fn data_key(key: &str) -> Vec<String> {
     messages
 }
 
-/// The decoded length of a base64 value, in bytes.
-pub fn decoded_len(value: &Value) -> usize {
-    let text = value.as_str().unwrap_or_default();
-    text.len() / 4 * 3 - text.bytes().rev().take_while(|b| *b == b'=').count()
+/// The decoded length of a base64 text, in bytes.
+pub fn decoded_len(text: &str) -> usize {
+    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
 }
 
 /// The errors of changes to `fields` of an object that is `immutable`.
@@ -94,7 +94,8 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
             if field == "data" && new.get("binaryData").is_some_and(|b| b.get(key).is_some()) {
                 errors.push(FieldError::invalid(&path, &shown, "duplicate of key present in binaryData"));
             }
-            size += if field == "data" { value.as_str().unwrap_or_default().len() } else { decoded_len(value) };
+            let text = value.as_str().unwrap_or_default();
+            size += if field == "data" { text.len() } else { decoded_len(text) };
         }
     }
     if size > limits::DATA_BYTES_MAX {

@@ -1,13 +1,12 @@
 //! The rules of declarative validation (KEP-5073) that 1.37 enforces: those that its types mark as beta.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value};
 
 use super::checks::{items, text};
 use super::{BuiltIn, Form};
-
-/// The enforced rules of a kind.
-pub type Declarative = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 
 /// The first release that enforces them.
 const SINCE: Release = Release::V1_37;
@@ -27,7 +26,9 @@ impl BuiltIn {
             return errors;
         }
         let declared = self.declarative.map_or_else(Vec::new, |rules| rules(object, old));
-        errors.retain(|error| !declared.iter().any(|own| (own.kind, &own.field) == (error.kind, &error.field)));
+        let replaced: HashSet<(&str, &str)> =
+            declared.iter().map(|error| (error.kind.reason(), error.field.as_str())).collect();
+        errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.as_str())));
         drop_repetitions(&mut errors);
         errors.extend(declared);
         errors

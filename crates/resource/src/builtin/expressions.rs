@@ -1,6 +1,6 @@
 //! Validation of the CEL expressions of admission objects: their variables and their errors.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use cel::{Decl, Environment, ObjectType, Type};
 use machinery::field::{FieldError, FieldPath};
@@ -37,8 +37,7 @@ impl Scope<'_> {
     }
 
     fn completed(&self, env: Environment) -> Environment {
-        let (request, namespace) = known_types();
-        let mut env = env.variable("namespaceObject", namespace.clone()).variable("request", request.clone());
+        let mut env = env.variable("namespaceObject", NAMESPACE.clone()).variable("request", REQUEST.clone());
         if self.mutations {
             env = env.with_mutations();
         }
@@ -65,32 +64,29 @@ fn texts(names: &[&'static str]) -> Vec<(Text, Type)> {
     names.iter().map(|name| (Text::new_static(name), Type::String)).collect()
 }
 
-fn and(mut fields: Vec<(Text, Type)>, more: &[(&'static str, Type)]) -> Vec<(Text, Type)> {
+fn with_fields(mut fields: Vec<(Text, Type)>, more: &[(&'static str, Type)]) -> Vec<(Text, Type)> {
     fields.extend(more.iter().map(|(name, of)| (Text::new_static(name), of.clone())));
     fields
 }
 
-/// The types of `request` and `namespaceObject`.
-fn known_types() -> &'static (Type, Type) {
-    static TYPES: OnceLock<(Type, Type)> = OnceLock::new();
-    TYPES.get_or_init(|| (request_type(), namespace_type()))
-}
+static REQUEST: LazyLock<Type> = LazyLock::new(request_type);
+static NAMESPACE: LazyLock<Type> = LazyLock::new(namespace_type);
 
 /// The CEL type of `UserInfo`.
 pub fn user_info_type() -> Type {
     let list = Type::list(Type::String);
     let extra = Type::map(Type::String, list.clone());
-    object("kubernetes.UserInfo", and(texts(&["username", "uid"]), &[("groups", list), ("extra", extra)]))
+    object("kubernetes.UserInfo", with_fields(texts(&["username", "uid"]), &[("groups", list), ("extra", extra)]))
 }
 
 /// The type of the spec of a SubjectAccessReview.
 pub fn access_review_type() -> Type {
     let list = Type::list(Type::String);
     let requirement =
-        object("kubernetes.SelectorRequirement", and(texts(&["key", "operator"]), &[("values", list.clone())]));
+        object("kubernetes.SelectorRequirement", with_fields(texts(&["key", "operator"]), &[("values", list.clone())]));
     let selector = |name| {
         let requirements = Type::list(requirement.clone());
-        object(name, and(texts(&["rawSelector"]), &[("requirements", requirements)]))
+        object(name, with_fields(texts(&["rawSelector"]), &[("requirements", requirements)]))
     };
     let plain = texts(&["namespace", "verb", "group", "version", "resource", "subresource", "name"]);
     let selectors = [
@@ -98,12 +94,12 @@ pub fn access_review_type() -> Type {
         ("labelSelector", selector("kubernetes.LabelSelectorAttributes")),
     ];
     let typed = [
-        ("resourceAttributes", object("kubernetes.ResourceAttributes", and(plain, &selectors))),
+        ("resourceAttributes", object("kubernetes.ResourceAttributes", with_fields(plain, &selectors))),
         ("nonResourceAttributes", object("kubernetes.NonResourceAttributes", texts(&["path", "verb"]))),
         ("groups", list.clone()),
         ("extra", Type::map(Type::String, list)),
     ];
-    object("kubernetes.SubjectAccessReviewSpec", and(texts(&["user", "uid"]), &typed))
+    object("kubernetes.SubjectAccessReviewSpec", with_fields(texts(&["user", "uid"]), &typed))
 }
 
 fn request_type() -> Type {
@@ -119,13 +115,14 @@ fn request_type() -> Type {
         ("dryRun", Type::Bool),
         ("options", Type::Dyn),
     ];
-    object("kubernetes.AdmissionRequest", and(plain, &typed))
+    object("kubernetes.AdmissionRequest", with_fields(plain, &typed))
 }
 
 fn namespace_type() -> Type {
     let list = Type::list(Type::String);
     let map = Type::map(Type::String, Type::String);
-    let condition = and(texts(&["status", "type", "message", "reason"]), &[("lastTransitionTime", Type::Timestamp)]);
+    let condition =
+        with_fields(texts(&["status", "type", "message", "reason"]), &[("lastTransitionTime", Type::Timestamp)]);
     let conditions = Type::list(object("kubernetes.NamespaceCondition", condition));
     let plain = texts(&["name", "generateName", "namespace", "UID", "resourceVersion"]);
     let typed = [
@@ -137,10 +134,10 @@ fn namespace_type() -> Type {
         ("generation", Type::Int),
         ("finalizers", list.clone()),
     ];
-    let metadata = object("kubernetes.NamespaceMetadata", and(plain, &typed));
-    let spec = object("kubernetes.NamespaceSpec", and(vec![], &[("finalizers", list)]));
-    let status = object("kubernetes.NamespaceStatus", and(texts(&["phase"]), &[("conditions", conditions)]));
-    object("kubernetes.Namespace", and(vec![], &[("metadata", metadata), ("spec", spec), ("status", status)]))
+    let metadata = object("kubernetes.NamespaceMetadata", with_fields(plain, &typed));
+    let spec = object("kubernetes.NamespaceSpec", with_fields(vec![], &[("finalizers", list)]));
+    let status = object("kubernetes.NamespaceStatus", with_fields(texts(&["phase"]), &[("conditions", conditions)]));
+    object("kubernetes.Namespace", with_fields(vec![], &[("metadata", metadata), ("spec", spec), ("status", status)]))
 }
 
 /// The name of a type in the messages of kube-apiserver.

@@ -5,6 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
+use super::defaults::set_default;
 use super::{BASE, BuiltIn, Form, StatusMetadata, columns, declarative};
 
 /// API group of both kinds.
@@ -214,41 +215,38 @@ pub const LEVEL: BuiltIn = BuiltIn {
     ..KIND
 };
 
-/// Sets a number that is absent, or 0 if `zero_too`.
-fn default_number(object: &mut Value, path: &[&str], number: i64, zero_too: bool) {
-    let unset = match object.at(path) {
-        None | Some(Value::Null) => true,
-        Some(value) => zero_too && value.as_int() == Some(0),
-    };
-    if unset {
+/// Sets a number that is absent or 0.
+fn default_positive(object: &mut Value, path: &[&str], number: i64) {
+    if object.at(path).and_then(Value::as_int).unwrap_or_default() == 0 {
         object.set_at(path, Value::Int(number));
     }
 }
 
 fn default_schema(object: &mut Value) {
-    default_number(object, &["spec", "matchingPrecedence"], 1000, true);
+    default_positive(object, &["spec", "matchingPrecedence"], 1000);
 }
 
 fn default_level(object: &mut Value) {
     if object.at(&["spec", "exempt"]).is_some() {
-        default_number(object, &["spec", "exempt", "nominalConcurrencyShares"], 0, false);
-        default_number(object, &["spec", "exempt", "lendablePercent"], 0, false);
+        set_default(object, &["spec", "exempt", "nominalConcurrencyShares"], Value::Int(0));
+        set_default(object, &["spec", "exempt", "lendablePercent"], Value::Int(0));
     }
     if object.at(&["spec", "limited"]).is_some() {
-        default_number(object, &["spec", "limited", "nominalConcurrencyShares"], 30, false);
-        default_number(object, &["spec", "limited", "lendablePercent"], 0, false);
+        set_default(object, &["spec", "limited", "nominalConcurrencyShares"], Value::Int(30));
+        set_default(object, &["spec", "limited", "lendablePercent"], Value::Int(0));
     }
     let queuing = ["spec", "limited", "limitResponse", "queuing"];
     if object.at(&queuing).is_some() {
         for (name, number) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
-            default_number(object, &[queuing.as_slice(), &[name]].concat(), number, true);
+            default_positive(object, &[queuing.as_slice(), &[name]].concat(), number);
         }
     }
 }
 
-/// Names of the mandatory objects, whose spec is fixed.
 /// The name of the exempt level, and of the field that only it has.
 const EXEMPT_FIELD: &str = "exempt";
+
+/// Names of the mandatory objects, whose spec is fixed.
 const MANDATORY: [&str; 2] = [EXEMPT_FIELD, "catch-all"];
 
 fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -321,8 +319,9 @@ fn rules_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     for (path, rule) in items(rules, "nonResourceRules", path) {
         verb_errors(rule, &path, errors);
-        let urls = ["nonResourceURLs must contain at least one value", "non-resource URLs"];
-        wildcard_errors(rule, "nonResourceURLs", &path, urls, errors);
+        let wording =
+            Wording { missing: "nonResourceURLs must contain at least one value", others: "non-resource URLs" };
+        wildcard_errors(rule, "nonResourceURLs", &path, wording, errors);
     }
 }
 
@@ -360,13 +359,20 @@ fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// The errors of a list of which `*` must be the only item. `missing` is the error of an empty list, `others` names its
-/// items. Returns whether the items have to be validated one by one.
+/// The wording of the errors of a list in which `*` must be the only item.
+struct Wording {
+    /// The error of an empty list.
+    missing: &'static str,
+    /// What the items are.
+    others: &'static str,
+}
+
+/// The errors of a list in which `*` must be the only item. Returns whether the items have to be validated one by one.
 fn wildcard_errors(
     rule: &Value,
     name: &str,
     path: &FieldPath,
-    [missing, others]: [&str; 2],
+    Wording { missing, others }: Wording,
     errors: &mut Vec<FieldError>,
 ) -> bool {
     let (all, path) = (list(rule, name), path.child(name));
@@ -381,24 +387,25 @@ fn wildcard_errors(
 }
 
 fn verb_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let each = wildcard_errors(rule, "verbs", path, ["verbs must contain at least one value", "verbs"], errors);
+    let wording = Wording { missing: "verbs must contain at least one value", others: "verbs" };
+    let has_no_wildcard = wildcard_errors(rule, "verbs", path, wording, errors);
     let verbs = list(rule, "verbs");
-    if each && !verbs.iter().all(|verb| verb.as_str().is_some_and(|verb| VERBS.contains(&verb))) {
+    if has_no_wildcard && !verbs.iter().all(|verb| verb.as_str().is_some_and(|verb| VERBS.contains(&verb))) {
         errors.push(FieldError::not_supported(&path.child("verbs"), &Value::Array(verbs.to_vec()), &VERBS));
     }
 }
 
 fn resource_rule_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     verb_errors(rule, path, errors);
-    let groups = ["resource rules must supply at least one api group", "api groups"];
+    let groups = Wording { missing: "resource rules must supply at least one api group", others: "api groups" };
     wildcard_errors(rule, "apiGroups", path, groups, errors);
-    let resources = ["resource rules must supply at least one resource", "resources"];
+    let resources = Wording { missing: "resource rules must supply at least one resource", others: "resources" };
     wildcard_errors(rule, "resources", path, resources, errors);
     if list(rule, "namespaces").is_empty() && rule.get("clusterScope") == Some(&Value::Bool(true)) {
         return;
     }
     let missing = "resource rules that are not cluster scoped must supply at least one namespace";
-    if !wildcard_errors(rule, "namespaces", path, [missing, "namespaces"], errors) {
+    if !wildcard_errors(rule, "namespaces", path, Wording { missing, others: "namespaces" }, errors) {
         return;
     }
     for (path, namespace) in items(rule, "namespaces", path) {
@@ -462,17 +469,23 @@ fn percent(object: &Value, name: &str, path: &FieldPath, errors: &mut Vec<FieldE
     }
 }
 
+fn number(object: &Value, name: &str) -> i64 {
+    object.get(name).and_then(Value::as_int).unwrap_or_default()
+}
+
+fn invalid_number(object: &Value, name: &str, path: &FieldPath, why: &str) -> FieldError {
+    FieldError::invalid(&path.child(name), &Value::Int(number(object, name)), why)
+}
+
 fn limited_errors(limited: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
-    let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_int).unwrap_or_default();
-    let negative =
-        |errors: &mut Vec<FieldError>, object: &Value, path: &FieldPath, name: &str, least: i64, why: &str| {
-            if number(object, name) < least {
-                errors.push(FieldError::invalid(&path.child(name), &Value::Int(number(object, name)), why));
-            }
-        };
-    negative(errors, limited, path, "nominalConcurrencyShares", 0, "must be a non-negative integer");
+    if number(limited, "nominalConcurrencyShares") < 0 {
+        errors.push(invalid_number(limited, "nominalConcurrencyShares", path, "must be a non-negative integer"));
+    }
     percent(limited, "lendablePercent", path, errors);
-    negative(errors, limited, path, "borrowingLimitPercent", 0, "if specified, must be a non-negative integer");
+    if number(limited, "borrowingLimitPercent") < 0 {
+        let why = "if specified, must be a non-negative integer";
+        errors.push(invalid_number(limited, "borrowingLimitPercent", path, why));
+    }
     let (path, response) = (path.child("limitResponse"), limited.get("limitResponse"));
     let response = response.cloned().unwrap_or_default();
     let queuing = response.get("queuing");
@@ -491,7 +504,9 @@ fn limited_errors(limited: &Value, path: &FieldPath, release: Release, errors: &
         ("Queue", Some(queuing)) => {
             let path = path.child("queuing");
             for name in ["queueLengthLimit", "queues", "handSize"] {
-                negative(errors, queuing, &path, name, 1, "must be positive");
+                if number(queuing, name) < 1 {
+                    errors.push(invalid_number(queuing, name, &path, "must be positive"));
+                }
             }
             let (hand, queues) = (number(queuing, "handSize"), number(queuing, "queues"));
             if hand > queues && hand > 0 {

@@ -37,8 +37,8 @@ pub fn is_known(api_version: &str, kind: &str) -> bool {
 }
 
 fn is_group_version(api_version: &str) -> bool {
-    let built_in = |s: &super::BuiltIn| super::group_version(s.group, s.version) == api_version;
-    super::kinds().any(built_in) || KINDS.iter().any(|(known, _)| *known == api_version)
+    let is_version_of = |row: &super::BuiltIn| super::group_version(row.group, row.version) == api_version;
+    super::kinds().any(is_version_of) || KINDS.iter().any(|(known, _)| *known == api_version)
 }
 
 #[cfg(test)]

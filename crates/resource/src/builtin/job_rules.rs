@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
-use super::checks::{is_set, items, list, shown_invalid, text};
+use super::checks::{invalid_internal, is_set, items, list, text};
 
 type Errors = Vec<FieldError>;
 
@@ -47,7 +47,7 @@ pub fn success_policy(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("successPolicy");
     if text(spec, "completionMode") != "Indexed" {
         let why = "requires indexed completion mode";
-        return errors.push(shown_invalid(&path, policy, "batch.SuccessPolicy", why));
+        return errors.push(invalid_internal(&path, policy, "batch.SuccessPolicy", why));
     }
     let rules = list(policy, "rules").len();
     if rules == 0 {

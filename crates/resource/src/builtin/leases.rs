@@ -54,13 +54,13 @@ fn prepare(object: &mut Value, _old: Option<&Value>) {
 }
 
 fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let least = [
+    let minimums = [
         ("leaseDurationSeconds", 1, "must be greater than 0"),
         ("leaseTransitions", 0, "must be greater than or equal to 0"),
     ];
-    let wrong = |(member, least, why): (&str, i64, &str)| {
-        let value = new.at(&["spec", member]).filter(|v| v.as_int().is_some_and(|i| i < least))?;
+    let error = |(member, min, why): (&str, i64, &str)| {
+        let value = new.at(&["spec", member]).filter(|v| v.as_int().is_some_and(|i| i < min))?;
         Some(FieldError::invalid(&FieldPath::new("spec").child(member), value, why))
     };
-    least.into_iter().filter_map(wrong).collect()
+    minimums.into_iter().filter_map(error).collect()
 }

@@ -1,10 +1,13 @@
 //! LimitRange: consistency of the amounts of an item.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Map, Release, Value};
 
 use super::checks::{items, text};
+use super::defaults::set_default;
 use super::podspec;
 
 type Errors = Vec<FieldError>;
@@ -18,14 +21,13 @@ pub fn prepare(range: &mut Value, old: Option<&Value>) {
 }
 
 pub fn validate(range: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, mut known) = (vec![], vec![]);
+    let (mut errors, mut known) = (vec![], HashSet::new());
     let empty = Value::object();
     for (path, item) in items(range.get("spec").unwrap_or(&empty), "limits", &FieldPath::new("spec")) {
         let kind = text(item, "type");
-        if known.contains(&kind) {
+        if !known.insert(kind) {
             errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
         }
-        known.push(kind);
         names(item, &path, &mut errors);
         amounts(item, &path, &mut errors);
     }
@@ -59,41 +61,45 @@ fn names(item: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
+/// An amount of a resource, as errors name it.
+#[derive(Clone, Copy)]
+struct Amount<'a> {
+    name: &'static str,
+    quantity: &'a Option<Quantity>,
+}
+
 /// The order of an item's amounts: minimum, default of requests, default of limits, maximum.
 fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
-    let mut resources: Vec<&str> = vec![];
     let given = |list: &str| item.get(list).and_then(Value::as_object);
-    for list in ["max", "min", "defaultRequest", "default", "maxLimitRequestRatio"] {
-        let names = given(list).into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str());
-        names.for_each(|name| {
-            if !resources.contains(&name) {
-                resources.push(name)
-            }
-        });
-    }
+    let lists = ["max", "min", "defaultRequest", "default", "maxLimitRequestRatio"];
+    let names = lists.into_iter().filter_map(given).flat_map(Map::iter).map(|(name, _)| name.as_str());
+    let mut known = HashSet::new();
+    let resources = names.filter(|name| known.insert(*name));
     let has_defaults = text(item, "type") != "Pod";
     for name in resources {
         let amount = |list: &str| given(list)?.get(name).and_then(|amount| Quantity::of(amount).ok());
         let (min, max) = (amount("min"), amount("max"));
         let (request, default) = (amount("defaultRequest"), amount("default"));
-        // the list, the value that the error shows, and the two amounts of which the first must not be greater
-        let orders = [
-            ("min", &min, ("min value", &min), ("max value", &max)),
-            ("defaultRequest", &request, ("min value", &min), ("default request value", &request)),
-            ("defaultRequest", &request, ("default request value", &request), ("max value", &max)),
-            ("defaultRequest", &request, ("default request value", &request), ("default limit value", &default)),
-            ("default", &min, ("min value", &min), ("default value", &default)),
-            ("default", &max, ("default value", &default), ("max value", &max)),
-        ];
-        for (list, shown, (what, less), (limit, more)) in orders {
-            let is_default = list != "min";
-            if let (Some(shown), Some(less), Some(more)) = (shown, less, more)
-                && less.compare(more).is_gt()
-                && (has_defaults || !is_default)
+        let minimum = Amount { name: "min value", quantity: &min };
+        let maximum = Amount { name: "max value", quantity: &max };
+        let default_request = Amount { name: "default request value", quantity: &request };
+        let default_limit = Amount { name: "default limit value", quantity: &default };
+        let default_value = Amount { name: "default value", quantity: &default };
+        let mut check = |list: &str, shown: &Option<Quantity>, lower: Amount<'_>, upper: Amount<'_>| {
+            if let (Some(shown), Some(low), Some(high)) = (shown, lower.quantity, upper.quantity)
+                && low.compare(high).is_gt()
             {
-                let why = format!("{what} {less} is greater than {limit} {more}");
+                let why = format!("{} {low} is greater than {} {high}", lower.name, upper.name);
                 errors.push(FieldError::invalid(&path.child(list).key(name), &Value::from(shown.to_string()), why));
             }
+        };
+        check("min", &min, minimum, maximum);
+        if has_defaults {
+            check("defaultRequest", &request, minimum, default_request);
+            check("defaultRequest", &request, default_request, maximum);
+            check("defaultRequest", &request, default_request, default_limit);
+            check("default", &min, minimum, default_value);
+            check("default", &max, default_value, maximum);
         }
         ratio(amount("maxLimitRequestRatio"), min, max, &path.child("maxLimitRequestRatio").key(name), errors);
     }
@@ -111,6 +117,22 @@ fn ratio(ratio: Option<Quantity>, min: Option<Quantity>, max: Option<Quantity>, 
             invalid(format!("ratio {ratio} is greater than max/min = {most:.6}"));
         }
     }
+}
+
+/// Requests of a container default to its limits.
+pub fn default(range: &mut Value) {
+    let limits = range.get_mut("spec").and_then(|spec| spec.get_mut("limits")).and_then(Value::as_array_mut);
+    for item in limits.into_iter().flatten().filter(|item| text(item, "type") == "Container") {
+        fill(item, "default", "max");
+        fill(item, "defaultRequest", "default");
+        fill(item, "defaultRequest", "min");
+    }
+}
+
+/// Completes a list of resources by another.
+fn fill(item: &mut Value, name: &str, by: &str) {
+    let given = item.get(by).and_then(Value::as_object).cloned().unwrap_or_default();
+    given.iter().for_each(|(resource, amount)| set_default(item, &[name, resource], amount.clone()));
 }
 
 #[cfg(test)]

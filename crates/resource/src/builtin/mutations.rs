@@ -6,8 +6,9 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Text, Value};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::admission::{self as shared, KIND, default_to};
+use super::admission::{self as shared, KIND};
 use super::checks::{items, list, one_of, text};
+use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
 use super::{BuiltIn, Form, StoredAs, columns, declarative, in_version};
@@ -109,7 +110,7 @@ pub const BETA_BINDING: BuiltIn = BuiltIn { version: "v1beta1", stored_as: None,
 fn default_policy(object: &mut Value) {
     policies::default_resources(object, "matchConstraints");
     if let Some(spec) = object.get_mut("spec") {
-        default_to(spec, "failurePolicy", Value::from("Fail"));
+        set_default(spec, &["failurePolicy"], Value::from("Fail"));
     }
 }
 

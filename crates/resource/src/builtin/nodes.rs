@@ -1,12 +1,14 @@
 //! Nodes: their taints, and what updates may change.
 
+use std::collections::HashSet;
+
 use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Map, Release, Value, names};
 
-use super::checks::{invalid_each, is_set, items, list, shown_invalid, text};
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -14,19 +16,19 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 pub fn taint_errors(taints: &Value, _path: &FieldPath, errors: &mut Vec<FieldError>) {
     // upstream says that they are in the metadata
     let path = FieldPath::new("metadata").child("taints");
-    let mut seen = vec![];
+    let mut known = HashSet::new();
     for (i, taint) in taints.as_array().unwrap_or_default().iter().enumerate() {
         let path = path.index(i);
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
         invalid_each(&path.child("key"), key, names::qualified_name(key), errors);
         invalid_each(&path.child("value"), value, names::label_value(value), errors);
         effect_errors(effect, &path.child("effect"), errors);
-        if seen.contains(&(key, effect)) {
-            let mut error = shown_invalid(&path, taint, "core.Taint", "taints must be unique by key and effect pair");
+        if !known.insert((key, effect)) {
+            let mut error =
+                invalid_internal(&path, taint, "core.Taint", "taints must be unique by key and effect pair");
             error.kind = FieldErrorKind::Duplicate;
             errors.push(error);
         }
-        seen.push((key, effect));
     }
 }
 
@@ -118,14 +120,13 @@ pub fn warnings(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<St
 pub fn validate_status(node: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
     let status = node.get("status").unwrap_or(&empty);
-    let mut known: Vec<&Value> = vec![];
+    let mut known = HashSet::new();
     for (path, address) in items(status, "addresses", &path) {
-        if known.contains(&address) {
-            let mut error = shown_invalid(&path, address, "core.NodeAddress", "");
+        if !known.insert(address.to_json()) {
+            let mut error = invalid_internal(&path, address, "core.NodeAddress", "");
             error.kind = FieldErrorKind::Duplicate;
             errors.push(error);
         }
-        known.push(address);
     }
     for kind in ["capacity", "allocatable"] {
         let amounts = status.get(kind).and_then(Value::as_object);

@@ -1,5 +1,7 @@
 //! Validation of the status of a Pod: its addresses, and consistency with the containers and claims of the spec.
 
+use std::collections::HashSet;
+
 use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldPath};
@@ -81,20 +83,19 @@ fn addresses(status: &Value, name: &str, path: &FieldPath, errors: &mut Errors) 
 }
 
 fn claims(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let known: Vec<&str> = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name")).collect();
-    let mut seen = vec![];
+    let of_spec: HashSet<&str> = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name")).collect();
+    let mut known = HashSet::new();
     for (path, claim) in items(status, "resourceClaimStatuses", path) {
         let (name, path) = (text(claim, "name"), path.child("name"));
-        if !known.contains(&name) {
+        if !of_spec.contains(name) {
             let why = "must match the name of an entry in `spec.resourceClaims`";
             errors.push(FieldError::invalid(&path, &Value::from(name), why));
         }
-        if seen.contains(&name) {
+        if !known.insert(name) {
             errors.push(FieldError::duplicate(&path, &Value::from(name)));
         }
-        seen.push(name);
     }
-    let containers: Vec<&str> = ["initContainers", "containers"]
+    let containers: HashSet<&str> = ["initContainers", "containers"]
         .into_iter()
         .flat_map(|kind| list(spec, kind))
         .map(|container| text(container, "name"))
@@ -102,7 +103,7 @@ fn claims(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let Some(extended) = status.get("extendedResourceClaimStatus") else { return };
     for (path, mapping) in items(extended, "requestMappings", &path.child("extendedResourceClaimStatus")) {
         let name = text(mapping, "containerName");
-        if !containers.contains(&name) {
+        if !containers.contains(name) {
             let why = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
             errors.push(FieldError::invalid(&path.child("containerName"), &Value::from(name), why));
         }

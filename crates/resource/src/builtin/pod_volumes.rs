@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 use schema::shape;
 
-use super::checks::{invalid_each, is_set, items, list, shown_invalid, text};
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
 use super::rule_checks;
 
 type Errors = Vec<FieldError>;
@@ -80,7 +80,7 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
             if names == ids {
                 let why = "must specify either targetWWNs or wwids, but not both";
                 errors.push(match names {
-                    true => shown_invalid(&path.child("targetWWNs"), source, "core.FCVolumeSource", why),
+                    true => invalid_internal(&path.child("targetWWNs"), source, "core.FCVolumeSource", why),
                     false => FieldError::required(&path.child("targetWWNs"), why),
                 });
             }

@@ -1,5 +1,7 @@
 //! Pods, and the templates of Pods in other kinds.
 
+use std::collections::HashSet;
+
 use std::sync::LazyLock;
 
 use machinery::field::{FieldError, FieldPath};
@@ -413,8 +415,10 @@ fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut V
         toleration.remove_at(&["tolerationSeconds"]);
         toleration
     };
-    let kept: Vec<Value> = list(spec, "tolerations").iter().map(untimed).collect();
-    if list(old, "tolerations").iter().any(|toleration| !kept.contains(&untimed(toleration))) {
+    let kept: HashSet<String> =
+        list(spec, "tolerations").iter().map(|toleration| untimed(toleration).to_json()).collect();
+    let is_changed = |toleration: &Value| !kept.contains(&untimed(toleration).to_json());
+    if list(old, "tolerations").iter().any(is_changed) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden(&path.child("tolerations"), why));
     }
@@ -422,10 +426,10 @@ fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut V
 
 /// Scheduling gates are only removed.
 fn removed_gates(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let known: Vec<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
+    let known: HashSet<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
     for (path, gate) in items(spec, "schedulingGates", path) {
         let name = text(gate, "name");
-        if !known.contains(&name) {
+        if !known.contains(name) {
             let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             errors.push(FieldError::forbidden(&path.child("name"), why));
         }

@@ -1,5 +1,7 @@
 //! ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding.
 
+use std::collections::HashSet;
+
 use cel::{Type, is_identifier};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Text, Value, names};
@@ -7,8 +9,9 @@ use schema::shape::{
     CONDITION, LABEL_SELECTOR, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts,
 };
 
-use super::admission::{self as shared, KIND, default_to};
+use super::admission::{self as shared, KIND};
 use super::checks::{condition_errors, invalid_each, items, list, one_of, selector_member, text};
+use super::defaults::set_default;
 use super::expressions::{Scope, compile, expression_error};
 use super::{BuiltIn, Form, StatusMetadata, columns, declarative};
 use crate::limits;
@@ -171,7 +174,7 @@ pub fn default_resources(object: &mut Value, name: &str) {
 fn default_policy(object: &mut Value) {
     default_resources(object, "matchConstraints");
     if let Some(spec) = object.get_mut("spec") {
-        default_to(spec, "failurePolicy", Value::from("Fail"));
+        set_default(spec, &["failurePolicy"], Value::from("Fail"));
     }
 }
 
@@ -353,7 +356,7 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
         let shown: Value = annotations.iter().map(shown).collect();
         errors.push(FieldError::invalid(&path.child("auditAnnotations"), &shown, why));
     }
-    let mut seen: Vec<&str> = vec![];
+    let mut known = HashSet::new();
     for (path, annotation) in items(spec, "auditAnnotations", path) {
         let key = text(annotation, "key");
         if policy.is_empty() {
@@ -369,10 +372,9 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
         } else {
             errors.extend(expression_error(expression, &value_path, scope, &[Type::String, Type::Null]));
         }
-        if seen.contains(&key) {
+        if !known.insert(key) {
             errors.push(FieldError::duplicate(&path.child("key"), &Value::from(key)));
         }
-        seen.push(key);
     }
 }
 
@@ -429,11 +431,12 @@ fn action_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if actions.is_empty() {
         errors.push(FieldError::required(path, "at least one validation action is required"));
     }
+    let mut known = HashSet::new();
     for (i, action) in actions.iter().enumerate() {
         if !action.as_str().is_some_and(|name| KNOWN.contains(&name)) {
             errors.push(FieldError::not_supported(&path.index(i), action, &KNOWN));
         }
-        if actions[..i].contains(action) {
+        if !known.insert(action.as_str()) {
             errors.push(FieldError::duplicate(&path.index(i), action));
         }
     }

@@ -388,3 +388,24 @@ fn requirement_errors(requirement: &Value, of_label: bool, path: &FieldPath, err
         super::checks::invalid_each(&path, value, names::label_value(value), errors);
     }
 }
+
+static SELF_SUBJECT_REVIEW: Struct = Struct {
+    name: "SelfSubjectReview",
+    fields: &[
+        non_empty("apiVersion", TEXT),
+        non_empty("kind", TEXT),
+        given("metadata", Shape::Struct(&OBJECT_META)),
+        always("status", Shape::Struct(&SELF_STATUS)),
+    ],
+};
+
+pub const SELF_SUBJECT: BuiltIn = BuiltIn {
+    group: "authentication.k8s.io",
+    kind: "SelfSubjectReview",
+    plural: "selfsubjectreviews",
+    singular: "selfsubjectreview",
+    namespaced: false,
+    review: Some(Review::SelfSubject),
+    form: Form::Typed(&SELF_SUBJECT_REVIEW),
+    ..BASE
+};

@@ -3,7 +3,7 @@
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
-use super::checks::{is_set, shown_invalid, text};
+use super::checks::{invalid_internal, is_set, text};
 
 type Errors = Vec<FieldError>;
 
@@ -88,7 +88,7 @@ fn deployment(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         }
         ("Recreate" | "RollingUpdate" | "", _) => {}
         _ => {
-            let shown = shown_invalid(&path, strategy, "apps.DeploymentStrategy", "").value;
+            let shown = invalid_internal(&path, strategy, "apps.DeploymentStrategy", "").value;
             let error = FieldError::not_supported(&path, &Value::Null, &["Recreate", "RollingUpdate"]);
             errors.push(FieldError { value: shown, ..error });
         }
@@ -122,7 +122,7 @@ fn daemon_set(strategy: &Value, path: &FieldPath, errors: &mut Errors) {
         }
         ("OnDelete" | "", _) => {}
         _ => {
-            let shown = shown_invalid(path, strategy, "apps.DaemonSetUpdateStrategy", "").value;
+            let shown = invalid_internal(path, strategy, "apps.DaemonSetUpdateStrategy", "").value;
             let error = FieldError::not_supported(path, &Value::Null, &["RollingUpdate", "OnDelete"]);
             errors.push(FieldError { value: shown, ..error });
         }
@@ -134,7 +134,7 @@ fn stateful_set(strategy: &Value, path: &FieldPath, errors: &mut Errors) {
     match (text(strategy, "type"), rolling) {
         ("OnDelete", Some(rolling)) => {
             let why = "only allowed for updateStrategy 'RollingUpdate'";
-            errors.push(shown_invalid(
+            errors.push(invalid_internal(
                 &path.child("rollingUpdate"),
                 rolling,
                 "apps.RollingUpdateStatefulSetStrategy",
@@ -157,7 +157,7 @@ fn stateful_set(strategy: &Value, path: &FieldPath, errors: &mut Errors) {
         ("", _) => errors.push(FieldError::required(path, "")),
         _ => {
             let why = "must be 'RollingUpdate' or 'OnDelete'";
-            errors.push(shown_invalid(path, strategy, "apps.StatefulSetUpdateStrategy", why));
+            errors.push(invalid_internal(path, strategy, "apps.StatefulSetUpdateStrategy", why));
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Ingresses, NetworkPolicies, disruption budgets and PriorityClasses: rules of several fields.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::{Release, Value, json, names};
 
 use super::checks::{invalid_each, items, list, text};
 use super::podspec;
@@ -155,7 +157,7 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if super::checks::is_set(spec, "minAvailable") && super::checks::is_set(spec, "maxUnavailable") {
         let why = "minAvailable and maxUnavailable cannot be both set";
-        errors.push(super::checks::shown_invalid(&path, spec, "policy.PodDisruptionBudgetSpec", why));
+        errors.push(super::checks::invalid_internal(&path, spec, "policy.PodDisruptionBudgetSpec", why));
     }
     errors
 }
@@ -245,22 +247,20 @@ pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) ->
         for (path, address) in items(endpoint, "addresses", &path) {
             address_errors(kind, address.as_str().unwrap_or_default(), &path, &mut errors);
         }
-        let (empty, mut zones) = (Value::object(), vec![]);
+        let (empty, mut zones) = (Value::object(), HashSet::new());
         for (path, zone) in items(endpoint.get("hints").unwrap_or(&empty), "forZones", &path.child("hints")) {
             let name = text(zone, "name");
-            if zones.contains(&name) {
+            if !zones.insert(name) {
                 errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
             }
-            zones.push(name);
         }
     }
-    let mut names = vec![];
+    let mut names = HashSet::new();
     for (path, port) in items(slice, "ports", &root) {
         let name = text(port, "name");
-        if names.contains(&name) {
+        if !names.insert(name) {
             errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
         }
-        names.push(name);
     }
     errors
 }
@@ -271,12 +271,44 @@ fn address_errors(kind: &str, address: &str, path: &FieldPath, errors: &mut Vec<
         "FQDN" => invalid_each(path, address, machinery::names::dns1123_subdomain(address), errors),
         "IPv4" | "IPv6" => {
             super::rule_checks::ip(address, path, errors);
-            let is_sixth = address.contains(':');
-            if errors.len() == before && is_sixth != (kind == "IPv6") {
+            let is_ipv6 = address.contains(':');
+            if errors.len() == before && is_ipv6 != (kind == "IPv6") {
                 let why = format!("must be a valid {kind} address");
                 errors.push(FieldError::invalid(path, &Value::from(address), why));
             }
         }
         _ => {}
+    }
+}
+
+/// A policy is one for incoming traffic, and for outgoing traffic if it has rules for that.
+pub fn default_network_policy(policy: &mut Value) {
+    let types = policy.at(&["spec", "policyTypes"]).and_then(Value::as_array).unwrap_or_default();
+    if types.is_empty() {
+        let outgoing = policy.at(&["spec", "egress"]).and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+        let types = if outgoing { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+        policy.set_at(&["spec", "policyTypes"], types);
+    }
+}
+
+/// The generation of a PriorityClass never changes.
+pub fn prepare_priority_class(object: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        object.set_at(&["metadata", "generation"], Value::Int(1));
+    }
+}
+
+/// A generation that counts the changes of labels, too. That of the rest is counted afterwards.
+pub fn count_labels(object: &mut Value, old: Option<&Value>) {
+    let path = ["metadata", "labels"];
+    let Some(old) = old else { return };
+    let unchanged = |object: &Value| {
+        let mut object = object.clone();
+        ["metadata", "apiVersion", "kind", "status"].iter().for_each(|name| drop(object.remove_at(&[name])));
+        object
+    };
+    if object.at(&path) != old.at(&path) && unchanged(object) == unchanged(old) {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
 }

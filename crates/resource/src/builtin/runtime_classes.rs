@@ -1,9 +1,11 @@
 //! RuntimeClass: the overhead and scheduling of its Pods.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::{Map, Release, Value};
 
-use super::checks::{items, shown_invalid};
+use super::checks::{invalid_internal, items};
 use super::{podspec, rule_checks};
 
 pub fn validate(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -20,15 +22,14 @@ pub fn validate(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<F
     let (scheduling, path) = (class.get("scheduling").unwrap_or(&empty), FieldPath::new("scheduling"));
     let selector = scheduling.get("nodeSelector").unwrap_or(&Value::Null);
     rule_checks::labels(selector, &path.child("nodeSelector"), &mut errors);
-    let mut known: Vec<&Value> = vec![];
+    let mut known = HashSet::new();
     for (path, toleration) in items(scheduling, "tolerations", &path) {
         podspec::validate_toleration(toleration, &path, &mut errors);
-        if known.contains(&toleration) {
-            let mut error = shown_invalid(&path, toleration, "core.Toleration", "");
+        if !known.insert(toleration.to_json()) {
+            let mut error = invalid_internal(&path, toleration, "core.Toleration", "");
             error.kind = FieldErrorKind::Duplicate;
             errors.push(error);
         }
-        known.push(toleration);
     }
     errors
 }

@@ -4,7 +4,7 @@
 
 use machinery::Release;
 
-use super::{BuiltIn, first_autoscaler, group_version, kinds};
+use super::{BuiltIn, autoscaling, group_version, kinds};
 
 /// Accepted names without effect here.
 const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
@@ -83,7 +83,7 @@ pub struct RuntimeConfig {
 
 /// The kinds that are served by default and can be switched off.
 fn switchable() -> impl Iterator<Item = &'static BuiltIn> {
-    kinds().chain([first_autoscaler()])
+    kinds().chain([autoscaling::v1()])
 }
 
 impl RuntimeConfig {

@@ -93,7 +93,7 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
     for (key, value) in entries(new, "data") {
         let path = FieldPath::new("data").key(key);
         errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &Value::from(key), m)));
-        size += decoded_len(value);
+        size += decoded_len(value.as_str().unwrap_or_default());
     }
     if size > limits::DATA_BYTES_MAX {
         errors.push(FieldError::too_long(&FieldPath::new("data"), limits::DATA_BYTES_MAX));

@@ -1,22 +1,23 @@
 //! Classes, drivers and attachments of storage.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, is_set, items, list, shown_invalid, text};
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
 use super::podspec;
 
 type Errors = Vec<FieldError>;
 
 /// Reports the values of a field that occur twice in a list.
 fn repeated(object: &Value, name: &str, field: &str, path: &FieldPath, errors: &mut Errors) {
-    let mut known: Vec<&str> = vec![];
+    let mut known = HashSet::new();
     for (path, item) in items(object, name, path) {
         let given = text(item, field);
-        if known.contains(&given) {
+        if !known.insert(given) {
             errors.push(FieldError::duplicate(&path.child(field), &Value::from(given)));
         }
-        known.push(given);
     }
 }
 
@@ -65,12 +66,11 @@ pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Ve
             errors.push(FieldError::invalid(&path.child("nodeID"), &Value::from(id), why));
         }
         // upstream reports keys where their driver is
-        let mut known: Vec<&str> = vec![];
+        let mut known = HashSet::new();
         for key in list(driver, "topologyKeys").iter().map(|key| key.as_str().unwrap_or_default()) {
-            if known.contains(&key) {
+            if !known.insert(key) {
                 errors.push(FieldError::duplicate(&path, &Value::from(key)));
             }
-            known.push(key);
             if key.is_empty() {
                 errors.push(FieldError::required(&path, ""));
             }
@@ -92,26 +92,27 @@ fn changed_drivers(spec: &Value, before: &Value, path: &FieldPath, errors: &mut 
     };
     let is_changed = |driver: &&Value| text(driver, "name") == text(before, "name") && fixed(driver) != fixed(before);
     for driver in list(spec, "drivers").iter().filter(is_changed) {
-        errors.push(shown_invalid(path, &fixed(driver), "storage.CSINodeDriver", "field is immutable"));
+        errors.push(invalid_internal(path, &fixed(driver), "storage.CSINodeDriver", "field is immutable"));
     }
 }
 
 pub fn validate_class(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, mut terms) = (vec![], vec![]);
+    let (mut errors, mut known_terms) = (vec![], HashSet::new());
     for (path, term) in items(class, "allowedTopologies", &FieldPath::root()) {
         repeated(term, "matchLabelExpressions", "key", &path, &mut errors);
         for (path, requirement) in items(term, "matchLabelExpressions", &path) {
-            let values = list(requirement, "values");
-            for (i, value) in values.iter().enumerate().filter(|(i, value)| values[..*i].contains(value)) {
-                errors.push(FieldError::duplicate(&path.child("values").index(i), value));
+            let mut known = HashSet::new();
+            for (path, value) in items(requirement, "values", &path) {
+                if !known.insert(value.as_str()) {
+                    errors.push(FieldError::duplicate(&path, value));
+                }
             }
         }
         // an empty term is like one that was there before
         let expressions = list(term, "matchLabelExpressions");
-        if expressions.is_empty() || terms.contains(&expressions) {
+        if expressions.is_empty() || !known_terms.insert(Value::Array(expressions.to_vec()).to_json()) {
             errors.push(FieldError::duplicate(&path.child("matchLabelExpressions"), &Value::from("")));
         }
-        terms.push(expressions);
     }
     errors
 }

@@ -1,12 +1,15 @@
 //! ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::admission::{self as shared, KIND, default_to};
+use super::admission::{self as shared, KIND};
 use super::checks::{items, list, one_of, selector_member, text};
+use super::defaults::set_default;
 use super::expressions::Scope;
 use super::{BuiltIn, Form, columns, declarative};
 use crate::limits;
@@ -127,11 +130,11 @@ fn hooks(object: &mut Value) -> impl Iterator<Item = &mut Value> {
 fn default_hooks(object: &mut Value) {
     for hook in hooks(object) {
         shared::default_match(hook, &["rules"]);
-        default_to(hook, "failurePolicy", Value::from("Fail"));
-        default_to(hook, "timeoutSeconds", Value::Int(10));
+        set_default(hook, &["failurePolicy"], Value::from("Fail"));
+        set_default(hook, &["timeoutSeconds"], Value::Int(10));
         let service = hook.get_mut("clientConfig").and_then(|config| config.get_mut("service"));
         if let Some(service) = service {
-            default_to(service, "port", Value::Int(443));
+            set_default(service, &["port"], Value::Int(443));
         }
     }
 }
@@ -139,21 +142,20 @@ fn default_hooks(object: &mut Value) {
 fn default_mutating(object: &mut Value) {
     default_hooks(object);
     for hook in hooks(object) {
-        default_to(hook, "reinvocationPolicy", Value::from("Never"));
+        set_default(hook, &["reinvocationPolicy"], Value::from("Never"));
     }
 }
 
 fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let mut seen: Vec<&str> = vec![];
+    let mut known = HashSet::new();
     for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
         hook_errors(hook, &path, &mut errors);
         review_version_errors(hook, &path, &mut errors);
         let name = text(hook, "name");
-        if !name.is_empty() && seen.contains(&name) {
+        if !name.is_empty() && !known.insert(name) {
             errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
         }
-        seen.push(name);
     }
     errors.extend(shared::static_name_error(new, old, release));
     errors
@@ -250,13 +252,11 @@ fn review_version_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldE
         errors.push(FieldError::required(&whole, why));
         return;
     }
+    let mut known = HashSet::new();
     for (i, version) in versions.iter().enumerate() {
         let name = version.as_str().unwrap_or_default();
-        let messages = if versions[..i].contains(version) {
-            vec!["duplicate version".to_owned()]
-        } else {
-            names::dns1035_label(name)
-        };
+        let is_duplicate = !known.insert(name);
+        let messages = if is_duplicate { vec!["duplicate version".to_owned()] } else { names::dns1035_label(name) };
         super::checks::invalid_each(&whole.index(i), name, messages, errors);
     }
     if !versions.iter().filter_map(Value::as_str).any(|version| REVIEW_VERSIONS.contains(&version)) {

@@ -4,6 +4,7 @@ use super::typed::{Duplicates, errors_text, merge, validate, validate_foreign};
 use super::types::{Part, TypeId, TypeSchema};
 use super::{MANAGED_FIELDS, list_of};
 use cel::Configuration;
+use machinery::value::Paths;
 use machinery::{Text, Value};
 
 /// `object` with `configuration` merged in as by an apply, but without ownership. The configuration must not contain atomic
@@ -14,13 +15,11 @@ pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &C
         move |errors: Vec<_>| format!("failed to convert {what} to typed object: {}", errors_text(&errors))
     };
     validate_foreign(types, value, foreign, Duplicates::Refused).map_err(unfit("patch object"))?;
-    let mut found = vec![];
-    atomic(types, types.root(), value, "", &mut found);
+    let mut found = Paths::default();
+    atomic(types, types.root(), value, &mut String::new(), &mut found);
     if !found.is_empty() {
-        return Err(format!(
-            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
-            found.join(", ")
-        ));
+        let found = found.into_list().join(", ");
+        return Err(format!("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {found}"));
     }
     validate(types, object, Duplicates::Allowed).map_err(unfit("original object"))?;
     let mut merged =
@@ -39,22 +38,28 @@ pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &C
     Ok(merged)
 }
 
-/// The paths of atomic values.
-fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &str, found: &mut Vec<String>) {
+/// Adds the paths of atomic values to `found`; `path` is that of `value`.
+fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &mut String, found: &mut Paths) {
+    let length = path.len();
     match (types.atom(id).part_of(value), value) {
-        (Some(Part::Map(map)), Value::Object(_)) if map.atomic => found.push(path.to_owned()),
-        (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.push(path.to_owned()),
+        (Some(Part::Map(map)), Value::Object(_)) if map.atomic => found.add(|| path.clone()),
+        (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.add(|| path.clone()),
         (Some(Part::Map(map)), Value::Object(members)) => {
             for (name, member) in members.iter() {
                 // only what is declared counts
                 if let Some(child) = map.field(name).map(|field| field.node) {
-                    atomic(types, child, member, &format!("{path}.{name}"), found);
+                    path.push('.');
+                    path.push_str(name);
+                    atomic(types, child, member, path, found);
+                    path.truncate(length);
                 }
             }
         }
         (Some(Part::List(list)), Value::Array(items)) => {
             for (i, item) in items.iter().enumerate() {
-                atomic(types, list.element, item, &format!("{path}[{i}]"), found);
+                path.push_str(&format!("[{i}]"));
+                atomic(types, list.element, item, path, found);
+                path.truncate(length);
             }
         }
         _ => {}

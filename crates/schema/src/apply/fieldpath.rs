@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Write as _};
 /// One step of a path.
 #[derive(Clone, Debug)]
 pub enum PathElement {
-    /// `f:` a member of an object.
+    /// `f:` a field of an object.
     TypeField(Text),
     /// `k:` an item of a list, by the values of its keys (sorted by name).
     Key(Box<[(Text, Value)]>),
@@ -283,6 +283,19 @@ impl FieldSet {
         }
     }
 
+    /// The union of many sets, in the order of the number of their paths times the logarithm of the number of sets.
+    pub fn union_of(mut sets: Vec<FieldSet>) -> FieldSet {
+        while sets.len() > 1 {
+            let mut pairs = sets.into_iter();
+            let mut unions = vec![];
+            while let Some(first) = pairs.next() {
+                unions.push(first.union(pairs.next().unwrap_or_default()));
+            }
+            sets = unions;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     #[must_use]
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         self.filter_map(|element, node| match other.get(element) {
@@ -385,11 +398,17 @@ impl FieldSet {
 }
 
 impl FromIterator<(PathElement, SetNode)> for FieldSet {
+    /// The entries may come in any order; nodes of equal elements are merged.
     fn from_iter<I: IntoIterator<Item = (PathElement, SetNode)>>(iter: I) -> FieldSet {
-        let mut set = FieldSet::new();
-        for (element, node) in iter {
-            set.insert(element, node);
+        let mut sorted: Vec<_> = iter.into_iter().filter(|(_, node)| !node.is_empty()).collect();
+        sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut entries: Vec<(PathElement, SetNode)> = Vec::with_capacity(sorted.len());
+        for (element, node) in sorted {
+            match entries.last_mut() {
+                Some((last, known)) if *last == element => *known = std::mem::take(known).merged(node),
+                _ => entries.push((element, node)),
+            }
         }
-        set
+        FieldSet { entries }
     }
 }

@@ -103,16 +103,14 @@ fn parse_node(value: &Value) -> Result<SetNode, ManagedFieldsError> {
             _ => Err(ManagedFieldsError::FieldsNotAnObject),
         };
     };
-    let mut node = SetNode::default();
-    for (key, below) in map.iter() {
-        if key == "." {
-            node.member = true;
-        } else if let Some(element) = parse_key(key)? {
-            node.children.insert(element, parse_node(below)?);
+    let mut children = Vec::with_capacity(map.len());
+    for (key, below) in map.iter().filter(|(key, _)| *key != ".") {
+        if let Some(element) = parse_key(key)? {
+            children.push((element, parse_node(below)?));
         }
     }
-    node.member |= node.children.is_empty();
-    Ok(node)
+    let children: FieldSet = children.into_iter().collect();
+    Ok(SetNode { member: map.contains_key(".") || children.is_empty(), children })
 }
 
 #[cfg(test)]

@@ -5,15 +5,13 @@ use super::owners::Owners;
 use super::ownership::Applied;
 use super::typed::{Duplicates, collect, compare, validate};
 use super::{Attempt, Force, Request, attempt, conflicts};
+use crate::limits::ANNOTATIONS_BYTES_MAX;
 use machinery::value::decode;
 use machinery::{Status, Value};
 
 /// The annotation that `kubectl apply` without `--server-side` leaves on objects.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MANAGER: &str = "kubectl";
-/// Maximum size in bytes of all annotations of an object.
-const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-
 fn annotation(object: &Value) -> Option<&str> {
     let text = object.str_at(&["metadata", "annotations", ANNOTATION]);
     (!text.is_empty()).then_some(text)
@@ -27,13 +25,14 @@ pub(crate) fn apply(
     force: Force,
     request: &Request<'_>,
 ) -> Result<Applied, Status> {
-    let again = (request.manager == MANAGER && force == Force::No).then(|| owners.clone());
+    let may_retry = request.manager == MANAGER && force == Force::No;
+    let owners_for_retry = may_retry.then(|| owners.clone());
     let found = match attempt(live, configuration, owners, force, request) {
         Ok(applied) => return Ok(applied),
         Err(Attempt::Failed(status)) => return Err(status),
         Err(Attempt::Conflicts(found)) => found,
     };
-    let (Some(owners), Some(allowed)) = (again, allowed(live, request)) else {
+    let (Some(owners), Some(allowed)) = (owners_for_retry, allowed(live, request)) else {
         return Err(conflicts::status(found));
     };
     let rest = conflicts::without(found, &allowed);

@@ -271,12 +271,10 @@ fn attempt(
     let version = Text::from(request.api_version);
     let write = Write { versions: request.versions, types, version: &version, time: request.time };
     let writer = request.identity(request.manager, Operation::Apply);
-    ownership::apply(write, live, configuration, owners, &writer, force == Force::Yes).map_err(
-        |failure| match failure {
-            Failure::Conflicts(conflicts) => Attempt::Conflicts(conflicts),
-            Failure::Other(why) => internal(why),
-        },
-    )
+    ownership::apply(write, live, configuration, owners, &writer, force).map_err(|failure| match failure {
+        Failure::Conflicts(conflicts) => Attempt::Conflicts(conflicts),
+        Failure::Other(why) => internal(why),
+    })
 }
 
 /// Why an attempt failed.

@@ -8,8 +8,9 @@ use machinery::time::{parse_rfc3339, rfc3339};
 use machinery::value::quote;
 use machinery::{Map, Text, Value, json};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Operation {
     Apply,
     Update,
@@ -25,7 +26,7 @@ impl Operation {
 }
 
 /// The owner of an entry. Appliers are the same in every version: their `api_version` is empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub manager: Text,
     pub operation: Operation,
@@ -154,16 +155,12 @@ pub(crate) fn is_reset(list: Option<&Value>) -> bool {
 impl Owners {
     /// Decodes the list; fails if one entry cannot be decoded.
     pub fn parse(list: Option<&Value>) -> Result<Owners, ManagedFieldsError> {
-        let mut owners = Owners::default();
         let entries = list.and_then(Value::as_array).unwrap_or_default();
+        let mut owners = UniqueOwners::default();
         for (i, entry) in entries.iter().enumerate() {
-            let owner = parse_entry(i, entry)?;
-            match owners.get_mut(&owner.identity) {
-                Some(earlier) => *earlier = owner,
-                None => owners.0.push(owner),
-            }
+            owners.insert(parse_entry(i, entry)?);
         }
-        Ok(owners)
+        Ok(owners.into_owners())
     }
 
     /// Whether each entry of the list they were read from is there: of two entries of one owner the later counts.
@@ -201,44 +198,106 @@ impl Owners {
         Some(self.0.iter().map(Owner::to_value).collect())
     }
 
-    /// Merges the oldest entries of updates until there are few enough; says whether there were too many. Times count
+    /// Merges the oldest entries of updates until there are few enough. Returns whether there were too many. Times count
     /// seconds: among the entries of one second that of the writer is the newest.
     pub fn cap(&mut self, writer: &Identity) -> bool {
-        let updates = |o: &&Owner| o.identity.operation == Operation::Update;
-        let mut count = self.0.iter().filter(updates).count();
-        if count <= UPDATE_ENTRIES_MAX {
+        let mut oldest: Vec<&Owner> = self.0.iter().filter(|o| o.identity.operation == Operation::Update).collect();
+        let surplus = oldest.len().saturating_sub(UPDATE_ENTRIES_MAX);
+        if surplus == 0 {
             return false;
         }
-        let age = |o: &Owner| ((o.time.unwrap_or_default(), o.identity == *writer), o.identity.clone());
-        let mut oldest: Vec<((i64, bool), Identity)> = self.0.iter().filter(updates).map(age).collect();
-        oldest.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.compare(&b.1)));
-        let mut first_of: Vec<(Text, Identity)> = vec![];
-        for (_, identity) in oldest {
-            if count <= UPDATE_ENTRIES_MAX {
-                return true;
+        oldest.sort_by_cached_key(|owner| {
+            let time = owner.time.unwrap_or_default();
+            (time, owner.identity == *writer, owner.identity.text())
+        });
+        let oldest: Vec<Identity> = oldest.into_iter().map(|owner| owner.identity.clone()).collect();
+        let mut owners = UniqueOwners::from(std::mem::take(self));
+        owners.merge_oldest(oldest, surplus);
+        *self = owners.into_owners();
+        true
+    }
+}
+
+/// Entries that are found by their identity.
+#[derive(Default)]
+pub(crate) struct UniqueOwners {
+    /// `None` where an entry was taken.
+    entries: Vec<Option<Owner>>,
+    index: HashMap<Identity, usize>,
+}
+
+impl From<Owners> for UniqueOwners {
+    fn from(owners: Owners) -> UniqueOwners {
+        let mut unique = UniqueOwners::default();
+        owners.0.into_iter().for_each(|owner| unique.insert(owner));
+        unique
+    }
+}
+
+impl UniqueOwners {
+    /// Adds an entry, in place of one of the same identity.
+    pub fn insert(&mut self, owner: Owner) {
+        match self.index.get(&owner.identity).and_then(|at| self.entries.get_mut(*at)) {
+            Some(entry) => *entry = Some(owner),
+            None => {
+                self.index.insert(owner.identity.clone(), self.entries.len());
+                self.entries.push(Some(owner));
+            }
+        }
+    }
+
+    fn get_mut(&mut self, identity: &Identity) -> Option<&mut Owner> {
+        self.entries.get_mut(*self.index.get(identity)?)?.as_mut()
+    }
+
+    pub fn take(&mut self, identity: &Identity) -> Option<Owner> {
+        self.entries.get_mut(self.index.remove(identity)?)?.take()
+    }
+
+    pub fn into_owners(self) -> Owners {
+        Owners(self.entries.into_iter().flatten().collect())
+    }
+
+    /// Merges as many of the `oldest` entries as are too many, each into the entry `ancient-changes` of its version, which
+    /// begins as the first of that version.
+    fn merge_oldest(&mut self, oldest: Vec<Identity>, surplus: usize) {
+        let mut merged_count = 0;
+        let mut first_of: HashMap<Text, Identity> = HashMap::new();
+        let mut merged_sets: HashMap<Text, Vec<FieldSet>> = HashMap::new();
+        for identity in oldest {
+            if merged_count == surplus {
+                break;
             }
             let version = identity.api_version.clone();
-            let Some((_, first)) = first_of.iter().find(|(v, _)| *v == version) else {
-                first_of.push((version, identity));
+            let Some(first) = first_of.get(&version) else {
+                first_of.insert(version, identity);
                 continue;
             };
-            let bucket = Identity::new("ancient-changes", Operation::Update, &version, "");
-            if self.get(&bucket).is_none()
-                && let Some(mut owner) = self.take(first)
+            let ancient = Identity::new("ancient-changes", Operation::Update, &version, "");
+            if !self.index.contains_key(&ancient)
+                && let Some(owner) = self.take(first)
             {
-                owner.identity = bucket.clone();
-                self.0.push(owner);
+                self.insert(Owner { identity: ancient.clone(), ..owner });
             }
-            // as upstream, a bucket that is merged into itself is removed
-            if let Some(merged) = self.take(&identity)
-                && let Some(owner) = self.get_mut(&bucket)
-            {
-                owner.set = std::mem::take(&mut owner.set).union(merged.set);
-                owner.time = merged.time;
+            let merged = self.take(&identity);
+            match (merged, self.get_mut(&ancient)) {
+                (Some(merged), Some(owner)) => {
+                    owner.time = merged.time;
+                    merged_sets.entry(version).or_default().push(merged.set);
+                }
+                // as upstream, an entry that is merged into itself is removed
+                (Some(_), None) => drop(merged_sets.remove(&version)),
+                (None, _) => {}
             }
-            count -= 1;
+            merged_count += 1;
         }
-        true
+        for (version, mut sets) in merged_sets {
+            let ancient = Identity::new("ancient-changes", Operation::Update, &version, "");
+            if let Some(owner) = self.get_mut(&ancient) {
+                sets.push(std::mem::take(&mut owner.set));
+                owner.set = FieldSet::union_of(sets);
+            }
+        }
     }
 }
 
@@ -298,5 +357,19 @@ mod tests {
         for (list, want) in cases {
             assert_eq!(is_reset(Some(&list)), want, "{list}");
         }
+    }
+
+    /// Entries were sought among all before them, and paths were inserted one by one.
+    #[test]
+    fn many_entries_are_read_in_linear_time() {
+        let entry = |manager: usize| json!({"manager": (format!("m{manager}")), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"});
+        let mut owners = Owners::parse(Some(&(0..30_000).map(entry).collect())).unwrap();
+        assert_eq!(owners.0.len(), 30_000);
+        assert!(owners.cap(&Identity::new("m1", Operation::Update, "v1", "")));
+        assert_eq!(owners.0.len(), UPDATE_ENTRIES_MAX);
+        let fields = (0..300_000).map(|i| (format!("i:{i}").into(), Value::object()));
+        let set = fields_v1::parse(&Value::Object(fields.collect())).unwrap();
+        assert_eq!(set.iter().len(), 300_000);
+        assert!(set.iter().is_sorted_by(|(a, _), (b, _)| a < b));
     }
 }

@@ -1,6 +1,7 @@
 //! Ownership after a write: changed paths are removed from other managers and added to the writer.
 
-use super::fieldpath::FieldSet;
+use super::Force;
+use super::fieldpath::{FieldSet, equal_values};
 use super::owners::{Identity, Owner, Owners, Ownership};
 use super::typed::{Changes, collect, compare, errors_text, merge, reconcile, remove, with_declared_fields};
 use super::types::TypeSchema;
@@ -109,13 +110,13 @@ impl AllChanges<'_, '_> {
     }
 }
 
-/// Removes changed paths from all owners except `except`, and returns those that were modified rather than removed. Without
-/// `force`, modified paths of other owners are conflicts.
+/// Removes changed paths from all owners except `except`. Without `force`, paths of other owners that were added or modified
+/// are conflicts.
 fn take_changes(
     owners: &mut Owners,
     changes: &mut AllChanges<'_, '_>,
     except: Option<&Identity>,
-    force: bool,
+    force: Force,
 ) -> Result<Ownership, Failure> {
     let mut conflicts = vec![];
     let count = owners.0.len();
@@ -128,7 +129,7 @@ fn take_changes(
         }
         let Some(changes) = changes.in_version(&owner.version)? else { continue };
         let conflicting = owner.set.intersects(&changes.added) || owner.set.intersects(&changes.modified);
-        if conflicting && !force {
+        if conflicting && force == Force::No {
             let fields = owner.set.intersection(&changes.added).union(owner.set.intersection(&changes.modified));
             conflicts.push(Conflict { owner: owner.identity.clone(), fields });
         }
@@ -165,7 +166,7 @@ pub(crate) fn update(
         if nothing && owners.0.iter().all(|o| o.version == *write.version && !o.set.is_empty()) {
             return Ok(ownership);
         }
-        take_changes(owners, &mut changes, None, true)?;
+        take_changes(owners, &mut changes, None, Force::Yes)?;
         let own = changes.known.into_iter().find(|(v, _)| v == write.version).map(|(_, c)| c).unwrap_or_default();
         let mut own = own.modified.union(own.added);
         own.remove(&UNTRACKED);
@@ -198,7 +199,7 @@ pub(crate) fn apply(
     configuration: &Value,
     mut owners: Owners,
     writer: &Identity,
-    force: bool,
+    force: Force,
 ) -> Result<Applied, Failure> {
     let mut live_renditions = Renditions::new(write.versions, live, write.version);
     // times are kept even if the version of an entry no longer exists
@@ -242,9 +243,8 @@ pub(crate) fn apply(
 /// Equality of objects without their managedFields.
 fn same_object(live: &Value, new: &Value) -> bool {
     let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else {
-        return super::fieldpath::equal_values(live, new);
+        return equal_values(live, new);
     };
-    let same = |a: &Value, b: &Value| super::fieldpath::equal_values(a, b);
     live.len() == new.len()
         && live.iter().zip(new.iter()).all(|((a, x), (b, y))| {
             a == b
@@ -252,9 +252,9 @@ fn same_object(live: &Value, new: &Value) -> bool {
                     ("metadata", Value::Object(x), Value::Object(y)) => {
                         let rest = x.iter().filter(|(name, _)| *name != "managedFields");
                         rest.clone().count() == y.len()
-                            && rest.zip(y.iter()).all(|((a, x), (b, y))| a == b && same(x, y))
+                            && rest.zip(y.iter()).all(|((a, x), (b, y))| a == b && equal_values(x, y))
                     }
-                    _ => same(x, y),
+                    _ => equal_values(x, y),
                 }
         })
 }
@@ -302,15 +302,15 @@ fn keep_owned(
     owners: &Owners,
     first: &Text,
 ) -> Pruned<'static> {
-    let mut owned: Vec<(&Text, FieldSet)> = vec![];
+    let mut owned: Vec<(&Text, Vec<FieldSet>)> = vec![];
     for owner in &owners.0 {
         match owned.iter_mut().find(|(version, _)| **version == owner.version) {
-            Some((_, set)) => *set = std::mem::take(set).union(owner.set.clone()),
-            None => owned.push((&owner.version, owner.set.clone())),
+            Some((_, sets)) => sets.push(owner.set.clone()),
+            None => owned.push((&owner.version, vec![owner.set.clone()])),
         }
     }
     owned.sort_by(|a, b| (a.0 != first).cmp(&(b.0 != first)).then_with(|| a.0.as_str().cmp(b.0.as_str())));
-    for (version, set) in owned {
+    for (version, sets) in owned {
         let text = |error: ConvertError, what: &str| match error {
             ConvertError::MissingVersion => None,
             ConvertError::Failed(why) => Some(format!("failed to convert {what} object at version {version}: {why}")),
@@ -332,7 +332,7 @@ fn keep_owned(
         let Some(types) = write.versions.types(version) else { continue };
         let all = with_declared_fields(types, &collect(types, &merged.value));
         let mut gone = all.difference(&with_declared_fields(types, &collect(types, &converted.value)));
-        gone.remove(&with_declared_fields(types, &set));
+        gone.remove(&with_declared_fields(types, &FieldSet::union_of(sets)));
         let value = remove(types, merged.value.clone().into_owned(), &gone);
         pruned = Versioned { value: Cow::Owned(value), version: version.clone() };
     }

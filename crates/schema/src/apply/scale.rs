@@ -2,8 +2,9 @@
 
 use super::error::ManagedFieldsError;
 use super::fieldpath::{FieldSet, PathElement};
-use super::owners::{Owner, Owners};
+use super::owners::{Identity, Owner, Owners, UniqueOwners};
 use machinery::{Text, Value};
+use std::collections::HashMap;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 const REPLICAS: [&str; 2] = ["spec", "replicas"];
@@ -50,11 +51,11 @@ impl ScalePath {
         api_version: &str,
         paths: &[ScalePath],
     ) -> Result<Option<Value>, ManagedFieldsError> {
-        let mut scale = Owners::parse(scale)?;
-        let mut kept: Vec<Owner> = vec![];
+        let mut scale = UniqueOwners::from(Owners::parse(scale)?);
+        let mut kept = UniqueOwners::default();
         let owners = Owners::parse(list)?;
         // as upstream, new entries have no time
-        let times: Vec<_> = owners.0.iter().map(|o| (o.identity.clone(), o.time)).collect();
+        let times: HashMap<Identity, Option<i64>> = owners.0.iter().map(|o| (o.identity.clone(), o.time)).collect();
         for mut owner in owners.0 {
             let Some(path) = path_of(paths, &owner.version) else { continue };
             if let Some(path) = path.as_ref().filter(|path| has(&owner.set, path))
@@ -63,18 +64,17 @@ impl ScalePath {
                 owner.set.remove(&set_of(path));
             }
             if !owner.set.is_empty() {
-                kept.push(owner);
+                kept.insert(owner);
             }
         }
         let path = path_of(paths, api_version).and_then(Option::as_ref);
-        for owner in scale.0 {
+        for owner in scale.into_owners().0 {
             if let Some(path) = path.filter(|_| has(&owner.set, &scale_path())) {
-                let time = times.iter().find(|(i, _)| *i == owner.identity).and_then(|(_, time)| *time);
-                kept.retain(|o| o.identity != owner.identity);
-                kept.push(Owner { version: api_version.into(), set: set_of(path), time, ..owner });
+                let time = times.get(&owner.identity).copied().flatten();
+                kept.insert(Owner { version: api_version.into(), set: set_of(path), time, ..owner });
             }
         }
-        Ok(Owners(kept).into_value())
+        Ok(kept.into_owners().into_value())
     }
 }
 

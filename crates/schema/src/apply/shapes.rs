@@ -17,8 +17,15 @@ impl TypeSchema {
 
 struct Shapes {
     compiler: Compiler,
-    /// Structs that have their node, or are getting it, by whether they have one owner.
-    known: Vec<(&'static Struct, bool, TypeId)>,
+    known: Vec<KnownStruct>,
+}
+
+/// A struct that has its node, or is getting it.
+struct KnownStruct {
+    shape: &'static Struct,
+    /// Whether the struct has one owner.
+    whole: bool,
+    id: TypeId,
 }
 
 impl Shapes {
@@ -50,12 +57,12 @@ impl Shapes {
 
     fn structure(&mut self, shape: &'static Struct, whole: bool, object: Option<Object>) -> TypeId {
         let whole = whole || has_one_owner(shape);
-        let known = self.known.iter().find(|(known, as_whole, _)| std::ptr::eq(*known, shape) && *as_whole == whole);
-        if let Some((_, _, id)) = known {
-            return *id;
+        let known = self.known.iter().find(|known| std::ptr::eq(known.shape, shape) && known.whole == whole);
+        if let Some(known) = known {
+            return known.id;
         }
         let id = self.compiler.add(Atom::default());
-        self.known.push((shape, whole, id));
+        self.known.push(KnownStruct { shape, whole, id });
         let mut fields = match object {
             Some(object) => self.compiler.type_and_metadata(object),
             None => vec![],

@@ -34,7 +34,7 @@ pub(crate) struct MapType {
     pub atomic: bool,
     /// The metadata of an object: its managedFields take no part in anything.
     pub is_object_metadata: bool,
-    /// The object itself, if it is not declared: where its metadata is found all the same.
+    /// The type of `metadata` of an object whose schema declares no fields.
     pub metadata: Option<TypeId>,
 }
 

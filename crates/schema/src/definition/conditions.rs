@@ -196,9 +196,9 @@ fn short_name_problems(
     used: Used<'_>,
     in_use: &dyn Fn(&str) -> String,
 ) -> Vec<String> {
-    let ours = list(accepted, "shortNames");
-    let new = list(requested, "shortNames").iter().filter(|name| !ours.contains(name));
-    new.filter_map(Value::as_str).filter(|name| used(name)).map(in_use).collect()
+    let accepted: HashSet<&str> = list(accepted, "shortNames").iter().filter_map(Value::as_str).collect();
+    let requested = list(requested, "shortNames").iter().filter_map(Value::as_str);
+    requested.filter(|name| !accepted.contains(name) && used(name)).map(in_use).collect()
 }
 
 fn established(definition: &Value, accepted: bool) -> Option<Condition> {

@@ -1,5 +1,9 @@
 //! The rules for `spec.conversion`.
 
+use std::collections::HashSet;
+
+use base64::engine::general_purpose::{GeneralPurpose, PAD};
+use base64::{Engine, alphabet};
 use machinery::url::Url;
 use machinery::{FieldError, FieldPath, Value, names as label};
 
@@ -133,8 +137,9 @@ fn review_versions(versions: &[Value], options: &Options, path: &FieldPath, erro
         errors.push(FieldError::required(path, ""));
         return;
     }
+    let mut known = HashSet::new();
     for (i, version) in versions.iter().enumerate() {
-        if versions[..i].contains(version) {
+        if !known.insert(version.as_str().unwrap_or_default()) {
             errors.push(FieldError::invalid(&path.index(i), version, "duplicate version"));
             continue;
         }
@@ -168,15 +173,15 @@ pub(super) fn ca_bundle_problem(bundle: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&bytes);
     let (mut rest, mut problem) = (&*text, None);
     while !rest.is_empty() {
-        let Some((kind, der, after)) = pem_block(rest) else {
+        let Some(block) = PemBlock::first(rest) else {
             problem.get_or_insert("unable to parse bytes as PEM block");
             break;
         };
-        rest = after;
-        if kind != "CERTIFICATE" {
+        rest = block.rest;
+        if block.kind != "CERTIFICATE" {
             continue;
         }
-        if looks_like_certificate(&der) {
+        if looks_like_certificate(&block.bytes) {
             return None;
         }
         problem.get_or_insert("failed to parse certificate: x509: malformed certificate");
@@ -185,17 +190,30 @@ pub(super) fn ca_bundle_problem(bundle: &str) -> Option<String> {
     Some(format!("unable to load root certificates: {problem}"))
 }
 
-/// The type and bytes of the first PEM block, and what follows it.
-fn pem_block(text: &str) -> Option<(&str, Vec<u8>, &str)> {
-    let (_, from) = text.split_once("-----BEGIN ")?;
-    let (kind, body) = from.split_once("-----")?;
-    let end = format!("-----END {kind}-----");
-    let (body, after) = body.split_once(&end)?;
-    let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
-    if !crate::format::is_base64(&body) {
-        return pem_block(after);
+struct PemBlock<'a> {
+    /// The type, such as `CERTIFICATE`.
+    kind: &'a str,
+    bytes: Vec<u8>,
+    /// The text behind the block.
+    rest: &'a str,
+}
+
+impl PemBlock<'_> {
+    /// The first block of a text whose body is base64; others are skipped.
+    fn first(text: &str) -> Option<PemBlock<'_>> {
+        let mut text = text;
+        loop {
+            let (_, from) = text.split_once("-----BEGIN ")?;
+            let (kind, body) = from.split_once("-----")?;
+            let (body, rest) = body.split_once(&format!("-----END {kind}-----"))?;
+            let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
+            if crate::format::is_base64(&body) {
+                let rest = rest.trim_start_matches([' ', '\t', '\r']).trim_start_matches('\n');
+                return Some(PemBlock { kind, bytes: decode_base64(&body), rest });
+            }
+            text = rest;
+        }
     }
-    Some((kind, decode_base64(&body), after.trim_start_matches([' ', '\t', '\r']).trim_start_matches('\n')))
 }
 
 /// A DER sequence that fills its bytes and starts with another sequence.
@@ -204,6 +222,7 @@ fn looks_like_certificate(der: &[u8]) -> bool {
     header + length == der.len() && sequence(&der[header..]).is_some()
 }
 
+/// The lengths of the header and of the content of a DER sequence.
 fn sequence(der: &[u8]) -> Option<(usize, usize)> {
     if der.first() != Some(&0x30) {
         return None;
@@ -217,25 +236,26 @@ fn sequence(der: &[u8]) -> Option<(usize, usize)> {
     Some((2 + count, bytes.iter().fold(0, |n, b| n << 8 | usize::from(*b))))
 }
 
+/// The bytes of a text in standard base64; none if it is not.
 fn decode_base64(text: &str) -> Vec<u8> {
-    let value = |b: u8| match b {
-        b'A'..=b'Z' => Some(b - b'A'),
-        b'a'..=b'z' => Some(b - b'a' + 26),
-        b'0'..=b'9' => Some(b - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for sextet in text.bytes().filter_map(value) {
-        bits = bits << 6 | u32::from(sextet);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
+    /// As Go's decoder, which ignores the bits behind the last byte.
+    const STANDARD: GeneralPurpose =
+        GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
+    STANDARD.decode(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks that are not base64 were skipped by recursion.
+    #[test]
+    fn blocks_that_are_not_base64_are_skipped() {
+        let bundle = |blocks: &str| base64::engine::general_purpose::STANDARD.encode(blocks);
+        let broken = "-----BEGIN A-----\n!\n-----END A-----\n";
+        let good = "-----BEGIN CERTIFICATE-----\nMAIwAA==\n-----END CERTIFICATE-----\n";
+        assert_eq!(ca_bundle_problem(&bundle(&format!("{}{good}", broken.repeat(100_000)))), None);
+        let problem = ca_bundle_problem(&bundle(broken)).unwrap();
+        assert_eq!(problem, "unable to load root certificates: unable to parse bytes as PEM block");
     }
-    out
 }

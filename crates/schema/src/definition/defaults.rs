@@ -16,9 +16,7 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> V
     if !schema_has(schema, &|n| n.get("default").is_some()) {
         return vec![];
     }
-    let mut root = node(schema, dialect(options.release));
-    root.embedded = true;
-    root.below.embedded = true;
+    let root = resource(schema, options.release);
     let mut walk = DefaultsWalk { options, errors: vec![], budget: rules::DEFAULTS_BUDGET };
     walk.node(schema, &root, &root, &mut vec![], false, path);
     walk.errors
@@ -27,6 +25,14 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> V
 /// How schemas are read to validate their defaults.
 fn dialect(release: Release) -> Dialect {
     Dialect { formats: Formats::All, release }
+}
+
+/// A schema whose root counts as an embedded resource.
+fn resource(schema: &Value, release: Release) -> Node {
+    let mut root = node(schema, dialect(release));
+    root.embedded = true;
+    root.below.embedded = true;
+    root
 }
 
 /// Coerces embedded resources in the defaults that [`validate`] looks at.
@@ -59,10 +65,7 @@ pub(super) fn has_unpruned(schema: &Value) -> bool {
     if !schema_has(schema, &|n| n.get("default").is_some()) || !super::is_structural(schema) {
         return false;
     }
-    let mut root = node(schema, dialect(Release::NEWEST));
-    root.embedded = true;
-    root.below.embedded = true;
-    unpruned(&root)
+    unpruned(&resource(schema, Release::NEWEST))
 }
 
 fn unpruned(node: &Node) -> bool {
@@ -102,12 +105,12 @@ impl DefaultsWalk<'_> {
         mut inside_meta: bool,
         path: &FieldPath,
     ) {
-        let mut own = vec![];
+        let mut steps_from_here = vec![];
         let mut steps = steps;
-        // The last resource around is this one: what is inside of it is surrounded by it.
+        // what is inside of a resource is validated as a part of the innermost one
         if node.embedded {
             (resource, inside_meta) = (node, false);
-            steps = &mut own;
+            steps = &mut steps_from_here;
         }
         if let Some(default) = &node.default {
             let before = self.errors.len();

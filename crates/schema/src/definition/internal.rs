@@ -21,58 +21,74 @@ enum Kind {
     Rules,
 }
 
-/// The fields of a schema in the order of upstream's struct, and whether they are allowed at the root of a schema whose
-/// `status` is validated by itself.
-const MEMBERS: &[(&str, &str, Kind, bool)] = &[
-    ("id", "ID", Kind::Text, false),
-    ("$schema", "Schema", Kind::Text, false),
-    ("$ref", "Ref", Kind::Given, false),
-    ("description", "Description", Kind::Text, true),
-    ("type", "Type", Kind::Text, true),
-    ("nullable", "Nullable", Kind::Flag, false),
-    ("format", "Format", Kind::Text, true),
-    ("title", "Title", Kind::Text, true),
-    ("default", "Default", Kind::Given, false),
-    ("maximum", "Maximum", Kind::Given, true),
-    ("exclusiveMaximum", "ExclusiveMaximum", Kind::Flag, true),
-    ("minimum", "Minimum", Kind::Given, true),
-    ("exclusiveMinimum", "ExclusiveMinimum", Kind::Flag, true),
-    ("maxLength", "MaxLength", Kind::Given, true),
-    ("minLength", "MinLength", Kind::Given, true),
-    ("pattern", "Pattern", Kind::Text, true),
-    ("maxItems", "MaxItems", Kind::Given, true),
-    ("minItems", "MinItems", Kind::Given, true),
-    ("uniqueItems", "UniqueItems", Kind::Flag, true),
-    ("multipleOf", "MultipleOf", Kind::Given, true),
-    ("enum", "Enum", Kind::Given, false),
-    ("maxProperties", "MaxProperties", Kind::Given, false),
-    ("minProperties", "MinProperties", Kind::Given, false),
-    ("required", "Required", Kind::Given, true),
-    ("items", "Items", Kind::OrList, true),
-    ("allOf", "AllOf", Kind::Schemas, false),
-    ("oneOf", "OneOf", Kind::Schemas, false),
-    ("anyOf", "AnyOf", Kind::Schemas, false),
-    ("not", "Not", Kind::Schema, false),
-    ("properties", "Properties", Kind::SchemaMap, true),
-    ("additionalProperties", "AdditionalProperties", Kind::OrBool, false),
-    ("patternProperties", "PatternProperties", Kind::SchemaMap, false),
-    ("dependencies", "Dependencies", Kind::Dependencies, false),
-    ("additionalItems", "AdditionalItems", Kind::OrBool, false),
-    ("definitions", "Definitions", Kind::SchemaMap, false),
-    ("externalDocs", "ExternalDocs", Kind::Docs, true),
-    ("example", "Example", Kind::Given, true),
-    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields", Kind::Given, true),
-    ("x-kubernetes-embedded-resource", "XEmbeddedResource", Kind::Flag, false),
-    ("x-kubernetes-int-or-string", "XIntOrString", Kind::Flag, false),
-    ("x-kubernetes-list-map-keys", "XListMapKeys", Kind::Given, false),
-    ("x-kubernetes-list-type", "XListType", Kind::Given, false),
-    ("x-kubernetes-map-type", "XMapType", Kind::Given, false),
-    ("x-kubernetes-validations", "XValidations", Kind::Rules, true),
+struct Member {
+    name: &'static str,
+    go_name: &'static str,
+    kind: Kind,
+    /// Whether the field is allowed at the root of a schema whose `status` is validated by itself.
+    is_allowed_at_root: bool,
+}
+
+const fn allowed(name: &'static str, go_name: &'static str, kind: Kind) -> Member {
+    Member { name, go_name, kind, is_allowed_at_root: true }
+}
+
+const fn forbidden(name: &'static str, go_name: &'static str, kind: Kind) -> Member {
+    Member { name, go_name, kind, is_allowed_at_root: false }
+}
+
+/// The fields of a schema in the order of upstream's struct.
+const MEMBERS: &[Member] = &[
+    forbidden("id", "ID", Kind::Text),
+    forbidden("$schema", "Schema", Kind::Text),
+    forbidden("$ref", "Ref", Kind::Given),
+    allowed("description", "Description", Kind::Text),
+    allowed("type", "Type", Kind::Text),
+    forbidden("nullable", "Nullable", Kind::Flag),
+    allowed("format", "Format", Kind::Text),
+    allowed("title", "Title", Kind::Text),
+    forbidden("default", "Default", Kind::Given),
+    allowed("maximum", "Maximum", Kind::Given),
+    allowed("exclusiveMaximum", "ExclusiveMaximum", Kind::Flag),
+    allowed("minimum", "Minimum", Kind::Given),
+    allowed("exclusiveMinimum", "ExclusiveMinimum", Kind::Flag),
+    allowed("maxLength", "MaxLength", Kind::Given),
+    allowed("minLength", "MinLength", Kind::Given),
+    allowed("pattern", "Pattern", Kind::Text),
+    allowed("maxItems", "MaxItems", Kind::Given),
+    allowed("minItems", "MinItems", Kind::Given),
+    allowed("uniqueItems", "UniqueItems", Kind::Flag),
+    allowed("multipleOf", "MultipleOf", Kind::Given),
+    forbidden("enum", "Enum", Kind::Given),
+    forbidden("maxProperties", "MaxProperties", Kind::Given),
+    forbidden("minProperties", "MinProperties", Kind::Given),
+    allowed("required", "Required", Kind::Given),
+    allowed("items", "Items", Kind::OrList),
+    forbidden("allOf", "AllOf", Kind::Schemas),
+    forbidden("oneOf", "OneOf", Kind::Schemas),
+    forbidden("anyOf", "AnyOf", Kind::Schemas),
+    forbidden("not", "Not", Kind::Schema),
+    allowed("properties", "Properties", Kind::SchemaMap),
+    forbidden("additionalProperties", "AdditionalProperties", Kind::OrBool),
+    forbidden("patternProperties", "PatternProperties", Kind::SchemaMap),
+    forbidden("dependencies", "Dependencies", Kind::Dependencies),
+    forbidden("additionalItems", "AdditionalItems", Kind::OrBool),
+    forbidden("definitions", "Definitions", Kind::SchemaMap),
+    allowed("externalDocs", "ExternalDocs", Kind::Docs),
+    allowed("example", "Example", Kind::Given),
+    allowed("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields", Kind::Given),
+    forbidden("x-kubernetes-embedded-resource", "XEmbeddedResource", Kind::Flag),
+    forbidden("x-kubernetes-int-or-string", "XIntOrString", Kind::Flag),
+    forbidden("x-kubernetes-list-map-keys", "XListMapKeys", Kind::Given),
+    forbidden("x-kubernetes-list-type", "XListType", Kind::Given),
+    forbidden("x-kubernetes-map-type", "XMapType", Kind::Given),
+    allowed("x-kubernetes-validations", "XValidations", Kind::Rules),
 ];
 
 /// The given fields of a schema in upstream's order, and whether each is allowed at such a root.
 pub(super) fn given_members(schema: &Value) -> impl Iterator<Item = (&'static str, bool)> {
-    MEMBERS.iter().filter(|(key, ..)| schema.get(key).is_some()).map(|(key, _, _, allowed)| (*key, *allowed))
+    let given = MEMBERS.iter().filter(|member| schema.get(member.name).is_some());
+    given.map(|member| (member.name, member.is_allowed_at_root))
 }
 
 fn json(value: Option<&Value>) -> String {
@@ -93,7 +109,7 @@ fn object<'a>(members: impl Iterator<Item = (&'a str, String)>) -> String {
 }
 
 pub(super) fn schema(schema: &Value) -> String {
-    object(MEMBERS.iter().map(|(key, name, kind, _)| (*name, member(schema, key, *kind))))
+    object(MEMBERS.iter().map(|field| (field.go_name, member(schema, field.name, field.kind))))
 }
 
 fn member(parent: &Value, key: &str, kind: Kind) -> String {

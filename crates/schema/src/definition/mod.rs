@@ -25,7 +25,6 @@ mod subresources;
 mod third_party;
 mod validate;
 mod versions;
-mod view;
 mod warnings;
 
 use crate::{openapi, structural};
@@ -48,7 +47,6 @@ pub use third_party::{
 pub use validate::{
     validate_beta_create, validate_beta_update, validate_create, validate_status_update, validate_update,
 };
-pub use view::{Column, ConversionView, NamesView, Scope, VersionView, View, WebhookView};
 pub use warnings::{warnings_on_create, warnings_on_update};
 
 /// The finalizer that holds a definition until its instances are gone.

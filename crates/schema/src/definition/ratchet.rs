@@ -1,5 +1,7 @@
 //! Ratcheting: an update must satisfy the rules that the stored definition satisfies.
 
+use std::collections::HashMap;
+
 use machinery::{Release, Value};
 
 use super::beta::beta_errors;
@@ -53,9 +55,13 @@ impl Options {
         if too_many(old_top) && new_top == old_top {
             self.too_many_selectable_fields.insert(String::new());
         }
+        let mut old_versions = HashMap::new();
+        for version in old.versions {
+            old_versions.entry(version.str_at(&["name"])).or_insert(version);
+        }
         for version in new.versions {
             let name = version.str_at(&["name"]);
-            let Some(before) = old.versions.iter().find(|v| v.str_at(&["name"]) == name) else { continue };
+            let Some(before) = old_versions.get(name) else { continue };
             let (fields, old_fields) = (new.own(version, "selectableFields"), old.own(before, "selectableFields"));
             if too_many(old_fields) && fields == old_fields {
                 self.too_many_selectable_fields.insert(name.to_owned());

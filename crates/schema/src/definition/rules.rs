@@ -27,7 +27,7 @@ pub(super) fn validate(
     compiled.expensive_expressions = options.unchanged_versions.contains(version);
     let mut schema = std::borrow::Cow::Borrowed(schema);
     if !broken.is_empty() {
-        drop_broken(schema.to_mut(), path, broken);
+        BrokenFields::new(broken).drop_rules(schema.to_mut(), path);
     }
     let (_, mut errors) = Rules::compile(&schema, path, &compiled);
     // Malformed fields come first; they are reported among the schema errors.
@@ -35,24 +35,41 @@ pub(super) fn validate(
     errors.split_off(fields.min(errors.len()))
 }
 
-/// Removes the rules of nodes that have schema errors at or below them.
-fn drop_broken(schema: &mut Value, path: &FieldPath, broken: &[String]) {
-    let below = |field: &String| {
-        field.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
-    if !broken.iter().any(below) {
-        return;
+/// The paths of fields with schema errors, sorted.
+struct BrokenFields<'a>(Vec<&'a str>);
+
+impl<'a> BrokenFields<'a> {
+    fn new(paths: &'a [String]) -> BrokenFields<'a> {
+        let mut paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        paths.sort_unstable();
+        BrokenFields(paths)
     }
-    let Some(map) = schema.as_object_mut() else { return };
-    map.remove(KEY);
-    for key in ["items", "additionalProperties"] {
-        if let Some(inner) = map.get_mut(key) {
-            drop_broken(inner, &path.child(key), broken);
+
+    /// Whether a field at or below `path` is broken.
+    fn has_below(&self, path: &FieldPath) -> bool {
+        let begins = |prefix: String| {
+            let first = self.0.partition_point(|broken| *broken < prefix.as_str());
+            self.0.get(first).is_some_and(|broken| broken.starts_with(&prefix))
+        };
+        self.0.binary_search(&path.as_str()).is_ok() || begins(format!("{path}.")) || begins(format!("{path}["))
+    }
+
+    /// Removes the rules of nodes that have schema errors at or below them.
+    fn drop_rules(&self, schema: &mut Value, path: &FieldPath) {
+        if !self.has_below(path) {
+            return;
         }
-    }
-    if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
-        let place = path.child("properties");
-        properties.iter_mut().for_each(|(name, inner)| drop_broken(inner, &place.key(name), broken));
+        let Some(map) = schema.as_object_mut() else { return };
+        map.remove(KEY);
+        for key in ["items", "additionalProperties"] {
+            if let Some(inner) = map.get_mut(key) {
+                self.drop_rules(inner, &path.child(key));
+            }
+        }
+        if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
+            let path = path.child("properties");
+            properties.iter_mut().for_each(|(name, inner)| self.drop_rules(inner, &path.key(name)));
+        }
     }
 }
 

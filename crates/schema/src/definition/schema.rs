@@ -1,6 +1,8 @@
 //! The rules for every node of a schema, with the structural rules, defaults and rules in their order.
 
-use machinery::field::FieldErrorKind;
+use std::collections::HashSet;
+
+use machinery::field::{FieldErrorKind, FieldErrors};
 use machinery::{FieldError, FieldPath, Value};
 
 use super::fieldpath::{self, Notation};
@@ -53,7 +55,7 @@ pub(super) fn validate_version(
             errors.append(&mut violations);
         }
     }
-    let mut walk = SchemaWalk { options: context.options, errors: vec![] };
+    let mut walk = SchemaWalk { options: context.options, errors: FieldErrors::default() };
     let defaults = match context.options.allow_defaults {
         true => Ok(()),
         false => Err("(cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use \
@@ -61,8 +63,9 @@ pub(super) fn validate_version(
             .to_owned()),
     };
     walk.node(schema, NodeScope { root: true, defaults, inside_meta: false }, &place);
-    let broken: Vec<String> = walk.errors.iter().map(|e| e.field.clone()).collect();
-    errors.append(&mut walk.errors);
+    let mut found = walk.errors.into_list();
+    let broken: Vec<String> = found.iter().map(|error| error.field.clone()).collect();
+    errors.append(&mut found);
     if errors.len() == before
         && let Some(problem) = unstructured
     {
@@ -115,7 +118,7 @@ impl NodeScope {
 
 struct SchemaWalk<'a> {
     options: &'a Options,
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
 impl SchemaWalk<'_> {
@@ -318,8 +321,12 @@ impl SchemaWalk<'_> {
             return self.invalid(path.child("items").child("type"), &Value::from(kind), detail);
         }
         let all = schema.get(KEYS).cloned().unwrap_or_default();
-        for (i, key) in keys.iter().enumerate() {
-            let name = key.as_str().unwrap_or_default();
+        let mut known = HashSet::new();
+        for name in keys.iter().map(|key| key.as_str().unwrap_or_default()) {
+            // most of these errors show all keys
+            if self.errors.is_full() {
+                return;
+            }
             match property(item, name).map(|p| text(p, "type")) {
                 None => self.invalid(path.child(KEYS), &all, "entries must all be names of item properties"),
                 Some("array" | "object") => {
@@ -329,7 +336,7 @@ impl SchemaWalk<'_> {
                 }
                 Some(_) => {}
             }
-            if keys[..i].contains(key) {
+            if !known.insert(name) {
                 self.invalid(path.child(KEYS), &all, "must not contain duplicate entries");
             }
         }
@@ -374,7 +381,7 @@ impl SchemaWalk<'_> {
 }
 
 /// Items of sets and maps cannot be null; keys of maps cannot be null and must be there.
-fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut FieldErrors) {
     let list_type = text(schema, "x-kubernetes-list-type");
     let Some(item) = items(schema).filter(|_| matches!(list_type, "set" | "map")) else { return };
     let place = path.child("items");
@@ -385,11 +392,11 @@ fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>
     if list_type != "map" {
         return;
     }
-    for key in list(schema, "x-kubernetes-list-map-keys") {
-        let name = key.as_str().unwrap_or_default();
+    let required: HashSet<&str> = list(item, "required").iter().filter_map(Value::as_str).collect();
+    for name in list(schema, "x-kubernetes-list-map-keys").iter().map(|key| key.as_str().unwrap_or_default()) {
         let Some(property) = property(item, name) else { continue };
         let place = place.child("properties").key(name);
-        if !list(item, "required").contains(key) && property.get("default").is_none() {
+        if !required.contains(name) && property.get("default").is_none() {
             let detail =
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
             errors.push(FieldError::required(&place.child("default"), detail));
@@ -402,7 +409,7 @@ fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>
 }
 
 pub(super) fn breaks_map_list_rules(schema: &Value) -> bool {
-    let mut errors = vec![];
+    let mut errors = FieldErrors::default();
     map_list_rules(schema, &FieldPath::root(), &mut errors);
     !errors.is_empty()
 }

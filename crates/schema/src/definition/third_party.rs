@@ -6,7 +6,7 @@ use machinery::{FieldError, FieldPath, Map, Value, json};
 
 use super::openapi::list;
 
-/// The finalizer and conditions of definitions are theirs as well; this is what their names stand for.
+/// The names of the definition that a ThirdPartyResource stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThirdPartyNames {
     pub kind: String,
@@ -135,11 +135,10 @@ pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(),
     want("spec.names.kind", &text(&["spec", "names", "kind"]), &names.kind)?;
     want("spec.scope", &text(&["spec", "scope"]), "Namespaced")?;
     let versions = definition.get("spec").map(|spec| list(spec, "versions")).unwrap_or_default();
-    for name in third_party_versions(registration) {
-        let served = |v: &&Value| v.str_at(&["name"]) == name && v.get("served") == Some(&Value::Bool(true));
-        if !versions.iter().any(|version| served(&version)) {
-            return Err(format!("version {name:?} is not served"));
-        }
+    let served = versions.iter().filter(|version| version.get("served") == Some(&Value::Bool(true)));
+    let served: HashSet<&str> = served.map(|version| version.str_at(&["name"])).collect();
+    if let Some(name) = third_party_versions(registration).into_iter().find(|name| !served.contains(name)) {
+        return Err(format!("version {name:?} is not served"));
     }
     if !super::is_condition_true(definition, "Established") {
         return Err("it is not established".to_owned());
@@ -150,12 +149,9 @@ pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(),
 /// The definition with these versions among its `status.storedVersions`.
 pub fn add_stored_versions(definition: &mut Value, versions: &[&str]) {
     let stored = definition.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or_default();
-    let mut stored = stored.to_vec();
-    for name in versions {
-        if !stored.iter().any(|known| known.as_str() == Some(name)) {
-            stored.push(Value::from(*name));
-        }
-    }
+    let mut known: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();
+    let added: Vec<Value> = versions.iter().filter(|name| known.insert(name)).map(|name| Value::from(*name)).collect();
+    let stored = [stored, &added].concat();
     if !matches!(definition.get("status"), Some(Value::Object(_))) {
         definition.set_at(&["status"], Value::Object(Map::new()));
     }

@@ -1,8 +1,9 @@
 //! The validation of whole definitions: metadata, spec, status names, stored versions, API approval,
 //! preserveUnknownFields, in this order.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use machinery::field::FieldErrors;
 use machinery::{FieldError, FieldPath, Release, Value, names as label};
 
 use super::conditions::{Approval, approval};
@@ -233,16 +234,23 @@ fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<Fiel
     // upstream crosses a name off when it has met it, so that of two versions of one name the second finds none
     let names: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();
     let mut met = HashSet::new();
+    let mut missing = FieldErrors::default();
     for version in spec.versions {
         let name = version.str_at(&["name"]);
         let again = !met.insert(name);
-        if version.get("storage") == Some(&Value::Bool(true)) && (again || !names.contains(name)) {
-            errors.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));
+        let is_storage = version.get("storage") == Some(&Value::Bool(true));
+        // each error shows the whole list
+        if is_storage && (again || !names.contains(name)) && !missing.is_full() {
+            missing.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));
         }
     }
+    errors.extend(missing.into_list());
+    // of a name that is stored twice, the last is reported
+    let last_index: HashMap<&str, usize> =
+        stored.iter().enumerate().filter_map(|(i, name)| Some((name.as_str()?, i))).collect();
     for (i, name) in stored.iter().enumerate() {
         let text = name.as_str().unwrap_or_default();
-        if !met.contains(text) && !stored[i + 1..].contains(name) {
+        if !met.contains(text) && last_index.get(text) == Some(&i) {
             let detail = format!(
                 "missing from spec.versions; {text} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {text} and removes {text} from status.storedVersions"
             );

@@ -1,5 +1,7 @@
 //! Warnings about accepted CRDs: formats that are not enforced, and sets that are not merged.
 
+use std::collections::HashSet;
+
 use machinery::{Release, Value};
 
 use super::hoist::{Hoisted, schema_has};
@@ -14,8 +16,9 @@ pub fn warnings_on_create(definition: &Value, release: Release) -> Vec<String> {
 
 /// Warnings for what an update adds.
 pub fn warnings_on_update(new: &Value, old: &Value, release: Release) -> Vec<String> {
-    let (known, known_sets) = (unknown_formats(old, release), unmerged_sets(old, release));
-    let formats = unknown_formats(new, release).into_iter().filter(|f| !known.contains(f)).map(warning);
+    let known: HashSet<&str> = unknown_formats(old, release).into_iter().collect();
+    let known_sets = unmerged_sets(old, release);
+    let formats = unknown_formats(new, release).into_iter().filter(|format| !known.contains(format)).map(warning);
     formats.chain(unmerged_sets(new, release).into_iter().filter(|set| !known_sets.contains(set))).collect()
 }
 

@@ -6,13 +6,26 @@ pub(super) fn is_address(text: &str) -> bool {
     parser.single().is_some()
 }
 
+/// Whether a group of addresses may stand in place of an address: not inside of another group.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Groups {
+    Allowed,
+    Refused,
+}
+
+/// Where dots may stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dots {
+    BetweenAtoms,
+    Anywhere,
+}
+
 struct MailParser<'a> {
     rest: &'a str,
 }
 
-fn is_atom(c: char, dot: bool) -> bool {
+fn is_atom(c: char) -> bool {
     match c {
-        '.' => dot,
         '(' | ')' | '<' | '>' | '[' | ']' | ':' | ';' | '@' | '\\' | ',' | '"' => false,
         _ => ('!'..='~').contains(&c) || !c.is_ascii(),
     }
@@ -34,7 +47,7 @@ impl<'a> MailParser<'a> {
     }
 
     fn single(&mut self) -> Option<()> {
-        let found = self.address()?;
+        let found = self.address(Groups::Allowed)?;
         self.skip_comments()?;
         (self.rest.is_empty() && found == 1).then_some(())
     }
@@ -62,8 +75,8 @@ impl<'a> MailParser<'a> {
         }
     }
 
-    /// An address or a group of them; gives their number.
-    fn address(&mut self) -> Option<usize> {
+    /// An address or a group of them; returns the number of addresses.
+    fn address(&mut self, groups: Groups) -> Option<usize> {
         self.space();
         if self.rest.is_empty() {
             return None;
@@ -77,7 +90,7 @@ impl<'a> MailParser<'a> {
             self.phrase()?;
         }
         self.space();
-        if self.eat(':') {
+        if groups == Groups::Allowed && self.eat(':') {
             return self.group();
         }
         if !self.eat('<') {
@@ -95,7 +108,7 @@ impl<'a> MailParser<'a> {
         let mut found = 0;
         loop {
             self.skip_comments()?;
-            found += self.address()?;
+            found += self.address(Groups::Refused)?;
             self.skip_comments()?;
             if self.eat(';') {
                 return Some(found);
@@ -114,13 +127,13 @@ impl<'a> MailParser<'a> {
                 return None;
             }
         } else {
-            self.atom(true, false)?;
+            self.atom(Dots::BetweenAtoms)?;
         }
         if !self.eat('@') {
             return None;
         }
         self.space();
-        if self.rest.starts_with('[') { self.domain_literal() } else { self.atom(true, false).map(|_| ()) }
+        if self.rest.starts_with('[') { self.domain_literal() } else { self.atom(Dots::BetweenAtoms).map(|_| ()) }
     }
 
     fn domain_literal(&mut self) -> Option<()> {
@@ -130,14 +143,14 @@ impl<'a> MailParser<'a> {
         inner[..end].parse::<std::net::IpAddr>().ok().map(|_| ())
     }
 
-    /// A run of atom characters. Without `permissive`, dots must stand between others.
-    fn atom(&mut self, dot: bool, permissive: bool) -> Option<&'a str> {
-        let end = self.rest.find(|c| !is_atom(c, dot)).unwrap_or(self.rest.len());
+    /// A run of atom characters and dots.
+    fn atom(&mut self, dots: Dots) -> Option<&'a str> {
+        let end = self.rest.find(|c| !is_atom(c)).unwrap_or(self.rest.len());
         let (atom, rest) = self.rest.split_at(end);
         if atom.is_empty() {
             return None;
         }
-        if !permissive && (atom.starts_with('.') || atom.ends_with('.') || atom.contains("..")) {
+        if dots == Dots::BetweenAtoms && (atom.starts_with('.') || atom.ends_with('.') || atom.contains("..")) {
             return None;
         }
         self.rest = rest;
@@ -177,7 +190,7 @@ impl<'a> MailParser<'a> {
 
     /// Whether there is a word without quotes; `None` if it is encoded in a way that is not read.
     fn plain_word(&mut self) -> Option<bool> {
-        match self.atom(true, true) {
+        match self.atom(Dots::Anywhere) {
             Some(word) if has_unknown_charset(word) => None,
             word => Some(word.is_some()),
         }

@@ -91,6 +91,7 @@ mod tests {
         check("date", &["2024-02-29"], &["2023-02-29", "2024-2-1", ""]);
         check("duration", &["1h30m", "0", "-1.5s", "2 days", "x 3 wk y"], &["", "5", "1 x"]);
         check("email", &["a@b", "Joe <j@x.y>", "\"a b\"@c", "a@[1.2.3.4]"], &["a", "@b", "a@", "a@b, c@d", "a b@c"]);
+        check("email", &["team: a@b;"], &["team: a@b, c@d;", "team: inner: a@b;;", &"a:".repeat(1_000_000)]);
         check("ipv4", &["1.2.3.4", "01.02.03.04", "::ffff:1.2.3.4"], &["1.2.3", "::1", "1.2.3.256"]);
         check(
             "ipv6",

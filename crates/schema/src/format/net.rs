@@ -22,18 +22,28 @@ pub(super) fn hostname(text: &str) -> bool {
         && PATTERN.as_ref().is_some_and(|p| p.is_match(text))
 }
 
-/// Four decimal numbers; `sloppy` tolerates leading zeros.
-fn v4(text: &str, sloppy: bool) -> bool {
+/// Whether decimal numbers may begin with zeros.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LeadingZeros {
+    Allowed,
+    Refused,
+}
+
+/// Four decimal numbers.
+fn v4(text: &str, zeros: LeadingZeros) -> bool {
     let part = |p: &str| {
         let plain = !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit());
-        let zeros = p.len() > 1 && p.starts_with('0');
+        let has_zeros = p.len() > 1 && p.starts_with('0');
         let number = p.trim_start_matches('0');
-        plain && (sloppy || !zeros) && number.len() <= 3 && number.parse::<u32>().unwrap_or(0) <= 255
+        plain
+            && (zeros == LeadingZeros::Allowed || !has_zeros)
+            && number.len() <= 3
+            && number.parse::<u32>().unwrap_or(0) <= 255
     };
     text.split('.').count() == 4 && text.split('.').all(part)
 }
 
-pub(super) fn v6(text: &str, sloppy: bool) -> bool {
+fn v6(text: &str, zeros: LeadingZeros) -> bool {
     let groups = |t: &str, last: bool| -> Option<usize> {
         if t.is_empty() {
             return Some(0);
@@ -42,7 +52,7 @@ pub(super) fn v6(text: &str, sloppy: bool) -> bool {
         let mut count = 0;
         for (i, part) in parts.iter().enumerate() {
             if last && i + 1 == parts.len() && part.contains('.') {
-                if !v4(part, sloppy) {
+                if !v4(part, zeros) {
                     return None;
                 }
                 count += 2;
@@ -62,23 +72,23 @@ pub(super) fn v6(text: &str, sloppy: bool) -> bool {
     }
 }
 
-fn ip(text: &str, sloppy: bool) -> bool {
-    if text.contains(':') { v6(text, sloppy) } else { v4(text, sloppy) }
+fn ip(text: &str, zeros: LeadingZeros) -> bool {
+    if text.contains(':') { v6(text, zeros) } else { v4(text, zeros) }
 }
 
 pub(super) fn ipv4(text: &str) -> bool {
-    text.contains('.') && ip(text, true)
+    text.contains('.') && ip(text, LeadingZeros::Allowed)
 }
 
 pub(super) fn ipv6(text: &str) -> bool {
-    text.contains(':') && v6(text, false)
+    text.contains(':') && v6(text, LeadingZeros::Refused)
 }
 
 pub(super) fn cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let max = if address.contains(':') { 128 } else { 32 };
     let plain = !bits.is_empty() && bits.len() < 8 && bits.bytes().all(|b| b.is_ascii_digit());
-    ip(address, true) && plain && bits.parse::<u32>().is_ok_and(|b| b <= max)
+    ip(address, LeadingZeros::Allowed) && plain && bits.parse::<u32>().is_ok_and(|b| b <= max)
 }
 
 /// 6, 8 or 20 bytes, in pairs with colons or dashes or in fours with dots.

@@ -7,8 +7,8 @@ use machinery::{Text, Value};
 
 use super::{Field, Print, Shape, Struct};
 
-/// A typed document as Go reads it, of fields as they stand ([`machinery::value::decode_every`]). Takes as long as the
-/// document is.
+/// A typed document as Go reads it, of fields as they stand ([`machinery::value::decode_every`]). Takes time linear
+/// in the size of the document.
 pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     match every {
         Value::Object(members) => structure(&[members], shape),
@@ -48,7 +48,7 @@ fn grouped<'a>(all: &[&'a Map]) -> BTreeMap<&'a Text, Vec<&'a Value>> {
 
 fn structure(all: &[&Map], shape: &'static Struct) -> Value {
     let member = |(key, values): (&Text, Vec<&Value>)| {
-        let field = shape.fields.binary_search_by(|field| field.name.cmp(key)).ok().map(|at| &shape.fields[at]);
+        let field = shape.field(key);
         let value = match field {
             Some(field) => read(&values, &field.shape, is_pointer(field)),
             None => values.last().map(|last| plain(last)).unwrap_or_default(),
@@ -64,7 +64,7 @@ fn list(all: &[&[Value]], item: &'static Shape) -> Value {
     let read_at = |at: usize| {
         let mut values: Vec<&Value> = all.iter().rev().map_while(|items| items.get(at)).collect();
         values.reverse();
-        read(&values, item, may_be_nothing(item))
+        read(&values, item, is_nilable(item))
     };
     (0..length).map(read_at).collect()
 }
@@ -78,13 +78,14 @@ fn map(all: &[&Map], item: &'static Shape) -> Value {
     Value::Object(grouped(all).into_iter().map(member).collect())
 }
 
-fn may_be_nothing(shape: &Shape) -> bool {
+/// Whether the Go type has nil among its values.
+fn is_nilable(shape: &Shape) -> bool {
     matches!(shape, Shape::List(..) | Shape::Map(..) | Shape::Bytes | Shape::Any | Shape::IntOrString)
 }
 
 /// Whether null resets a field: it does for pointers, but not for metadata, which is only printed like one.
 fn is_pointer(field: &Field) -> bool {
-    may_be_nothing(&field.shape) || (matches!(field.print, Print::Given | Print::OrNull) && field.name != "metadata")
+    is_nilable(&field.shape) || (matches!(field.print, Print::Given | Print::OrNull) && field.name != "metadata")
 }
 
 fn fits(value: &Value, shape: &Shape) -> bool {

@@ -6,9 +6,11 @@
 
 mod common;
 mod definition;
+mod duplicates;
 mod error;
 mod joined;
 mod metadata;
+mod numbers;
 mod read;
 mod rules;
 mod table;
@@ -19,10 +21,12 @@ pub use common::{
     CONDITION, DELETE_OPTIONS, LABEL_SELECTOR, LABEL_SELECTORS, LOCAL_REFERENCE, OBJECT_REFERENCE, SCALE,
 };
 pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
+pub use duplicates::sees_duplicate;
 pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::OBJECT_META;
-pub use read::{Read, convert_numbers, convert_whole_numbers, read, read_request, read_stored, sees_duplicate};
+pub use numbers::{convert_numbers, convert_whole_numbers};
+pub use read::{Read, read, read_request, read_stored};
 pub use rules::{Check, RuleErrors, Rules, drop_gated, set_defaults};
 pub use table::named;
 pub use time::{normal_micro_time, normal_time};
@@ -67,6 +71,14 @@ pub struct Struct {
     pub name: &'static str,
     /// Sorted by name.
     pub fields: &'static [Field],
+}
+
+impl Struct {
+    /// The field of a name.
+    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
+        let found = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
+        self.fields.get(found)
+    }
 }
 
 pub struct Field {

@@ -1,7 +1,7 @@
 //! Defaults and simple rules of Go types, which are data: `rules.txt`.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value};
@@ -19,8 +19,7 @@ pub struct Rules {
     pub required: Option<&'static str>,
     /// The supported values; any if there are none.
     pub values: Vec<&'static str>,
-    /// The least and the greatest number, and the error of others.
-    pub range: Option<(i64, i64, String)>,
+    pub range: Option<NumberRange>,
     /// Named checks, and which values they are made of.
     pub checks: Vec<(&'static str, Checked)>,
     /// The union that the field belongs to, and its place in it.
@@ -33,6 +32,15 @@ pub struct Rules {
     pub is_checked_once: bool,
     /// Whether a feature gate drops the field that is off by default.
     pub is_gated: bool,
+}
+
+/// The numbers that a field may have.
+#[derive(Clone, Debug)]
+pub struct NumberRange {
+    pub min: i64,
+    pub max: i64,
+    /// The detail of the error of other numbers.
+    pub detail: String,
 }
 
 /// The values that a check is made of.
@@ -59,29 +67,31 @@ pub type Check = fn(&Value, &FieldPath, &mut Vec<FieldError>);
 
 /// The rules of a field, if it has any.
 pub(super) fn of_field(go_struct: &'static str, field: &'static str) -> Option<&'static Rules> {
-    type Index = HashMap<(&'static str, &'static str), Rules>;
-    static RULES: OnceLock<Index> = OnceLock::new();
-    let parse = || {
-        let mut all = Index::new();
-        for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
-            let mut parts = line.splitn(3, ' ');
-            let (Some(name), Some(fields), Some(rule)) = (parts.next(), parts.next(), parts.next()) else { continue };
-            let names: Vec<&'static str> = fields.split(',').collect();
-            let union = rule.strip_prefix("union ").map(|what| {
-                let union: &'static Union = Box::leak(Box::new(Union { what, names: names.clone() }));
-                union
-            });
-            for (i, field) in names.into_iter().enumerate() {
-                let rules = all.entry((name, field)).or_default();
-                match union {
-                    Some(union) => rules.union = Some((union, i)),
-                    None => add(rules, rule),
-                }
+    static RULES: LazyLock<RulesByField> = LazyLock::new(parse);
+    RULES.get(&(go_struct, field))
+}
+
+/// Rules by the names of a struct and of its field.
+type RulesByField = HashMap<(&'static str, &'static str), Rules>;
+
+/// Reads the lines of `rules.txt`: a struct, fields, and a rule of each of them.
+fn parse() -> RulesByField {
+    let mut all = RulesByField::new();
+    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
+        let mut parts = line.splitn(3, ' ');
+        let (Some(go_struct), Some(fields), Some(rule)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let names: Vec<&'static str> = fields.split(',').collect();
+        let union: Option<&'static Union> =
+            rule.strip_prefix("union ").map(|what| &*Box::leak(Box::new(Union { what, names: names.clone() })));
+        for (i, field) in names.into_iter().enumerate() {
+            let rules = all.entry((go_struct, field)).or_default();
+            match union {
+                Some(union) => rules.union = Some((union, i)),
+                None => add(rules, rule),
             }
         }
-        all
-    };
-    RULES.get_or_init(parse).get(&(go_struct, field))
+    }
+    all
 }
 
 fn add(rules: &mut Rules, rule: &'static str) {
@@ -92,13 +102,17 @@ fn add(rules: &mut Rules, rule: &'static str) {
         "required" => rules.required = Some(rest),
         "in" => rules.values = rest.split(',').collect(),
         "min" => {
-            let least = numbers.next().unwrap_or_default();
-            rules.range = Some((least, i64::MAX, format!("must be greater than or equal to {least}")));
+            let min = numbers.next().unwrap_or_default();
+            let detail = format!("must be greater than or equal to {min}");
+            rules.range = Some(NumberRange { min, max: i64::MAX, detail });
         }
-        "positive" => rules.range = Some((1, i64::MAX, "must be greater than zero".to_owned())),
+        "positive" => {
+            rules.range = Some(NumberRange { min: 1, max: i64::MAX, detail: "must be greater than zero".to_owned() });
+        }
         "range" => {
-            let (least, most) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-            rules.range = Some((least, most, format!("must be between {least} and {most}, inclusive")));
+            let (min, max) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+            let detail = format!("must be between {min} and {max}, inclusive");
+            rules.range = Some(NumberRange { min, max, detail });
         }
         "check" => rules.checks.push((rest, Checked::NonEmpty)),
         "check?" => rules.checks.push((rest, Checked::Given)),
@@ -190,18 +204,15 @@ impl RuleErrors<'_> {
             let (value, path) = (object.get(field.name).filter(|value| !value.is_null()), path.child(field.name));
             let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
             if let Some(rules) = field.rules {
-                if rules.union.is_some_and(|(union, _)| is_superfluous(object, field.name, union)) {
-                    let what = rules.union.map(|(union, _)| union.what).unwrap_or_default();
-                    let why = format!("may not specify more than 1 {what} type");
+                let union = rules.union.map(|(union, _)| union);
+                if let Some(union) = union.filter(|union| is_superfluous(object, field.name, union)) {
+                    let why = format!("may not specify more than 1 {} type", union.what);
                     self.errors.push(FieldError::forbidden(&path, why));
                     continue;
                 }
                 self.field(value, rules, field, &path);
-                if let (true, Some(_)) = (self.is_update && rules.is_immutable && value != old, old.or(value)) {
-                    let is_text = matches!(field.shape, Shape::Text(_)) && !is_pointer(field);
-                    let absent = if is_text { Value::from("") } else { Value::Null };
-                    let value = if rules.is_unshown { Value::Null } else { value.cloned().unwrap_or(absent) };
-                    self.errors.push(FieldError::invalid(&path, &value, "field is immutable"));
+                if self.is_update && rules.is_immutable && value != old {
+                    self.immutable(value, rules, field, &path);
                 }
             }
             let is_checked = !(self.is_update && field.rules.is_some_and(|rules| rules.is_checked_once));
@@ -212,6 +223,18 @@ impl RuleErrors<'_> {
         if !is_root {
             self.empty_union(object, shape, path);
         }
+    }
+
+    /// The error of the change of an immutable field.
+    fn immutable(&mut self, value: Option<&Value>, rules: &Rules, field: &Field, path: &FieldPath) {
+        let is_text = matches!(field.shape, Shape::Text(_)) && !is_pointer(field);
+        let shown = match value {
+            _ if rules.is_unshown => Value::Null,
+            Some(value) => value.clone(),
+            None if is_text => Value::from(""),
+            None => Value::Null,
+        };
+        self.errors.push(FieldError::invalid(path, &shown, "field is immutable"));
     }
 
     /// The error of a union of which no field is set.
@@ -249,10 +272,10 @@ impl RuleErrors<'_> {
             self.errors.push(FieldError::required(path, detail));
         }
         let number = value.and_then(Value::as_int).or((field.print == Print::Always).then_some(0));
-        if let (Some((least, most, why)), Some(number), false) = (&rules.range, number, is_missing)
-            && !(*least..=*most).contains(&number)
+        if let (Some(range), Some(number), false) = (&rules.range, number, is_missing)
+            && !(range.min..=range.max).contains(&number)
         {
-            self.errors.push(FieldError::invalid(path, &Value::Int(number), why));
+            self.errors.push(FieldError::invalid(path, &Value::Int(number), &range.detail));
         }
         if let Some(text) = value.and_then(Value::as_str)
             && !rules.values.is_empty()

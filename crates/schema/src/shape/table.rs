@@ -54,12 +54,13 @@ fn add_fields(go: &'static GoStruct, outer: &'static str, embedded: &'static str
                 let path = format!("{embedded}{}.", field.name);
                 go_struct(inner).into_iter().for_each(|inner| add_fields(inner, outer, path.clone().leak(), out));
             }
-            _ => out.push(field_of((outer, go.name), field, embedded)),
+            _ => out.push(field_of(outer, go.name, field, embedded)),
         }
     }
 }
 
-fn field_of(structs: (&'static str, &'static str), field: &'static GoField, embedded: &'static str) -> Field {
+/// The field of a struct `inner`, which is `outer` itself or embedded in it.
+fn field_of(outer: &'static str, inner: &'static str, field: &'static GoField, embedded: &'static str) -> Field {
     let print = match field.printed {
         Printed::NonEmpty => Print::NonEmpty,
         Printed::Always => Print::Always,
@@ -79,7 +80,7 @@ fn field_of(structs: (&'static str, &'static str), field: &'static GoField, embe
         merge: Merge::Table(&field.merging, item_is_atomic),
         key_default: field.default.map(|json| json.trim_matches('"')),
         embedded,
-        rules: super::rules::of_field(structs.0, field.name).or_else(|| super::rules::of_field(structs.1, field.name)),
+        rules: super::rules::of_field(outer, field.name).or_else(|| super::rules::of_field(inner, field.name)),
     }
 }
 

@@ -24,6 +24,19 @@ pub enum Prior {
     TypeMeta(Vec<FieldError>),
 }
 
+impl Prior {
+    fn hides_schema(&self) -> bool {
+        matches!(self, Prior::TypeMeta(_))
+    }
+
+    fn into_errors(self) -> Vec<FieldError> {
+        match self {
+            Prior::Nothing => vec![],
+            Prior::Metadata(errors) | Prior::TypeMeta(errors) => errors,
+        }
+    }
+}
+
 /// All errors, and the warnings about errors that were tolerated.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -40,16 +53,13 @@ impl Schema {
     /// As [`Schema::validate`], in addition to what was found before: both make up one response.
     pub fn validate_after(&self, prior: Prior, new: &Value, old: Option<&Value>) -> Outcome {
         let program = &*self.program;
-        let mut errors = match prior {
-            Prior::TypeMeta(errors) => errors,
-            prior => {
-                let mut errors = if let Prior::Metadata(errors) = prior { errors } else { vec![] };
-                errors.extend(schema_errors(&program.root, new, old, "", program.options.release));
-                scale::validate_spec(program.options.scale.as_ref(), new, &mut errors);
-                scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
-                errors
-            }
-        };
+        let hides_schema = prior.hides_schema();
+        let mut errors = prior.into_errors();
+        if !hides_schema {
+            errors.extend(schema_errors(&program.root, new, old, "", program.options.release));
+            scale::validate_spec(program.options.scale.as_ref(), new, &mut errors);
+            scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
+        }
         if program.structural {
             embedded::validate(new, &program.root, false, &Path::Root, program.options.release, &mut errors);
             self.validate_lists(new, old, &mut errors);
@@ -60,22 +70,19 @@ impl Schema {
     /// The errors of a write to the status subresource: the schema only sees `status`.
     pub fn validate_status(&self, prior: Prior, new: &Value, old: &Value) -> Outcome {
         let program = &*self.program;
-        let mut errors = match prior {
-            Prior::TypeMeta(errors) => errors,
-            prior => {
-                let mut errors = if let Prior::Metadata(errors) = prior { errors } else { vec![] };
-                if let (Some(node), Some(status)) = (program.root.field("status"), new.get("status")) {
-                    let old = if program.structural { old.get("status") } else { None };
-                    // a null where there was nothing is no change, and what no update changes is tolerated
-                    let tolerated = program.structural && status.is_null() && old.is_none_or(Value::is_null);
-                    if !tolerated {
-                        errors.extend(schema_errors(node, status, old, "status", program.options.release));
-                    }
+        let hides_schema = prior.hides_schema();
+        let mut errors = prior.into_errors();
+        if !hides_schema {
+            if let (Some(node), Some(status)) = (program.root.field("status"), new.get("status")) {
+                let old_status = if program.structural { old.get("status") } else { None };
+                // a null where there was nothing is no change, and what no update changes is tolerated
+                let is_tolerated = program.structural && status.is_null() && old_status.is_none_or(Value::is_null);
+                if !is_tolerated {
+                    errors.extend(schema_errors(node, status, old_status, "status", program.options.release));
                 }
-                scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
-                errors
             }
-        };
+            scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
+        }
         if program.structural {
             self.validate_lists(new, Some(old), &mut errors);
         }

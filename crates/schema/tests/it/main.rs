@@ -10,6 +10,7 @@ mod exchange;
 mod laws;
 mod patch;
 mod state;
+mod view;
 
 use std::path::PathBuf;
 

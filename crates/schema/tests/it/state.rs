@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use machinery::field::FieldErrorKind;
 use machinery::patch::merge_patch;
 use machinery::{FieldError, Release, Value};
-use schema::definition::{self, ApiVersion, View};
+use schema::definition::{self, ApiVersion};
 use schema::{Malformed, Prior, Schema};
 
 use crate::compare::{self, Verdict};
 use crate::exchange::Step;
 use crate::patch;
+use crate::view::View;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -352,7 +353,7 @@ fn recorded_metadata(step: &Step) -> Vec<FieldError> {
 
 fn prior(step: &Step, object: &Value, view: &View<'_>, version: &str) -> Prior {
     let api_version = format!("{}/{version}", view.group);
-    let errors = schema::type_meta_errors(object, &api_version, &view.names.kind);
+    let errors = schema::type_meta_errors(object, &api_version, view.kind);
     if errors.is_empty() { Prior::Metadata(recorded_metadata(step)) } else { Prior::TypeMeta(errors) }
 }
 
@@ -360,7 +361,7 @@ fn prior(step: &Step, object: &Value, view: &View<'_>, version: &str) -> Prior {
 fn prepare(body: &Value, view: &View<'_>, schema: &Schema) -> Option<(Value, Vec<String>)> {
     let mut object = body.clone();
     let mut unknown = schema::metadata::coerce(object.as_object_mut()?, Malformed::Refuse).ok()?;
-    if object.str_at(&["kind"]) == view.names.kind {
+    if object.str_at(&["kind"]) == view.kind {
         schema.prune(&mut object, &mut unknown);
         schema.coerce_embedded(&mut object, Malformed::Refuse, &mut unknown).ok()?;
     }

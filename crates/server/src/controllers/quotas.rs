@@ -9,7 +9,6 @@ use base::metrics::Queue;
 use machinery::quantity::Quantity;
 use machinery::{Map, Status, Text, Value};
 use objects::{Event, EventKind, Key, Stored};
-use resource::Resource;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -107,7 +106,7 @@ fn changes_usage(key: &Key) -> bool {
 async fn recount(context: &Context, namespace: &Text) -> Result<(), Status> {
     let Some(quotas) = context.registry.get("", "resourcequotas") else { return Ok(()) };
     let counts = Counts { context, namespace };
-    for stored in inside(&quotas, namespace) {
+    for stored in quotas.collection.in_namespace(namespace) {
         let quota = stored.body.to_value(0);
         let status = counts.status(&quota);
         if quota.get("status") == Some(&status) {
@@ -142,12 +141,6 @@ fn replacing(quota: &Value, mut status: Value) -> Value {
     status
 }
 
-fn inside(resource: &Resource, namespace: &str) -> Vec<Arc<Stored>> {
-    let prefix = Text::from(format!("{namespace}/"));
-    let (root, _) = resource.collection.latest();
-    root.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&*prefix)).map(|(_, s)| s.clone()).collect()
-}
-
 /// The objects of a namespace.
 struct Counts<'a> {
     context: &'a Context,
@@ -175,7 +168,7 @@ impl Counts<'_> {
         let counting = counting(group, plural).filter(|_| resource.as_ref().is_none_or(|it| it.namespaced));
         let Some(counting) = counting else { return (!name.starts_with("count/")).then_some(none) };
         let Some(resource) = resource.filter(|_| counting.has(name)) else { return Some(none) };
-        let all = inside(&resource, self.namespace);
+        let all = resource.collection.in_namespace(self.namespace);
         if name == counting.count && access::admission::scopes(quota).is_empty() {
             return Some(Quantity::from_int(i64::try_from(all.len()).unwrap_or(i64::MAX)));
         }

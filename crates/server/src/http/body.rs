@@ -100,8 +100,8 @@ impl http_body::Body for Body {
             Body::Stream(next) | Body::Document(next, _) => next,
         };
         let Poll::Ready(piece) = next.as_mut().poll(context) else { return Poll::Pending };
-        let before = std::mem::replace(&mut *self, Body::Empty);
-        Poll::Ready(match (piece, before) {
+        let body = std::mem::replace(&mut *self, Body::Empty);
+        Poll::Ready(match (piece, body) {
             (Ok(Some((bytes, pieces))), Body::Document(_, mut size)) => {
                 size.bytes += bytes.len();
                 *self = Body::Document(pieces.next(), size);

@@ -16,6 +16,7 @@ use machinery::{Status, Value};
 
 use super::body::Body;
 use super::client::Client;
+use super::entry::Arrival;
 use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
 use super::measure::Measured;
@@ -56,40 +57,44 @@ pub struct Edge {
     pub impersonation: Impersonation,
 }
 
+/// The parts of an [`Edge`] that other components share with it, and its configuration.
+pub struct EdgeParts {
+    pub context: Arc<Context>,
+    pub health: Arc<Health>,
+    pub open: Arc<OpenCount>,
+    pub stop: tokio::sync::watch::Receiver<bool>,
+    pub request_timeout: std::time::Duration,
+    pub inflight_max: InFlightMax,
+    pub flags: BTreeMap<String, String>,
+    pub compatible_minor: u32,
+    pub audit: Arc<Audit>,
+}
+
 pub type HttpResponse = Response<Body>;
 
 impl Edge {
-    pub fn new(
-        context: Arc<Context>,
-        health: Arc<Health>,
-        open: Arc<OpenCount>,
-        stop: tokio::sync::watch::Receiver<bool>,
-        request_timeout: std::time::Duration,
-        inflight_max: InFlightMax,
-        flags: BTreeMap<String, String>,
-        compatible_minor: u32,
-        audit: Arc<Audit>,
-    ) -> Edge {
+    pub fn new(parts: EdgeParts) -> Edge {
+        let context = parts.context;
         let registry = context.registry.clone();
         let gates = registry.gates().clone();
         publish(&gates);
-        let version = super::health::version(registry.release(), compatible_minor);
+        let version = super::health::version(registry.release(), parts.compatible_minor);
         Edge {
             version,
-            pages: ZPages::new(&gates, registry.release(), flags),
+            pages: ZPages::new(&gates, registry.release(), parts.flags),
             discovery: Discovery::new(registry.clone(), context.aggregation.clone()),
             openapi: OpenApi::new(registry, context.aggregation.clone()),
-            health,
+            health: parts.health,
             context,
-            stop,
-            request_timeout,
+            stop: parts.stop,
+            request_timeout: parts.request_timeout,
             served: Media::served(gates.cbor()),
             compresses: gates.compression(),
             closes_anonymous: gates.closing_anonymous(),
-            inflight: InFlight::new(inflight_max),
-            open,
+            inflight: InFlight::new(parts.inflight_max),
+            open: parts.open,
             panics: AtomicU64::new(0),
-            audit,
+            audit: parts.audit,
             impersonation: Impersonation::new(gates.constrained_impersonation()),
         }
     }
@@ -127,7 +132,8 @@ impl Edge {
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
         let mut log = RequestLog::begin(&parts, client.address, watching);
-        let mut response = match self.authorize_request(client, info, &parts, audit_id, received, &mut reply).await {
+        let arrival = Arrival { client, parts: &parts, audit_id, received };
+        let mut response = match self.authorize_request(&arrival, info, &mut reply).await {
             Err(refusal) => refusal,
             Ok(entry) => {
                 log.user = entry.authorized.user.name.clone();
@@ -168,16 +174,16 @@ impl Edge {
 
     /// Upgrades a successful watch to a WebSocket if the client requests it.
     fn upgraded(&self, response: HttpResponse, parts: &mut http::request::Parts) -> HttpResponse {
-        match response.status() == StatusCode::OK && websocket::is_upgrade_request(&parts.headers) {
-            true => websocket::upgrade(response, &parts.headers, parts.extensions.remove(), self.open.enter()),
-            false => response,
+        if response.status() != StatusCode::OK || !websocket::is_upgrade_request(&parts.headers) {
+            return response;
         }
+        websocket::upgrade(response, &parts.headers, parts.extensions.remove(), self.open.enter())
     }
 }
 
 /// Publishes the feature gates in metrics.
 fn publish(gates: &FeatureGates) {
-    gates.states().for_each(|(name, stage, on)| METRICS.set_feature(name, stage.as_str(), on));
+    gates.states().for_each(|(name, stage, enabled)| METRICS.set_feature(name, stage.as_str(), enabled));
 }
 
 /// Awaits a response within the trace of its request, or returns the timeout Status once `until` has passed.
@@ -220,19 +226,19 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
     let accept = accept.join(",");
-    let accepted = negotiate::negotiate(served, &accept, true);
+    let accepted = negotiate::negotiate(served, &accept);
     let agent = text(USER_AGENT);
-    let by_agent = ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix));
+    let is_for_people = ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix));
     let pretty = match info.query.get("pretty") {
         Some("true" | "1") => true,
         Some("false" | "0") => false,
-        _ => by_agent,
+        _ => is_for_people,
     };
     Reply {
         served,
         named: negotiate::lists(&accept, &served.iter().map(|media| media.as_str()).collect::<Vec<_>>()),
         accepted,
-        plain: negotiate::negotiate(served, &accept, false),
+        plain: negotiate::negotiate_whole(served, &accept),
         aggregated: negotiate::aggregated(served, &accept),
         pretty,
         warnings: vec![],

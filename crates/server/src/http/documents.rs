@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use base::request::RequestInfo;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_NONE_MATCH};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
-use resource::no_such_method;
+use resource::{Registry, no_such_method};
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
@@ -50,72 +50,61 @@ impl Edge {
 
     /// Responds to a request for a non-resource path; unknown paths return 404.
     pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
-        let path = info.path.trim_end_matches('/');
-        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
         match info.path.as_str() {
             path @ ("/healthz" | "/livez" | "/readyz") => return self.health.respond(path, &info.query),
-            "/healthz/" | "/livez/" | "/readyz/" => return respond::text(404, "404 page not found\n"),
+            "/healthz/" | "/livez/" | "/readyz/" => return page_not_found(),
             "/" | "/index.html" => {
-                let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
                 let paths: Value = self.index().into_iter().map(Value::from).collect();
-                return reply.tree(StatusCode::OK, &machinery::json!({"paths": paths}), &accepted);
+                return pretty(&machinery::json!({"paths": paths}), reply);
             }
             _ => {}
         }
         if let Some(page) = self.pages.respond(&info.path, headers, reply, || self.index()) {
             return page;
         }
-        match path {
-            "/version" if info.method != Method::GET => return reply.status(&no_such_method()),
-            "/version" if !negotiate::takes(given, &[Media::Json]) => {
-                return reply.status(&negotiate::unsupported_body());
-            }
-            "/version" if !negotiate::lists(accept, &[Media::Json.as_str()]) => {
-                return reply.status(&negotiate::not_available(Media::Json.as_str()));
-            }
-            "/version" => {
-                let accepted = Accepted { pretty: Some(true), ..Accepted::JSON };
-                return reply.tree(StatusCode::OK, &self.version, &accepted);
-            }
-            "/metrics" => return self.metrics(accept),
-            _ => {}
+        let path = info.path.trim_end_matches('/');
+        if path == "/version" {
+            return self.version(info, headers, reply);
         }
-        if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|p| path.strip_prefix(p)) {
+        let accept = text_of(headers, ACCEPT);
+        if path == "/metrics" {
+            return self.metrics(accept);
+        }
+        if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|parent| path.strip_prefix(parent)) {
             return self.health.check(check);
         }
-        let etag = headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
         if info.path.starts_with("/openapi/v2/") {
-            return respond::text(404, "404 page not found\n");
+            return page_not_found();
         }
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
-            return openapi(self.openapi.respond(&info.path, &info.query, accept, etag), reply);
+            return openapi(
+                self.openapi.respond(&info.path, &info.query, accept, text_of(headers, IF_NONE_MATCH)),
+                reply,
+            );
         }
         if info.path.starts_with("//") {
-            return respond::text(404, "404 page not found\n");
+            return page_not_found();
         }
-        let in_own_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
-        let in_own_group = in_own_group.is_some_and(|(group, _)| self.context.registry.is_own_group(group));
-        // built-in routes check the method, those of custom resources do not
-        let built_in = in_own_group || path == "/api" || path.starts_with("/api/");
-        let names: Vec<&str> = self.served.iter().map(|media| media.as_str()).collect();
-        if let Some(found) = self.discovery.respond(path, etag, reply) {
-            return match built_in {
-                true if info.method != Method::GET => reply.status(&no_such_method()),
-                true if !negotiate::takes(given, self.served) => reply.status(&negotiate::unsupported_body()),
-                true if !negotiate::lists(accept, &names) => {
-                    reply.status(&negotiate::not_available(&negotiate::media_list(self.served)))
-                }
-                _ => found,
-            };
+        let is_built_in = is_built_in(path, &self.context.registry);
+        if let Some(response) = self.discovery.respond(path, text_of(headers, IF_NONE_MATCH), reply) {
+            // built-in routes check the method and the media types, those of custom resources do not
+            let error = if is_built_in { route_error(info, headers, self.served) } else { None };
+            return error.map_or(response, |status| reply.status(&status));
         }
         if info.path.starts_with("/apis//") {
-            return respond::text(404, "404 page not found\n");
+            return page_not_found();
         }
-        if built_in || path.starts_with("/version/") {
+        if is_built_in || path.starts_with("/version/") {
             return reply.status(&Status::no_such_resource());
         }
-        respond::text(404, "404 page not found\n")
+        page_not_found()
+    }
+
+    fn version(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
+        match route_error(info, headers, &[Media::Json]) {
+            Some(status) => reply.status(&status),
+            None => pretty(&self.version, reply),
+        }
     }
 
     /// All served paths, which `/` lists.
@@ -159,8 +148,7 @@ impl Edge {
         if info.method != Method::GET {
             return Some(reply.status(&no_such_method()));
         }
-        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        if !negotiate::lists(accept, &[content_type]) {
+        if !negotiate::lists(text_of(headers, ACCEPT), &[content_type]) {
             return Some(reply.status(&negotiate::not_available(content_type)));
         }
         let mut response = respond::text(200, &document.to_json());
@@ -175,6 +163,40 @@ impl Edge {
         set(response.headers_mut(), CONTENT_TYPE.as_str(), format);
         response
     }
+}
+
+fn page_not_found() -> HttpResponse {
+    respond::text(404, "404 page not found\n")
+}
+
+/// A document in indented JSON.
+fn pretty(document: &Value, reply: &Reply) -> HttpResponse {
+    reply.tree(StatusCode::OK, document, &Accepted { pretty: Some(true), ..Accepted::JSON })
+}
+
+fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Whether a path belongs to the discovery documents of built-in groups.
+fn is_built_in(path: &str, registry: &Registry) -> bool {
+    let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
+    group.is_some_and(|group| registry.is_own_group(group)) || path == "/api" || path.starts_with("/api/")
+}
+
+/// The error of a route that serves GET only, takes and returns only these media types.
+fn route_error(info: &RequestInfo, headers: &HeaderMap, media: &[Media]) -> Option<Status> {
+    if info.method != Method::GET {
+        return Some(no_such_method());
+    }
+    if !negotiate::takes(text_of(headers, CONTENT_TYPE), media) {
+        return Some(negotiate::unsupported_body());
+    }
+    let names: Vec<&str> = media.iter().map(|media| media.as_str()).collect();
+    if !negotiate::lists(text_of(headers, ACCEPT), &names) {
+        return Some(negotiate::not_available(&negotiate::media_list(media)));
+    }
+    None
 }
 
 /// Converts the result of an OpenAPI request to an HTTP response.
@@ -225,7 +247,7 @@ impl crate::discovery::Render for Reply {
         let served = if cbor { self.served } else { &Media::USUAL };
         match self.plain.iter().find(|accepted| served.contains(&accepted.media)) {
             Some(accepted) => self.built_in(value, accepted),
-            None => self.status_in(&negotiate::not_acceptable(served, false), None),
+            None => self.status_in(&negotiate::not_acceptable(served), None),
         }
     }
 

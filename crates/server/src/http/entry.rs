@@ -28,6 +28,22 @@ pub(super) struct Entry<'a> {
     _slot: RequestSlot<'a>,
 }
 
+/// A request that has arrived, before its body is read.
+pub(super) struct Arrival<'a> {
+    pub client: &'a Client,
+    pub parts: &'a http::request::Parts,
+    pub audit_id: &'a str,
+    /// Time of arrival, in microseconds since the Unix epoch.
+    pub received: i64,
+}
+
+impl Arrival<'_> {
+    /// The path and query, as received.
+    fn target(&self) -> &str {
+        self.parts.uri.path_and_query().map_or("/", |uri| uri.as_str())
+    }
+}
+
 /// The seat or the in-flight permit that is released when a request has completed.
 #[expect(dead_code, reason = "held for its Drop")]
 enum RequestSlot<'a> {
@@ -46,11 +62,8 @@ impl Edge {
     /// send.
     pub(super) async fn authorize_request<'a>(
         &'a self,
-        client: &Client,
+        arrival: &Arrival<'_>,
         info: RequestInfo,
-        parts: &http::request::Parts,
-        audit_id: &str,
-        received: i64,
         reply: &mut Reply,
     ) -> Result<Entry<'a>, HttpResponse> {
         if *self.stop.borrow() && info.verb != Verb::Watch {
@@ -59,99 +72,103 @@ impl Edge {
             return Err(reply.status(&Status::new(Reason::ServiceUnavailable, message).with_details(details)));
         }
         if info.is_unfinished {
-            let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
+            let uri = arrival.target();
             let why = "failed to create RequestInfo: unable to determine kind and namespace from url";
             let text = format!("Internal Server Error: {}: {why}, {}\n", quoted(uri), escape(uri));
             return Err(respond::text(500, &text));
         }
         let timeout = self.timeout(&info).map_err(|status| reply.status(&status))?;
         // authentication may call webhooks, so it counts towards the request timeout
-        let began = clock::instant();
-        let until = began + timeout;
-        let mut remarks = CredentialWarnings::default();
-        let identified =
-            tokio::time::timeout_at(until, self.identify(client, &parts.headers, &info, &mut remarks)).await;
-        let identified = identified.map_err(|_| out_of_time(reply))?;
-        let authenticated = began.elapsed();
-        if self.audit.is_on() {
-            reply.audit_context = self.record(client, &info, parts, identified.as_ref().ok(), audit_id, received);
-        }
-        reply.warnings = remarks.warnings;
-        if let Some(audit_context) = &reply.audit_context {
-            remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
-            audit_context.took(Layer::Authentication, authenticated);
-        }
-        reply.closes = self.closes_after(parts.version, &identified);
-        let user = match identified {
-            Ok(user) => user,
-            Err(status) => {
-                let response = reply.status(&status);
-                if let Some(audit_context) = &reply.audit_context {
-                    audit_context.message(&authentication::attempted(&client.certificate, &parts.headers));
-                }
-                return Err(response);
-            }
-        };
-        let of_span = || span_of(client, &info, parts, audit_id);
+        let until = clock::instant() + timeout;
+        let user = self.authenticate(arrival, &info, until, reply).await?;
+        let span_attributes = || span_of(arrival, &info);
         (reply.span, reply.trace_context) =
-            trace::of_request(&parts.headers, continues_trace(&user), received, of_span);
-        let trace_context = reply.trace_context;
-        let acting = self.impersonation.impersonate(&self.context.authorizer, &user, &info, &parts.headers);
-        let acting =
-            tokio::time::timeout_at(until, trace::at(trace_context, acting)).await.map_err(|_| out_of_time(reply))?;
-        let acting = acting.map_err(|status| reply.status(&status))?;
-        if let (Some(audit_context), Some(acting)) = (&reply.audit_context, &acting) {
-            audit_context.impersonated(&acting.user, acting.constraint);
-        }
-        let acting = acting.map_or(user, |acting| acting.user);
+            trace::of_request(&arrival.parts.headers, continues_trace(&user), arrival.received, span_attributes);
+        let user = self.impersonate(arrival, user, &info, until, reply).await?;
         let queued = clock::instant();
-        let slot = self.admit(&acting, &info, timeout, reply).await?;
+        let slot = self.admit(&user, &info, timeout, reply).await?;
         let dequeued = clock::instant();
-        let decided = tokio::time::timeout_at(until, trace::at(trace_context, self.authorize(acting, info))).await;
-        let decided = decided.map_err(|_| out_of_time(reply))?;
+        let authorized = trace::at(reply.trace_context, self.authorize(user, info));
+        let authorized = tokio::time::timeout_at(until, authorized).await.map_err(|_| out_of_time(reply))?;
         if let Some(audit_context) = &reply.audit_context {
             audit_context.took(Layer::Queue, dequeued - queued);
             audit_context.took(Layer::Authorization, dequeued.elapsed());
-            let (decision, reason) = match &decided {
-                Ok(authorized) => ("allow", authorized.decision.reason()),
-                Err(Refusal::Forbidden { reason, .. }) => ("forbid", reason.clone()),
-                Err(Refusal::Failed(_)) => ("", "internal error".to_owned()),
-            };
-            if !decision.is_empty() {
-                audit_context.annotate("authorization.k8s.io/decision", decision);
-            }
-            audit_context.annotate("authorization.k8s.io/reason", reason);
+            annotate_decision(audit_context, &authorized);
         }
-        let authorized = decided.map_err(|refusal| match refusal {
+        let authorized = authorized.map_err(|refusal| match refusal {
             Refusal::Forbidden { status, .. } => reply.status(&status),
             Refusal::Failed(why) => {
-                let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
-                respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(uri), escape(&why)))
+                respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(arrival.target()), escape(&why)))
             }
         })?;
         Ok(Entry { authorized, until, _slot: slot })
     }
 
-    /// Creates the audit context of a request if the audit policy selects it.
-    fn record(
+    /// The user of the credentials of a request. Its audit context is created here, since the audit policy selects by
+    /// users.
+    async fn authenticate(
         &self,
-        client: &Client,
+        arrival: &Arrival<'_>,
         info: &RequestInfo,
-        parts: &http::request::Parts,
-        user: Option<&User>,
-        id: &str,
-        received: i64,
-    ) -> Option<Arc<AuditContext>> {
+        until: tokio::time::Instant,
+        reply: &mut Reply,
+    ) -> Result<User, HttpResponse> {
+        let started = clock::instant();
+        let (client, headers) = (arrival.client, &arrival.parts.headers);
+        let mut remarks = CredentialWarnings::default();
+        let identified = tokio::time::timeout_at(until, self.identify(client, headers, info, &mut remarks)).await;
+        let identified = identified.map_err(|_| out_of_time(reply))?;
+        if self.audit.is_on() {
+            reply.audit_context = self.record(arrival, info, identified.as_ref().ok());
+        }
+        reply.warnings = remarks.warnings;
+        if let Some(audit_context) = &reply.audit_context {
+            remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
+            audit_context.took(Layer::Authentication, started.elapsed());
+        }
+        reply.closes = self.closes_after(arrival.parts.version, &identified);
+        identified.map_err(|status| {
+            let response = reply.status(&status);
+            if let Some(audit_context) = &reply.audit_context {
+                audit_context.message(&authentication::attempted(&client.certificate, headers));
+            }
+            response
+        })
+    }
+
+    /// The user that acts in a request: the impersonated one, or the one that has been authenticated.
+    async fn impersonate(
+        &self,
+        arrival: &Arrival<'_>,
+        user: User,
+        info: &RequestInfo,
+        until: tokio::time::Instant,
+        reply: &Reply,
+    ) -> Result<User, HttpResponse> {
+        let headers = &arrival.parts.headers;
+        let impersonated = self.impersonation.impersonate(&self.context.authorizer, &user, info, headers);
+        let impersonated = trace::at(reply.trace_context, impersonated);
+        let impersonated = tokio::time::timeout_at(until, impersonated).await.map_err(|_| out_of_time(reply))?;
+        let Some(impersonated) = impersonated.map_err(|status| reply.status(&status))? else { return Ok(user) };
+        if let Some(audit_context) = &reply.audit_context {
+            audit_context.impersonated(&impersonated.user, impersonated.constraint);
+        }
+        Ok(impersonated.user)
+    }
+
+    /// Creates the audit context of a request if the audit policy selects it.
+    fn record(&self, arrival: &Arrival<'_>, info: &RequestInfo, user: Option<&User>) -> Option<Arc<AuditContext>> {
         let unknown = User::default();
+        let headers = &arrival.parts.headers;
         let subject = audit::AuditedRequest {
-            id,
-            uri: parts.uri.path_and_query().map_or("/", |uri| uri.as_str()),
+            id: arrival.audit_id,
+            uri: arrival.target(),
             info,
             user: user.unwrap_or(&unknown),
-            agent: parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
-            sources: &audit::source_addresses(&parts.headers, client.address),
+            agent: headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
+            sources: &audit::source_addresses(headers, arrival.client.address),
         };
-        self.audit.begin(subject, received)
+        self.audit.begin(subject, arrival.received)
     }
 
     /// Waits for a seat of API priority and fairness or, if that is disabled, checks the in-flight limits.
@@ -173,10 +190,8 @@ impl Edge {
 
     /// The duration of `?timeout=`, at most the request timeout of the server.
     fn timeout(&self, info: &RequestInfo) -> Result<std::time::Duration, Status> {
-        let Some(text) = info.query.get("timeout").filter(|_| info.verb != Verb::Watch) else {
-            return Ok(self.request_timeout);
-        };
-        if text.is_empty() {
+        let text = info.query.get("timeout").unwrap_or_default();
+        if text.is_empty() || info.verb == Verb::Watch {
             return Ok(self.request_timeout);
         }
         let given = machinery::time::parse_duration(text).map_err(|error| {
@@ -197,24 +212,37 @@ impl Edge {
         let certificate = &client.certificate;
         let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));
         let credentials = Credentials { certificate, headers, protocols: protocols.as_deref(), path: &info.path };
-        let found = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
-        found.iter().for_each(measure::authenticated);
-        let result = if found.is_ok() { "success" } else { "failure" };
+        let user = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
+        user.iter().for_each(measure::authenticated);
+        let result = if user.is_ok() { "success" } else { "failure" };
         METRICS.authentication_attempts.get_or_create(&AttemptResult { result }).inc();
-        found
+        user
     }
 
     async fn authorize(&self, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
-        let decided = authorize(&self.context.authorizer, user, info).await;
-        let result = match &decided {
+        let authorized = authorize(&self.context.authorizer, user, info).await;
+        let result = match &authorized {
             Ok(_) => "allowed",
             Err(Refusal::Forbidden { is_final: true, .. }) => "denied",
             Err(Refusal::Forbidden { .. }) => "no-opinion",
             Err(Refusal::Failed(_)) => "error",
         };
         METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
-        decided
+        authorized
     }
+}
+
+/// Records the decision of the authorizers, and its reason.
+fn annotate_decision(audit_context: &AuditContext, authorized: &Result<Authorized, Refusal>) {
+    let (decision, reason) = match authorized {
+        Ok(authorized) => (Some("allow"), authorized.decision.reason()),
+        Err(Refusal::Forbidden { reason, .. }) => (Some("forbid"), reason.clone()),
+        Err(Refusal::Failed(_)) => (None, "internal error".to_owned()),
+    };
+    if let Some(decision) = decision {
+        audit_context.annotate("authorization.k8s.io/decision", decision);
+    }
+    audit_context.annotate("authorization.k8s.io/reason", reason);
 }
 
 /// Whether the trace context in the request's headers is used. It is ignored for most users, since any client could
@@ -224,26 +252,21 @@ fn continues_trace(user: &User) -> bool {
 }
 
 /// The name and the attributes of a request's span.
-fn span_of(
-    client: &Client,
-    info: &RequestInfo,
-    parts: &http::request::Parts,
-    audit_id: &str,
-) -> (String, trace::Attributes) {
-    let target = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
-    let address = client.address.to_string();
+fn span_of(arrival: &Arrival<'_>, info: &RequestInfo) -> (String, trace::Attributes) {
+    let parts = arrival.parts;
+    let address = arrival.client.address.to_string();
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let protocol = format!("{:?}", parts.version);
     let attributes = trace::attributes([
         ("http.request.method", parts.method.as_str()),
         ("url.scheme", "https"),
         ("url.path", parts.uri.path()),
-        ("http.target", target),
+        ("http.target", arrival.target()),
         ("server.address", header(http::header::HOST)),
         ("network.peer.address", &address),
         ("network.protocol.version", protocol.trim_start_matches("HTTP/")),
         ("user_agent.original", header(USER_AGENT)),
-        ("audit-id", audit_id),
+        ("audit-id", arrival.audit_id),
     ]);
     (info.pattern(), attributes)
 }

@@ -19,14 +19,14 @@ thread_local! {
 #[derive(Default)]
 pub struct Gzip {
     crc: Crc,
-    begun: bool,
+    has_header: bool,
 }
 
 impl Gzip {
     /// Compresses the next part, without references to the parts before it. `last` ends the stream.
     pub fn part(&mut self, part: impl IntoIterator<Item = Bytes>, last: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(limits::GZIP_ROOM_BYTES);
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.has_header, true) {
             out.extend(HEADER);
         }
         COMPRESSOR.with_borrow_mut(|compressor| {

@@ -100,9 +100,8 @@ fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
 fn default_manager(headers: &HeaderMap) -> Text {
     let agent = headers.get(USER_AGENT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned()).unwrap_or_default();
     let name: String = agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-    let mut cut = name.len().min(base::limits::FIELD_MANAGER_BYTES_MAX);
-    while !name.is_char_boundary(cut) {
-        cut -= 1;
+    match &name[..name.floor_char_boundary(base::limits::FIELD_MANAGER_BYTES_MAX)] {
+        "" => Text::new_static("unknown"),
+        name => Text::from(name),
     }
-    if cut == 0 { Text::new_static("unknown") } else { Text::from(&name[..cut]) }
 }

@@ -93,18 +93,20 @@ impl Health {
         }
         let unknown: Vec<String> = excluded
             .iter()
-            .filter(|e| !checks.iter().any(|(name, _)| name == *e))
-            .map(|e| machinery::value::quote(e))
+            .filter(|excluded_check| !checks.iter().any(|(name, _)| name == *excluded_check))
+            .map(|excluded_check| machinery::value::quote(excluded_check))
             .collect();
         if !unknown.is_empty() {
             let list = unknown.join(", ");
             lines.push_str(&format!("warn: some health checks cannot be excluded: no matches for {list}\n"));
         }
-        match (healthy, query.has("verbose")) {
-            (true, false) => text(200, "ok"),
-            (true, true) => text(200, &format!("{lines}{name} check passed\n")),
-            (false, _) => text(500, &format!("{lines}{name} check failed\n")),
+        if !healthy {
+            return text(500, &format!("{lines}{name} check failed\n"));
         }
+        if query.has("verbose") {
+            return text(200, &format!("{lines}{name} check passed\n"));
+        }
+        text(200, "ok")
     }
 
     /// Responds to a request for a single check, such as `/readyz/ping`.
@@ -116,6 +118,9 @@ impl Health {
         }
     }
 }
+
+/// The platform of this binary, under Go's name of the architecture.
+pub const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
 /// The newest release of Kubernetes whose behavior can be served.
 pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "37", "2");
@@ -138,7 +143,7 @@ pub fn version(release: Release, compatible_minor: u32) -> Value {
         ("buildDate", Value::from("2026-11-21T00:00:00Z")),
         ("goVersion", Value::from("none")),
         ("compiler", Value::from("rustc")),
-        ("platform", Value::from("linux/amd64")),
+        ("platform", Value::from(PLATFORM)),
     ]
     .into()
 }

@@ -36,9 +36,10 @@ impl InFlight {
         if info.verb == Verb::Watch {
             return Some(Permit(None));
         }
-        let (running, max, request_kind) = match reads(info) {
-            true => (&self.read_only, self.max.read_only, "readOnly"),
-            false => (&self.mutating, self.max.mutating, "mutating"),
+        let (running, max, request_kind) = if reads(info) {
+            (&self.read_only, self.max.read_only, "readOnly")
+        } else {
+            (&self.mutating, self.max.mutating, "mutating")
         };
         let gauge = METRICS.current_inflight_requests.get_or_create_owned(&RequestKind { request_kind });
         let before = running.fetch_add(1, Ordering::Relaxed);

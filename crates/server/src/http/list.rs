@@ -38,9 +38,10 @@ impl ListEncoding {
     /// Compact JSON of whole objects. Items of `typed` lists, those of built-in kinds, have no `apiVersion` and `kind`.
     pub fn json(list: &Value, typed: bool) -> Option<ListEncoding> {
         let (head, tail) = around(&line(list), &Value::from(PLACEHOLDER).to_json())?;
-        let item: Item = match typed {
-            true => Box::new(|shown, out| shown.write_untyped(out)),
-            false => Box::new(|shown, out| shown.write(out)),
+        let item: Item = if typed {
+            Box::new(|shown, out| shown.write_untyped(out))
+        } else {
+            Box::new(|shown, out| shown.write(out))
         };
         Some(ListEncoding { head, separator: b",", tail, item })
     }
@@ -78,10 +79,10 @@ impl ListEncoding {
         let tag = cbor::SELF_DESCRIBED.len();
         let placeholder = cbor::encode(&Value::from(PLACEHOLDER));
         let (mut head, tail) = around_bytes(&cbor::encode(list), &placeholder[tag..])?;
-        // drop the head of an array of one item
+        // the head of an array of one item, which is one byte, is replaced by that of `count` items
         head.pop();
-        let of_many = cbor::encode(&Value::Array(vec![Value::Null; count]));
-        head.extend_from_slice(&of_many[tag..of_many.len() - count]);
+        let array = cbor::encode(&Value::Array(vec![Value::Null; count]));
+        head.extend_from_slice(&array[tag..array.len() - count]);
         let encode = move |shown: &Shown| cbor::encode(&tree(shown)).split_off(tag);
         Some(ListEncoding { head, separator: b"", tail, item: appended(encode) })
     }
@@ -176,7 +177,7 @@ pub struct ListBody {
     /// Items that were read and are still to be encoded.
     pending: VecDeque<Shown>,
     chunks: Chunks,
-    any: bool,
+    has_items: bool,
     ended: bool,
     gzip: Option<Gzip>,
 }
@@ -186,14 +187,14 @@ impl ListBody {
         let mut chunks = Chunks::default();
         chunks.copy(&encoding.head);
         let pending = VecDeque::new();
-        ListBody { request, items, encoding, pending, chunks, any: false, ended: false, gzip: None }
+        ListBody { request, items, encoding, pending, chunks, has_items: false, ended: false, gzip: None }
     }
 
     /// Encodes items until `bytes` bytes are waiting to be sent. Returns whether the whole list has been encoded.
     pub async fn fill(&mut self, bytes: usize) -> Result<bool, Status> {
         while self.chunks.len() < bytes && !self.ended {
             if let Some(shown) = self.pending.pop_front() {
-                if std::mem::replace(&mut self.any, true) {
+                if std::mem::replace(&mut self.has_items, true) {
                     self.chunks.copy(self.encoding.separator);
                 }
                 (self.encoding.item)(&shown, &mut self.chunks);

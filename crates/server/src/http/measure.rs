@@ -32,8 +32,8 @@ const PATHS: [(&str, &str, &str); 9] = [
 
 /// The measurement of one request; requests for paths that are not served have no labels and are not counted.
 pub struct Measured {
-    began: Instant,
-    of: Option<DrySeries>,
+    started: Instant,
+    series: Option<DrySeries>,
     watch: bool,
     field_validation: Option<&'static str>,
 }
@@ -41,16 +41,15 @@ pub struct Measured {
 impl Measured {
     /// Starts to measure a request.
     pub fn begin(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Measured {
-        let mut dry_runs = info.query.all("dryRun").peekable();
-        let dry_run = match dry_runs.peek().is_none() {
-            true => "",
-            false if dry_runs.all(|given| given == "All") => "All",
-            false => "invalid",
+        let dry_run = match info.query.get("dryRun") {
+            None => "",
+            Some(_) if info.query.all("dryRun").all(|value| value == "All") => "All",
+            Some(_) => "invalid",
         };
-        let of = series(registry, info, headers).map(|series| DrySeries { dry_run, series });
+        let series = series(registry, info, headers).map(|series| DrySeries { dry_run, series });
         Measured {
-            began: clock::instant(),
-            of,
+            started: clock::instant(),
+            series,
             watch: info.verb == Verb::Watch,
             field_validation: field_validation(info),
         }
@@ -59,29 +58,29 @@ impl Measured {
     /// Counts the response. Durations exclude watches, whose response only begins here. The size of a
     /// [`Body::Document`] is observed once it has been sent.
     pub fn end(self, response: &mut Response<Body>) {
-        let Some(of) = self.of else { return };
+        let Some(series) = self.series else { return };
         let code = response.status().as_u16();
         if matches!(code, 429 | 504) {
-            METRICS.request_terminations.get_or_create(&Terminated { code, series: of.series.clone() }).inc();
+            METRICS.request_terminations.get_or_create(&Terminated { code, series: series.series.clone() }).inc();
         }
         if !self.watch {
-            let seconds = self.began.elapsed().as_secs_f64();
-            METRICS.request_duration_seconds.get_or_create(&of).observe(seconds);
+            let seconds = self.started.elapsed().as_secs_f64();
+            METRICS.request_duration_seconds.get_or_create(&series).observe(seconds);
             if let Some(field_validation) = self.field_validation {
                 let mode = FieldValidationMode { field_validation };
                 METRICS.field_validation_request_duration_seconds.get_or_create(&mode).observe(seconds);
             }
-            METRICS.request_sli_duration_seconds.get_or_create(&of.series).observe(seconds);
+            METRICS.request_sli_duration_seconds.get_or_create(&series.series).observe(seconds);
         }
-        let reads = matches!(of.series.verb, "GET" | "LIST" | "WATCH");
-        let sizes = || METRICS.response_sizes.get_or_create(&of.series).clone();
+        let reads = matches!(series.series.verb, "GET" | "LIST" | "WATCH");
+        let sizes = || METRICS.response_sizes.get_or_create(&series.series).clone();
         match response.body_mut() {
             Body::Full(bytes) if reads => sizes().observe(bytes.len() as f64),
             Body::Parts { parts, .. } if reads => sizes().observe(parts.iter().map(|part| part.len() as f64).sum()),
             Body::Document(_, size) if reads => size.histogram = Some(sizes()),
             _ => {}
         }
-        METRICS.request.get_or_create(&RequestLabels { code, of }).inc();
+        METRICS.request.get_or_create(&RequestLabels { code, of: series }).inc();
     }
 }
 
@@ -113,11 +112,12 @@ fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Optio
         "scale" => Text::new_static("scale"),
         own => Text::new_static(resource.own_subresource(own)?.name),
     };
-    let scope = match (info.authorized_name().is_empty(), info.namespace.is_empty() || info.resource == "namespaces") {
-        (false, _) => "resource",
-        (true, _) if info.verb == Verb::Create => "resource",
-        (true, false) => "namespace",
-        (true, true) => "cluster",
+    let scope = if !info.authorized_name().is_empty() || info.verb == Verb::Create {
+        "resource"
+    } else if info.namespace.is_empty() || info.resource == "namespaces" {
+        "cluster"
+    } else {
+        "namespace"
     };
     let (group, version) = (Label::from(&resource.group), Label::from(&info.version));
     let resource = Label::from(&resource.plural);
@@ -126,9 +126,10 @@ fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Optio
 
 /// The label `verb`, as kube-apiserver reports it. A GET of a collection that selects one name is a LIST.
 fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
-    let applies = |headers: &HeaderMap| {
-        let kind = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        kind.starts_with("application/apply-patch")
+    let is_apply = |headers: &HeaderMap| {
+        let content_type =
+            headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        content_type.starts_with("application/apply-patch")
     };
     if !info.is_resource {
         return (info.method == http::Method::GET).then_some("GET");
@@ -139,7 +140,7 @@ fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
         Verb::Watch => "WATCH",
         Verb::Create => "POST",
         Verb::Update => "PUT",
-        Verb::Patch if applies(headers) => "APPLY",
+        Verb::Patch if is_apply(headers) => "APPLY",
         Verb::Patch => "PATCH",
         Verb::Delete | Verb::DeleteCollection => "DELETE",
         Verb::Proxy | Verb::None => return None,
@@ -148,7 +149,7 @@ fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
 
 /// A running watch, counted until it is dropped.
 pub struct RunningWatch {
-    began: Instant,
+    started: Instant,
     series: Series,
     events: Counter,
     dispatched: Counter,
@@ -160,19 +161,20 @@ impl RunningWatch {
         let info = &request.authorized.info;
         let (group, version) = (Label::from(&request.resource.group), Label::from(&request.version.name));
         let resource = Label::from(&request.resource.plural);
-        let counted =
+        let labels =
             GroupVersionResource { group: group.clone(), version: version.clone(), resource: resource.clone() };
         let scope = if info.namespace.is_empty() { "cluster" } else { "namespace" };
-        let of = Series { verb: "WATCH", group, version, resource, scope, component: COMPONENT, ..Series::default() };
-        METRICS.longrunning_requests.get_or_create(&of).inc();
+        let series =
+            Series { verb: "WATCH", group, version, resource, scope, component: COMPONENT, ..Series::default() };
+        METRICS.longrunning_requests.get_or_create(&series).inc();
         let reads = &METRICS.reads;
-        let both = GroupResource { group: counted.group.clone(), resource: counted.resource.clone() };
+        let group_resource = GroupResource { group: labels.group.clone(), resource: labels.resource.clone() };
         RunningWatch {
-            began: clock::instant(),
-            series: of,
-            events: reads.watch_events.get_or_create_owned(&counted),
-            dispatched: reads.events_dispatched.get_or_create_owned(&both),
-            sizes: reads.watch_events_sizes.get_or_create(&counted).clone(),
+            started: clock::instant(),
+            series,
+            events: reads.watch_events.get_or_create_owned(&labels),
+            dispatched: reads.events_dispatched.get_or_create_owned(&group_resource),
+            sizes: reads.watch_events_sizes.get_or_create(&labels).clone(),
         }
     }
 
@@ -186,8 +188,12 @@ impl RunningWatch {
     /// Records the duration of the initial list, all events of which have been encoded.
     pub fn listed(&self) {
         let Series { group, version, resource, scope, .. } = self.series.clone();
-        let of = WatchList { group, version, resource, scope };
-        METRICS.reads.watch_list_duration_seconds.get_or_create(&of).observe(self.began.elapsed().as_secs_f64());
+        let watch_list = WatchList { group, version, resource, scope };
+        METRICS
+            .reads
+            .watch_list_duration_seconds
+            .get_or_create(&watch_list)
+            .observe(self.started.elapsed().as_secs_f64());
     }
 }
 
@@ -199,14 +205,14 @@ impl Drop for RunningWatch {
 
 /// Records a request for a deprecated version.
 pub fn deprecated(request: &Request) {
-    let of = DeprecatedApi {
+    let deprecated_api = DeprecatedApi {
         group: (&request.resource.group).into(),
         version: (&request.version.name).into(),
         resource: (&request.resource.plural).into(),
         subresource: request.subresource.as_str().into(),
         removed_release: request.version.built_in.map_or("", |row| row.removed_release),
     };
-    METRICS.requested_deprecated_apis.get_or_create(&of).set(1);
+    METRICS.requested_deprecated_apis.get_or_create(&deprecated_api).set(1);
 }
 
 /// Counts an authenticated request by the kind of its user name.
@@ -228,20 +234,20 @@ pub fn expose(registry: &Registry, store: &dyn store::Store, accept: &str) -> (&
     METRICS.resource_objects.clear();
     for ((group, plural), resource) in registry.snapshot().iter() {
         let count = i64::try_from(resource.collection.len()).unwrap_or(i64::MAX);
-        let whole = if group.is_empty() { plural.clone() } else { Text::from(format!("{plural}.{group}")) };
-        METRICS.storage_objects.get_or_create(&StoredResource { resource: Label(whole) }).set(count);
-        let apart = GroupResource { group: group.into(), resource: plural.into() };
-        METRICS.resource_objects.get_or_create(&apart).set(count);
+        let qualified_name = if group.is_empty() { plural.clone() } else { Text::from(format!("{plural}.{group}")) };
+        METRICS.storage_objects.get_or_create(&StoredResource { resource: Label(qualified_name) }).set(count);
+        let group_resource = GroupResource { group: group.into(), resource: plural.into() };
+        METRICS.resource_objects.get_or_create(&group_resource).set(count);
         let (_, newest) = resource.collection.latest();
-        METRICS.reads.resource_version.get_or_create(&apart).set(i64::try_from(newest).unwrap_or(i64::MAX));
+        METRICS.reads.resource_version.get_or_create(&group_resource).set(i64::try_from(newest).unwrap_or(i64::MAX));
     }
     if let Some(bytes) = store.size() {
-        let of = StorageCluster { storage_cluster_id: "pintle-0" };
-        METRICS.storage_size_bytes.get_or_create(&of).set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let cluster = StorageCluster { storage_cluster_id: "pintle-0" };
+        METRICS.storage_size_bytes.get_or_create(&cluster).set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
     let (major, minor, patch) = health::KUBERNETES_VERSION;
     let git_version = format!("v{major}.{minor}.{patch}+pintle.{}", env!("CARGO_PKG_VERSION"));
-    METRICS.set_build(&BuildInfo { major, minor, git_version, platform: "linux/amd64" });
+    METRICS.set_build(&BuildInfo { major, minor, git_version, platform: health::PLATFORM });
     METRICS.expose(accept, clock::now_seconds())
 }
 

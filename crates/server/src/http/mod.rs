@@ -32,7 +32,7 @@ mod websocket;
 mod window;
 mod zpages;
 
-pub use chain::Edge;
+pub use chain::{Edge, EdgeParts};
 pub use door::Door;
 pub use health::Health;
 pub use inflight::InFlightMax;

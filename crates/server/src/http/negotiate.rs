@@ -1,5 +1,7 @@
 //! Content negotiation: the media type and the shape of a response.
 
+use std::collections::HashMap;
+
 use machinery::Status;
 use machinery::status::Reason;
 
@@ -51,17 +53,16 @@ impl Media {
 /// value is a token or a quoted string. A name may be repeated only with the same value, and a trailing semicolon is
 /// allowed.
 fn are_parameters(mut text: &str) -> bool {
-    let mut seen: Vec<(String, &str)> = vec![];
+    let mut seen: HashMap<String, &str> = HashMap::new();
     loop {
         text = text.trim_start();
         if matches!(text, "" | ";") {
             return true;
         }
         let Some((name, value, rest)) = parameter(text) else { return text.trim() == ";" };
-        if seen.iter().any(|(known, before)| *known == name && *before != value) {
+        if seen.insert(name, value).is_some_and(|earlier| earlier != value) {
             return false;
         }
-        seen.push((name, value));
         text = rest;
     }
 }
@@ -69,19 +70,20 @@ fn are_parameters(mut text: &str) -> bool {
 /// Parses the first parameter: its name in lower case, its value including quotes, and the remaining text.
 fn parameter(text: &str) -> Option<(String, &str, &str)> {
     let text = text.strip_prefix(';')?.trim_start();
-    let token = |text: &str| text.find(|c: char| !is_token(c)).unwrap_or(text.len());
-    let (name, rest) = text.split_at(token(text));
+    let token_length = |text: &str| text.find(|c: char| !is_token(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(token_length(text));
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
     let end = match rest.strip_prefix('"') {
-        None => token(rest),
+        None => token_length(rest),
         Some(quoted) => {
             let mut escaped = false;
-            let closing = |c: char| {
+            let closes = |c: char| {
                 let closes = c == '"' && !escaped;
                 escaped = c == '\\' && !escaped;
                 closes
             };
-            quoted.find(closing)? + 2
+            // both quotes belong to the value
+            quoted.find(closes)? + 2
         }
     };
     let (value, rest) = rest.split_at(end);
@@ -186,32 +188,35 @@ impl Clause<'_> {
         }
     }
 
-    fn accepted(&self, served: &[Media], shapes: bool) -> Vec<Accepted> {
+    fn accepted(&self, served: &[Media]) -> Vec<Accepted> {
         let Some((shape, beta)) = self.shape() else { return vec![] };
-        if shape != Shape::Whole && !shapes {
-            return vec![];
-        }
-        let pretty = self.param("pretty").map(|v| v == "1");
-        let text = |media: &Media| matches!(media, Media::Json | Media::Yaml);
-        let fits = |media: &Media| self.matches(media.as_str()) && (shape != Shape::Table || text(media));
-        served.iter().copied().filter(fits).map(|media| Accepted { media, shape, beta, pretty }).collect()
+        let pretty = self.param("pretty").map(|value| value == "1");
+        let is_text = |media: &Media| matches!(media, Media::Json | Media::Yaml);
+        let is_accepted = |media: &Media| self.matches(media.as_str()) && (shape != Shape::Table || is_text(media));
+        served.iter().copied().filter(is_accepted).map(|media| Accepted { media, shape, beta, pretty }).collect()
     }
 }
 
-/// All acceptable forms of the response, best first. `shapes` is whether the endpoint supports tables and partial
-/// objects.
-pub fn negotiate(served: &[Media], accept: &str, shapes: bool) -> Vec<Accepted> {
+/// All acceptable forms of the response, best first.
+pub fn negotiate(served: &[Media], accept: &str) -> Vec<Accepted> {
     if accept.trim().is_empty() {
         return vec![Accepted::JSON];
     }
-    clauses(accept).iter().flat_map(|clause| clause.accepted(served, shapes)).collect()
+    clauses(accept).iter().flat_map(|clause| clause.accepted(served)).collect()
+}
+
+/// The acceptable forms of a response that has no table and no partial objects, best first.
+pub fn negotiate_whole(served: &[Media], accept: &str) -> Vec<Accepted> {
+    let mut accepted = negotiate(served, accept);
+    accepted.retain(|accepted| accepted.shape == Shape::Whole);
+    accepted
 }
 
 /// Whether the Accept header names one of these media types or `*/*`, regardless of parameters. An empty header accepts
 /// all of them.
 pub fn lists(accept: &str, names: &[&str]) -> bool {
-    let mut asked = accept.split(',').filter_map(|clause| Some(clause.split(';').next()?.trim()));
-    accept.is_empty() || asked.any(|name| name == "*/*" || names.contains(&name))
+    let mut accepted = accept.split(',').filter_map(|clause| Some(clause.split(';').next()?.trim()));
+    accept.is_empty() || accepted.any(|name| name == "*/*" || names.contains(&name))
 }
 
 /// The form of aggregated discovery if the best acceptable form is one; `None` otherwise.
@@ -228,10 +233,17 @@ pub fn aggregated(served: &[Media], accept: &str) -> Option<Accepted> {
     None
 }
 
-/// The 406 of custom resources, and of built-in resources that are not available in the requested shape. `stream` lists
-/// the content types of watches.
-pub fn not_acceptable(served: &[Media], stream: bool) -> Status {
-    let list = if stream { stream_list(served) } else { media_list(served) };
+/// The 406 of custom resources, and of built-in resources that are not available in the requested shape.
+pub fn not_acceptable(served: &[Media]) -> Status {
+    accepts_only(&media_list(served))
+}
+
+/// The same for watches.
+pub fn stream_not_acceptable(served: &[Media]) -> Status {
+    accepts_only(&stream_list(served))
+}
+
+fn accepts_only(list: &str) -> Status {
     Status::new(Reason::NotAcceptable, format!("only the following media types are accepted: {list}"))
 }
 
@@ -273,8 +285,8 @@ pub fn unsupported_body() -> Status {
 /// Whether a route accepts the `Content-Type` of a request. An empty one is accepted; of a comma-separated list, one
 /// match suffices.
 pub fn takes(content_type: &str, served: &[Media]) -> bool {
-    let of = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();
-    content_type.is_empty() || content_type.split(',').map(of).any(|given| served.iter().any(|m| m.as_str() == given))
+    let names = content_type.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
+    content_type.is_empty() || names.into_iter().any(|name| served.iter().any(|media| media.as_str() == name))
 }
 
 #[cfg(test)]
@@ -293,7 +305,7 @@ mod tests {
     #[test]
     fn accept_clauses_are_tried_in_order() {
         let served = Media::served(false);
-        let first = |accept: &str| negotiate(served, accept, true).first().map(|a| (a.media, a.shape, a.beta));
+        let first = |accept: &str| negotiate(served, accept).first().map(|a| (a.media, a.shape, a.beta));
         let json = Some((Media::Json, Shape::Whole, false));
         for accept in
             ["", "*/*", "application/*", "application/json;colour=red", "application/json;q=0", "text/html,*/*"]
@@ -360,11 +372,11 @@ mod tests {
     fn cbor_requires_feature_gate() {
         let first = |cbor, accept| {
             let served = Media::served(cbor);
-            negotiate(served, accept, true).first().map(|accepted| accepted.media)
+            negotiate(served, accept).first().map(|accepted| accepted.media)
         };
         let (plain, table) = ("application/cbor", "application/cbor;as=Table;v=v1;g=meta.k8s.io");
         assert_eq!([plain, table].map(|accept| first(false, accept)), [None, None]);
         assert_eq!([plain, table].map(|accept| first(true, accept)), [Some(Media::Cbor), None]);
-        assert!(not_acceptable(Media::served(true), true).message.ends_with(CBOR_SEQUENCE));
+        assert!(stream_not_acceptable(Media::served(true)).message.ends_with(CBOR_SEQUENCE));
     }
 }

@@ -95,12 +95,12 @@ impl Edge {
     }
 
     async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<HttpResponse, Status> {
-        let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served, false))?;
+        let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served))?;
         let running = RunningWatch::begin(&request);
         let audit_context = request.audit_context.clone();
         let watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
         if accepted.media == Media::Yaml {
-            return Err(negotiate::not_acceptable(self.served, true));
+            return Err(negotiate::stream_not_acceptable(self.served));
         }
         if accepted.shape == negotiate::Shape::Table {
             super::table::Table::new(&request, &accepted)?;
@@ -116,7 +116,7 @@ impl Edge {
             .iter()
             .find(encodable)
             .copied()
-            .ok_or_else(|| negotiate::not_acceptable(self.served, true))?;
+            .ok_or_else(|| negotiate::stream_not_acceptable(self.served))?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }
@@ -124,7 +124,7 @@ impl Edge {
             audit_context.code(StatusCode::OK.as_u16());
             audit_context.started();
         }
-        let stream = Box::new(Stream::new(watch, accepted, running));
+        let stream = Box::new(Stream::new(watch, accepted, running)?);
         let mut response = Response::new(Body::stream(stream));
         let content_type = match accepted.media {
             Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",

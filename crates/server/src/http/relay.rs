@@ -118,7 +118,7 @@ fn relayed(response: Response<Incoming>, stop: Option<watch::Receiver<bool>>) ->
     let (mut parts, body) = response.into_parts();
     HOP_BY_HOP.iter().for_each(|name| drop(parts.headers.remove(*name)));
     let body = match stop {
-        Some(stop) => Body::stream(Box::new(Watched { body, stop })),
+        Some(stop) => Body::stream(Box::new(RelayedWatch { body, stop })),
         None => Body::Relayed(body),
     };
     let mut response = Response::new(body);
@@ -128,12 +128,12 @@ fn relayed(response: Response<Incoming>, stop: Option<watch::Receiver<bool>>) ->
 }
 
 /// The body of a proxied watch.
-struct Watched {
+struct RelayedWatch {
     body: Incoming,
     stop: watch::Receiver<bool>,
 }
 
-impl PieceSource for Watched {
+impl PieceSource for RelayedWatch {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
             let piece = tokio::select! {

@@ -16,7 +16,7 @@ pub const REQUESTS: &str = "pintle::requests";
 
 /// What the log says about a request.
 pub struct RequestLog {
-    began: Instant,
+    started: Instant,
     method: Method,
     uri: Uri,
     address: IpAddr,
@@ -29,17 +29,17 @@ pub struct RequestLog {
 impl RequestLog {
     pub fn begin(parts: &Parts, address: IpAddr, is_long_running: bool) -> RequestLog {
         let (method, uri) = (parts.method.clone(), parts.uri.clone());
-        RequestLog { began: clock::instant(), method, uri, address, user: Text::default(), is_long_running }
+        RequestLog { started: clock::instant(), method, uri, address, user: Text::default(), is_long_running }
     }
 
     /// Logs the request once its response is made; the body of the response may still be sent.
     pub fn end(self, status: StatusCode, audit_id: &str) {
-        let RequestLog { began, method, uri, address, user, is_long_running } = self;
-        let (took, status) = (began.elapsed(), status.as_u16());
-        let milliseconds = milliseconds(took);
+        let RequestLog { started, method, uri, address, user, is_long_running } = self;
+        let (elapsed, status) = (started.elapsed(), status.as_u16());
+        let milliseconds = milliseconds(elapsed);
         // HTTP/2 has the scheme and the host in it
         let uri = uri.path_and_query().map_or("*", |target| target.as_str());
-        if took >= limits::SLOW_REQUEST && !is_long_running {
+        if elapsed >= limits::SLOW_REQUEST && !is_long_running {
             tracing::info!(%method, uri, status, milliseconds, %user, %address, audit_id, "slow request");
         } else {
             tracing::debug!(target: REQUESTS, %method, uri, status, milliseconds, %user, %address, audit_id, "request");

@@ -71,7 +71,9 @@ impl Reply {
 
     /// Responds with a Status, which has no other shapes. It is not audited if the client accepts no form of it.
     pub fn status(&self, status: &Status) -> Response<Body> {
-        if let Some(audit_context) = self.audit_context.as_ref().filter(|_| !self.plain.is_empty()) {
+        if let Some(audit_context) = &self.audit_context
+            && !self.plain.is_empty()
+        {
             audit_context.status(&status.to_value());
         }
         self.status_in(status, self.plain.first().copied())
@@ -135,8 +137,8 @@ impl Reply {
                 if let Some(audit_context) = &self.audit_context {
                     audit_context.status(&value);
                 }
-                let in_protobuf = self.protobuf(request).filter(|accepted| accepted.shape == Shape::Whole);
-                if let Some(response) = in_protobuf.and_then(|_| self.envelope(StatusCode::OK, &value)) {
+                let is_protobuf = self.protobuf(request).is_some_and(|accepted| accepted.shape == Shape::Whole);
+                if is_protobuf && let Some(response) = self.envelope(StatusCode::OK, &value) {
                     return Ok(response);
                 }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);
@@ -187,7 +189,7 @@ impl Reply {
                 return Ok(response);
             }
         }
-        let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
+        let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served))?;
         match accepted.shape {
             Shape::Whole if accepted.media == Media::Json && !self.is_pretty(&accepted) => {
                 self.record(|| shown.to_value());
@@ -220,10 +222,10 @@ impl Reply {
             if ListEncoding::protobuf(&version, &kind, &meta, 0).is_some() {
                 let bytes = list::protobuf_bytes((&version, &kind), form, request, list.items.clone()).await?;
                 let encoding = ListEncoding::protobuf(&version, &kind, &meta, bytes);
-                return self.listed(request, list, Media::Protobuf, accepted, encoding).await;
+                return self.listed(request, list, accepted, encoding).await;
             }
         }
-        let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served, false))?;
+        let accepted = self.text(request).ok_or_else(|| super::negotiate::not_acceptable(self.served))?;
         if accepted.shape == Shape::Partial {
             return Err(no_object(request));
         }
@@ -238,7 +240,7 @@ impl Reply {
             (Media::Cbor, _) => ListEncoding::cbor(&frame, list.items.len(), tree),
             _ => ListEncoding::text(&frame, &accepted, pretty, tree),
         };
-        self.listed(request, list, accepted.media, accepted, encoding).await
+        self.listed(request, list, accepted, encoding).await
     }
 
     /// Responds with a list in an encoding; `None` for a list without items. A small list is sent at once, a larger one
@@ -247,7 +249,6 @@ impl Reply {
         &self,
         request: &Arc<Request>,
         list: ListOutcome,
-        media: Media,
         accepted: Accepted,
         encoding: Option<ListEncoding>,
     ) -> Result<Response<Body>, Status> {
@@ -261,19 +262,25 @@ impl Reply {
             let empty = frame_of(request, &list, &accepted, Value::Array(vec![]))?;
             return Ok(self.tree(StatusCode::OK, &empty, &accepted));
         };
+        let media = accepted.media;
         let is_plain = (media, accepted.shape) == (Media::Json, Shape::Whole) && !self.is_pretty(&accepted);
-        let least = match list.items.bytes() {
+        let sent_at_once_max = match list.items.bytes() {
             _ if self.gzip => limits::GZIP_BYTES_MIN,
             Some(bytes) if is_plain && bytes <= whole_bytes() => 2 * bytes + limits::UNSENT_BYTES_MAX,
             _ => limits::UNSENT_BYTES_MAX,
         };
         let mut body = ListBody::new(request.clone(), list.items, encoding);
-        let is_all = body.fill(least + 1).await?;
-        let mut response = Response::new(match is_all && body.len() <= least {
-            true if self.gzip => return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes())),
-            true => Body::parts(body.into_pieces()),
-            false if self.gzip => Body::document(Box::new(body.compressed())),
-            false => Body::document(Box::new(body)),
+        let is_complete = body.fill(sent_at_once_max + 1).await?;
+        let is_small = is_complete && body.len() <= sent_at_once_max;
+        if is_small && self.gzip {
+            return Ok(self.bytes(StatusCode::OK, media.as_str(), body.into_bytes()));
+        }
+        let mut response = Response::new(if is_small {
+            Body::parts(body.into_pieces())
+        } else if self.gzip {
+            Body::document(Box::new(body.compressed()))
+        } else {
+            Body::document(Box::new(body))
         });
         self.set_content(response.headers_mut(), media.as_str(), self.gzip);
         Ok(response)

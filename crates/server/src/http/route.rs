@@ -43,20 +43,20 @@ impl Edge {
 
     /// Routes a path with the current registry.
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
-        let own_group = info.group.is_empty() || self.context.registry.is_own_group(&info.group);
         let group = info.group.as_str();
-        let built_in =
-            own_group || resource::builtin::is_reserved_group(group) && !resource::builtin::is_built_in_group(group);
-        let unknown = || if built_in { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
+        let is_own_group = group.is_empty() || self.context.registry.is_own_group(group);
+        let is_reserved = resource::builtin::is_reserved_group(group);
+        let is_listed = is_own_group || is_reserved && !resource::builtin::is_built_in_group(group);
+        let unknown = || if is_listed { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
-        if resource::builtin::is_reserved_group(group) && !resource.is_allowed_in_reserved_groups() {
+        if (group.is_empty() || is_reserved) && !resource.is_allowed_in_reserved_groups() {
             return Err(unknown());
         }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
-        if own_group && info.rest > 0 && resource.own_subresource(&info.subresource).is_none() {
+        if is_own_group && info.rest > 0 && resource.own_subresource(&info.subresource).is_none() {
             return Err(unknown());
         }
         if resource.broken {
@@ -67,8 +67,8 @@ impl Edge {
             // below a namespace are no namespaces
             return Err(unknown());
         }
-        let named_scope = !info.namespace.is_empty() && !is_namespace;
-        let scoped = match (resource.namespaced, named_scope) {
+        let has_namespace = !info.namespace.is_empty() && !is_namespace;
+        let scoped = match (resource.namespaced, has_namespace) {
             // routes report the missing namespace when the object is looked up
             (true, false) if info.has_empty_namespace && resource.serving.routes => true,
             (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
@@ -112,44 +112,44 @@ impl Edge {
 pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     let info = &request.authorized.info;
     let verb = info.verb;
-    let named = !info.name.is_empty();
+    let has_name = !info.name.is_empty();
     let (resource, subresource) = (&request.resource, request.subresource);
-    let routes = resource.serving.routes;
-    let refused = || resource.verb_not_supported(verb.as_str());
-    if routes && verb == Verb::Watch && info.method != Method::GET {
+    let has_routes = resource.serving.routes;
+    let not_supported = || resource.verb_not_supported(verb.as_str());
+    if has_routes && verb == Verb::Watch && info.method != Method::GET {
         // the routes of paths with /watch/ have one method
         return Err(no_such_method());
     }
     if resource.is_review() {
-        if named && subresource == Subresource::None {
+        if has_name && subresource == Subresource::None {
             return Err(Status::no_such_resource());
         }
-        let fits = verb == Verb::Create && named == (subresource != Subresource::None);
-        return if fits { Ok(verb) } else { Err(refused()) };
+        let is_allowed = verb == Verb::Create && has_name == (subresource != Subresource::None);
+        return if is_allowed { Ok(verb) } else { Err(not_supported()) };
     }
     if let Some(own) = resource.own_subresource(subresource.as_str()) {
-        return if own.verbs.contains(&verb.as_str()) { Ok(verb) } else { Err(refused()) };
+        return if own.verbs.contains(&verb.as_str()) { Ok(verb) } else { Err(not_supported()) };
     }
     if !resource.verbs().contains(&verb.as_str()) && resource.is_computed() {
-        return Err(refused());
+        return Err(not_supported());
     }
     if verb == Verb::DeleteCollection && !resource.has_delete_collection() {
-        return Err(refused());
+        return Err(not_supported());
     }
-    if info.method == Method::HEAD && routes {
-        return Err(refused());
+    if info.method == Method::HEAD && has_routes {
+        return Err(not_supported());
     }
     if subresource != Subresource::None {
         return match verb {
             Verb::Get | Verb::Update | Verb::Patch => Ok(verb),
-            _ => Err(refused()),
+            _ => Err(not_supported()),
         };
     }
     match verb {
         // without routes, POST to an item creates it, and a missing name is reported when the request is performed
-        Verb::Create if named && routes => Err(refused()),
-        Verb::Update | Verb::Patch if !named && routes => Err(refused()),
-        Verb::Proxy | Verb::None => Err(refused()),
+        Verb::Create if has_name && has_routes => Err(not_supported()),
+        Verb::Update | Verb::Patch if !has_name && has_routes => Err(not_supported()),
+        Verb::Proxy | Verb::None => Err(not_supported()),
         verb => Ok(verb),
     }
 }
@@ -159,7 +159,7 @@ pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Resu
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
     let not_encodable = !request.resource.serving.protobuf;
     if not_encodable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {
-        return Err(negotiate::not_acceptable(reply.served, false));
+        return Err(negotiate::not_acceptable(reply.served));
     }
     if request.resource.serving.routes && !reply.named {
         // list and watch have the same route
@@ -170,7 +170,7 @@ pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Resu
         return Err(negotiate::not_available(&list));
     }
     if reply.forms(request).next().is_none() {
-        return Err(negotiate::not_acceptable(reply.served, false));
+        return Err(negotiate::not_acceptable(reply.served));
     }
     Ok(())
 }

@@ -131,11 +131,11 @@ pub struct Table {
     accepted: Accepted,
     columns: Vec<Cells>,
     /// Whether the first column is the name.
-    named: bool,
+    has_name: bool,
     name_format: &'static str,
     include: Include,
     /// Whether the kind has only the default columns, in which case `rows` of an empty table is null.
-    plain: bool,
+    has_null_rows: bool,
 }
 
 impl Table {
@@ -152,11 +152,11 @@ impl Table {
                 )));
             }
         };
-        let named = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
-        let plain = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
+        let has_name = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
+        let has_null_rows = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
         let is_own_scale = request.subresource == Subresource::Scale && request.resource.built_in().is_some();
         let name_format = if is_own_scale { "" } else { "name" };
-        Ok(Table { accepted: *accepted, columns: cells(request), named, name_format, include, plain })
+        Ok(Table { accepted: *accepted, columns: cells(request), has_name, name_format, include, has_null_rows })
     }
 
     fn definitions(&self) -> Value {
@@ -169,14 +169,14 @@ impl Table {
         ]
         .into();
         let defined = self.columns.iter().filter(|cells| !cells.name.is_empty());
-        self.named.then_some(name).into_iter().chain(defined.map(Cells::definition)).collect()
+        self.has_name.then_some(name).into_iter().chain(defined.map(Cells::definition)).collect()
     }
 
     /// The row of one object.
     pub fn row(&self, object: &Value) -> Value {
         let now = clock::now_micros();
         let name = Value::from(object.str_at(&["metadata", "name"]));
-        let name = self.named.then_some(name).into_iter();
+        let name = self.has_name.then_some(name).into_iter();
         let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
         let shown = match self.include {
             Include::None => Value::Null,
@@ -187,7 +187,7 @@ impl Table {
     }
 
     fn table(&self, metadata: Value, definitions: Value, rows: Vec<Value>) -> Value {
-        let rows = if self.plain && rows.is_empty() { Value::Null } else { Value::Array(rows) };
+        let rows = if self.has_null_rows && rows.is_empty() { Value::Null } else { Value::Array(rows) };
         [
             ("kind", Value::from("Table")),
             ("apiVersion", Value::from(self.accepted.shape_version())),

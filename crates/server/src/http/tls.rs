@@ -46,13 +46,13 @@ impl std::fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Parses PEM certificates, at least one. `what` names the file in errors.
-fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(TlsError(format!("{what} contains no certificate"))),
-        Err(error) => Err(TlsError(format!("{what}: {error}"))),
+/// Parses PEM certificates, at least one. `file_name` is its name in errors.
+fn certificates(pem: &[u8], file_name: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(TlsError(format!("{file_name} contains no certificate"))),
+        Err(error) => Err(TlsError(format!("{file_name}: {error}"))),
     }
 }
 
@@ -64,9 +64,10 @@ impl Tls {
             PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| TlsError(format!("the serving key: {error}")))?;
         let authorities = verifier(&self.client_ca, "the client CA bundle")?;
         let proxy = self.proxy.clone().unwrap_or_default();
-        let proxies = match proxy.ca.is_empty() {
-            true => None,
-            false => Some(verifier(&proxy.ca, "the CA bundle of authenticating proxies")?),
+        let proxies = if proxy.ca.is_empty() {
+            None
+        } else {
+            Some(verifier(&proxy.ca, "the CA bundle of authenticating proxies")?)
         };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
@@ -82,15 +83,15 @@ impl Tls {
 }
 
 /// A verifier of client certificate chains against a CA bundle in PEM.
-fn verifier(pem: &[u8], what: &str) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let wrong = |error: &dyn std::fmt::Display| TlsError(format!("{what}: {error}"));
+fn verifier(pem: &[u8], file_name: &str) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let invalid = |error: &dyn std::fmt::Display| TlsError(format!("{file_name}: {error}"));
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem, what)? {
-        roots.add(certificate).map_err(|error| wrong(&error))?;
+    for certificate in certificates(pem, file_name)? {
+        roots.add(certificate).map_err(|error| invalid(&error))?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    builder.allow_unauthenticated().build().map_err(|error| wrong(&error))
+    builder.allow_unauthenticated().build().map_err(|error| invalid(&error))
 }
 
 /// The acceptor of new connections. It can be replaced without affecting established ones.

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use machinery::{Value, cbor, protobuf};
+use machinery::{Status, Value, cbor, protobuf};
 use objects::Sink as _;
 
 use super::body::{NextPiece, PieceSource};
 use super::chunks::Chunks;
 use super::measure::RunningWatch;
 use super::negotiate::{Accepted, Media, Shape};
-use super::table;
+use super::table::{self, Table};
 use super::window::chunk_bytes;
 use crate::verbs::{Shown, Watch, WatchEvent};
 
@@ -17,8 +17,10 @@ use crate::verbs::{Shown, Watch, WatchEvent};
 pub struct Stream {
     pub watch: Watch,
     pub accepted: Accepted,
-    /// Whether no table has been sent yet.
-    pub first: bool,
+    /// The table whose rows are sent, if tables are.
+    table: Option<Table>,
+    /// Whether a table has been sent.
+    has_sent_table: bool,
     pub running: RunningWatch,
     /// Events that are still to be encoded.
     pending: VecDeque<WatchEvent>,
@@ -46,8 +48,14 @@ impl PieceSource for Stream {
 }
 
 impl Stream {
-    pub fn new(watch: Watch, accepted: Accepted, running: RunningWatch) -> Stream {
-        Stream { watch, accepted, first: true, running, pending: VecDeque::new(), chunks: Chunks::default() }
+    /// Fails if a table is accepted and its options are invalid.
+    pub fn new(watch: Watch, accepted: Accepted, running: RunningWatch) -> Result<Stream, Status> {
+        let table = match accepted.shape {
+            Shape::Table => Some(Table::new(&watch.request, &accepted)?),
+            _ => None,
+        };
+        let (pending, chunks) = (VecDeque::new(), Chunks::default());
+        Ok(Stream { watch, accepted, table, has_sent_table: false, running, pending, chunks })
     }
 
     /// Encodes pending events until a chunk is full or none is left.
@@ -137,15 +145,12 @@ impl Stream {
     }
 
     fn shaped(&mut self, object: &Value, out: &mut Chunks) {
+        if let Some(table) = &self.table {
+            let is_first = !std::mem::replace(&mut self.has_sent_table, true);
+            return json(&table.of_event(object, is_first), out);
+        }
         match self.accepted.shape {
             Shape::Partial => json(&table::partial(object, &self.accepted), out),
-            Shape::Table => {
-                let first = std::mem::take(&mut self.first);
-                match table::Table::new(&self.watch.request, &self.accepted) {
-                    Ok(table) => json(&table.of_event(object, first), out),
-                    Err(status) => json(&status.to_value(), out),
-                }
-            }
             _ => json(object, out),
         }
     }

@@ -209,7 +209,7 @@ fn not_acceptable(accept: &str, reply: &Reply) -> Response<Body> {
     available.extend(reply.served.contains(&Media::Cbor).then_some(Media::Cbor.as_str()));
     let message = format!("only the following media types are accepted: {}", available.join(", "));
     let without_protobuf: Vec<Media> = reply.served.iter().copied().filter(|media| *media != Media::Protobuf).collect();
-    let plain = negotiate::negotiate(&without_protobuf, accept, false);
+    let plain = negotiate::negotiate_whole(&without_protobuf, accept);
     reply.status_in(&Status::new(Reason::NotAcceptable, message), plain.first().copied())
 }
 

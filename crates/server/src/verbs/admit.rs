@@ -155,14 +155,16 @@ impl Admit<'_> {
 
 /// Restores the old managedFields if the object differs only in their times.
 fn keep_times(object: &mut Value, old: &Value) {
-    let timeless = |object: &Value| {
+    let without_times = |object: &Value| {
         let mut object = object.clone();
-        if let Some(Value::Array(entries)) = object.get_mut("metadata").and_then(|it| it.get_mut("managedFields")) {
+        if let Some(Value::Array(entries)) =
+            object.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"))
+        {
             entries.iter_mut().for_each(|entry| drop(entry.remove_at(&["time"])));
         }
         object
     };
-    if timeless(object) == timeless(old)
+    if without_times(object) == without_times(old)
         && let Some(managers) = old.at(&MANAGED)
     {
         object.set_at(&MANAGED, managers.clone());

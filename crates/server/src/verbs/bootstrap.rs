@@ -23,22 +23,22 @@ pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Creates missing default objects, and adds missing rules and subjects to default roles and bindings. The writes are
-/// concurrent, so that commits can batch them. `own` is the identity of the server, if it publishes one.
-pub async fn bootstrap(context: &Context, own: Option<&ControlPlane>) -> Result<(), Status> {
+/// concurrent, so that commits can batch them. `control_plane` is the identity of the server, if it publishes one.
+pub async fn bootstrap(context: &Context, identity: Option<&ControlPlane>) -> Result<(), Status> {
     let release = context.registry.release();
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
         create_namespaces(context).await?;
         let control_plane = async {
-            match own {
-                Some(own) => control_plane::create(context, own).await,
+            match identity {
+                Some(identity) => control_plane::create(context, identity).await,
                 None => Ok(()),
             }
         };
         tokio::try_join!(
             control_plane,
-            create_of(context, ROLES, GROUP, "roles", defaults::roles(release, true)),
-            create_of(context, ROLES, GROUP, "rolebindings", defaults::bindings(release, true)),
+            create_of(context, ROLES, GROUP, "roles", defaults::roles(release)),
+            create_of(context, ROLES, GROUP, "rolebindings", defaults::role_bindings(release)),
             create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
         )
     };
@@ -47,8 +47,8 @@ pub async fn bootstrap(context: &Context, own: Option<&ControlPlane>) -> Result<
         create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         register(context),
         control_plane::create_classes(context),
-        create_of(context, ROLES, GROUP, "clusterroles", defaults::roles(release, false)),
-        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::bindings(release, false)),
+        create_of(context, ROLES, GROUP, "clusterroles", defaults::cluster_roles(release)),
+        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::cluster_role_bindings(release)),
         inside_namespaces,
     )?;
     Ok(())
@@ -101,10 +101,12 @@ fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
     let mut wanted = Value::object();
     for (key, text) in data {
         let known = before.str_at(&["data", key]);
-        let text = match key.ends_with("-ca-file") {
-            true if known.contains(text.as_str()) => known.to_owned(),
-            true => format!("{known}{text}"),
-            false => text.clone(),
+        let text = if !key.ends_with("-ca-file") {
+            text.clone()
+        } else if known.contains(text.as_str()) {
+            known.to_owned()
+        } else {
+            format!("{known}{text}")
         };
         wanted.set_at(&[key], Value::from(text));
     }
@@ -114,8 +116,8 @@ fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
 /// Recreates the mandatory objects of API priority and fairness.
 pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
     let mandatory = |objects: Vec<Value>| -> Vec<Value> {
-        let is = |object: &Value| matches!(object.str_at(&["metadata", "name"]), "exempt" | "catch-all");
-        objects.into_iter().filter(is).collect()
+        let is_mandatory = |object: &Value| matches!(object.str_at(&["metadata", "name"]), "exempt" | "catch-all");
+        objects.into_iter().filter(is_mandatory).collect()
     };
     let levels = mandatory(flow::defaults::levels());
     create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
@@ -137,10 +139,10 @@ async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let mut missing = resource::api_services(&context.registry, false);
     let defined = LazyLock::new(|| resource::api_services(&context.registry, true));
-    let (mut gone, alone) = (vec![], !context.objects.store().is_shared());
+    let (mut unserved, is_alone) = (vec![], !context.objects.store().is_shared());
     for stored in resource.collection.latest().0.values() {
         let (name, built_in) = (&stored.meta.name, missing.remove(&stored.meta.name));
-        let at_start = match stored.meta.label(MANAGED) {
+        let is_managed_at_start = match stored.meta.label(MANAGED) {
             Some(MANAGED_AT_START) => true,
             Some(MANAGED_ALWAYS) if built_in.is_some() => false,
             // created by a client, or maintained by the controller
@@ -149,13 +151,15 @@ async fn register(context: &Context) -> Result<(), Status> {
         let object = stored.body.to_value(stored.revision);
         match built_in.as_ref().or_else(|| defined.get(name)) {
             Some(wanted) => restore_registration(context, &resource, &object, wanted).await?,
-            None if at_start && (alone || builtin::is_built_in_group(object.str_at(&["spec", "group"]))) => {
-                gone.push(stored.clone());
+            None if is_managed_at_start
+                && (is_alone || builtin::is_built_in_group(object.str_at(&["spec", "group"]))) =>
+            {
+                unserved.push(stored.clone());
             }
             None => {}
         }
     }
-    delete::delete_as_server(context, &resource, gone).await?;
+    delete::delete_as_server(context, &resource, unserved).await?;
     create_missing(context, &resource, missing.into_values()).await
 }
 

@@ -172,10 +172,7 @@ impl Write<'_> {
         repeated.report(request)?;
         meta::place_in(&mut object, request.scope())?;
         meta::check_name(&object, request.name())?;
-        let differs = match is_live {
-            true => false,
-            false => request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?,
-        };
+        let differs = !is_live && request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?;
         Ok(Changed { object, differs })
     }
 

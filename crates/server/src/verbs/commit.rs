@@ -28,7 +28,7 @@ impl Write<'_> {
         loop {
             self.validate(admit, &mut object, None, false).await?;
             attempts_left -= 1;
-            let again = (attempts_left > 0).then(|| object.clone());
+            let retried = (attempts_left > 0).then(|| object.clone());
             if !request.name().is_empty() {
                 // if the path names the object, this is an update that creates it, whose resourceVersion is ignored
                 object.remove_at(&["metadata", "resourceVersion"]);
@@ -48,7 +48,7 @@ impl Write<'_> {
             if let Some(stored) = self.put(object, None).await? {
                 return self.written(stored, 201).await.map(Some);
             }
-            object = again.ok_or_else(|| already_exists(request, &key, &name, has_prefix))?;
+            object = retried.ok_or_else(|| already_exists(request, &key, &name, has_prefix))?;
             object.remove_at(&["metadata", "name"]);
             meta::generate_name(&mut object);
         }
@@ -64,15 +64,15 @@ impl Write<'_> {
         live: &Live,
     ) -> Result<Option<Outcome>, Status> {
         self.validate(admit, &mut object, Some(&live.object), differs).await?;
-        let gone =
+        let is_removed =
             is_deleting(&object) && live.stored.meta.deleting && !self.request.resource.deletion.is_held(&object);
-        if !gone && !self.options.dry_run {
+        if !is_removed && !self.options.dry_run {
             return match self.put(object, Some(live)).await? {
                 Some(stored) => self.written(stored, 200).await.map(Some),
                 None => Ok(None),
             };
         }
-        if gone && !self.options.dry_run && self.remove(&object, &live.stored).await?.is_none() {
+        if is_removed && !self.options.dry_run && self.remove(&object, &live.stored).await?.is_none() {
             return Ok(None);
         }
         let mut shown = self.round_trip(object).await?.into_value();
@@ -111,14 +111,15 @@ impl Write<'_> {
         }
         let key = resource.key(&object.meta.namespace, &object.meta.name);
         let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
-        let of_span = || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
+        let span_attributes =
+            || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
         let put = self.context.objects.put(&key, object, live.map(|live| live.stored.revision));
-        match trace::span(name, Kind::Internal, of_span, put).await {
+        match trace::span(name, Kind::Internal, span_attributes, put).await {
             Ok(revision) => {
-                let found = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
+                let stored = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
                 // if a later write has replaced it already, the object is read from the history
-                let found = found.or_else(|| resource.collection.at(revision).ok()?.get(&key.path).cloned());
-                found.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
+                let stored = stored.or_else(|| resource.collection.at(revision).ok()?.get(&key.path).cloned());
+                stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
             }
             Err(Refused::Conflict(_)) => Ok(None),
             Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),

@@ -39,11 +39,11 @@ pub async fn connect(context: &Context, request: &Request, connect: Connect) -> 
         Connect::Proxy("PodProxyOptions") => Err(pod_proxy(request).await?),
         Connect::Proxy("ServiceProxyOptions") => service_proxy(request),
         Connect::Proxy(_) => {
-            let (_, name, port) = split(request, "node")?;
+            let (name, port) = split(request, "node")?;
             let _ = find(request, &name)?;
-            let node = node_address(context, &name)?;
-            let port = if port.is_empty() { node.1.to_string() } else { port };
-            Err(unreachable(&node.0, &port).await)
+            let (host, kubelet_port) = node_address(context, &name)?;
+            let port = if port.is_empty() { kubelet_port.to_string() } else { port };
+            Err(unreachable(&host, &port).await)
         }
     }
 }
@@ -54,15 +54,15 @@ fn find(request: &Request, name: &str) -> Result<Value, Status> {
     stored.map(|stored| stored.body.to_value(stored.revision)).ok_or_else(|| request.resource.not_found(name))
 }
 
-/// Splits the name in the path of a proxy, `name`, `name:port` or `scheme:name:port`, into scheme, name and port.
-fn split(request: &Request, what: &str) -> Result<(String, String, String), Status> {
+/// The name and the port in the path of a proxy: `name`, `name:port` or `scheme:name:port`.
+fn split(request: &Request, kind: &str) -> Result<(String, String), Status> {
     let parts: Vec<&str> = request.name().split(':').collect();
-    let text = str::to_owned;
     match parts[..] {
-        [name] if !name.is_empty() => Ok((String::new(), text(name), String::new())),
-        [name, port] if !name.is_empty() => Ok((String::new(), text(name), text(port))),
-        ["" | "http" | "https", name, port] if !name.is_empty() => Ok((text(parts[0]), text(name), text(port))),
-        _ => Err(Status::bad_request(format!("invalid {what} request {:?}", request.name().as_str()))),
+        [name] if !name.is_empty() => Ok((name.to_owned(), String::new())),
+        [name, port] | ["" | "http" | "https", name, port] if !name.is_empty() => {
+            Ok((name.to_owned(), port.to_owned()))
+        }
+        _ => Err(Status::bad_request(format!("invalid {kind} request {:?}", request.name().as_str()))),
     }
 }
 
@@ -82,10 +82,7 @@ fn check_log_options(request: &Request) -> Result<(), Status> {
             errors.push(FieldError::invalid(&FieldPath::new(name), &Value::Int(number), why));
         }
     }
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid("", "PodLogOptions", request.name(), &errors)),
-    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "PodLogOptions", request.name(), &errors)) }
 }
 
 /// The container of the request: the one that it names, or the only one of the Pod.
@@ -127,18 +124,18 @@ fn node_address(context: &Context, name: &str) -> Result<(String, i64), Status> 
     let of_kind = |kind: &str| addresses.iter().find(|address| address.str_at(&["type"]) == kind);
     // the order of kube-apiserver's --kubelet-preferred-address-types
     let order = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
-    let Some(found) = order.into_iter().find_map(of_kind) else {
-        let why = format!("no preferred addresses found; known addresses: {}", known(addresses));
+    let Some(preferred) = order.into_iter().find_map(of_kind) else {
+        let why = format!("no preferred addresses found; known addresses: {}", list(addresses));
         return Err(Status::internal(why));
     };
     let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]).and_then(Value::as_int);
-    Ok((found.str_at(&["address"]).to_owned(), port.filter(|port| *port > 0).unwrap_or(10_250)))
+    Ok((preferred.str_at(&["address"]).to_owned(), port.filter(|port| *port > 0).unwrap_or(10_250)))
 }
 
-fn known(addresses: &[Value]) -> String {
-    let shown: Vec<String> =
-        addresses.iter().map(|a| format!("{{{} {}}}", a.str_at(&["type"]), a.str_at(&["address"]))).collect();
-    format!("[{}]", shown.join(" "))
+/// The addresses, as Go prints them.
+fn list(addresses: &[Value]) -> String {
+    let text = |address: &Value| format!("{{{} {}}}", address.str_at(&["type"]), address.str_at(&["address"]));
+    format!("[{}]", addresses.iter().map(text).collect::<Vec<_>>().join(" "))
 }
 
 /// The error of a request to the kubelet of a Node.
@@ -147,23 +144,23 @@ async fn kubelet(context: &Context, node: &str, path: &str) -> Status {
         Err(status) => status,
         Ok((host, port)) => {
             let why = dial(&host, &port.to_string()).await;
-            Status::internal(format!("Get \"https://{host}:{port}/{path}\": {why}"))
+            let address = join(&host, &port.to_string());
+            Status::internal(format!("Get \"https://{address}/{path}\": {why}"))
         }
     }
 }
 
 async fn pod_proxy(request: &Request) -> Result<Status, Status> {
-    let (_, name, port) = split(request, "pod")?;
+    let (name, port) = split(request, "pod")?;
     let pod = find(request, &name)?;
     let address = pod.str_at(&["status", "podIP"]);
     if !is_allowed(address) {
         return Err(Status::bad_request("address not allowed"));
     }
-    let ports = pod.at(&["spec", "containers"]).and_then(Value::as_array).unwrap_or_default();
-    let first = ports
-        .iter()
-        .find_map(|container| container.at(&["ports"])?.as_array()?.first()?.get("containerPort")?.as_int());
-    let port = if port.is_empty() { first.unwrap_or(80).to_string() } else { port };
+    let containers = pod.at(&["spec", "containers"]).and_then(Value::as_array).unwrap_or_default();
+    let first_port = |container: &Value| container.at(&["ports"])?.as_array()?.first()?.get("containerPort")?.as_int();
+    let default_port = containers.iter().find_map(first_port).unwrap_or(80);
+    let port = if port.is_empty() { default_port.to_string() } else { port };
     Ok(unreachable(address, &port).await)
 }
 
@@ -181,7 +178,7 @@ fn is_allowed(address: &str) -> bool {
 }
 
 fn service_proxy(request: &Request) -> Result<(), Status> {
-    let (_, name, port) = split(request, "service")?;
+    let (name, port) = split(request, "service")?;
     if let Ok(number) = port.parse::<i64>() {
         let service = find(request, &name)?;
         let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
@@ -200,9 +197,14 @@ async fn unreachable(host: &str, port: &str) -> Status {
     Status::new(Reason::ServiceUnavailable, format!("error trying to reach service: {why}"))
 }
 
+/// A host and a port; an IPv6 address is in brackets.
+fn join(host: &str, port: &str) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 /// Tries to connect, and returns the error as Go's `net` package words it.
 async fn dial(host: &str, port: &str) -> String {
-    let address = format!("{host}:{port}");
+    let address = join(host, port);
     let limit = Duration::from_secs(limits::DIAL_SECONDS);
     match tokio::time::timeout(limit, TcpStream::connect(&address)).await {
         Err(_) => format!("dial tcp {address}: i/o timeout"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::request::{DeleteOptions, ListOptions, WriteOptions};
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
-use machinery::{Status, Text, Value};
+use machinery::{Status, Value};
 use objects::Stored;
 use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
@@ -201,15 +201,12 @@ pub async fn empty_namespace(
     resource: &Arc<Resource>,
     namespace: &str,
 ) -> Result<Vec<Value>, Status> {
-    let prefix = format!("{namespace}/");
-    let inside = || -> Vec<_> {
-        let (root, _) = resource.collection.latest();
-        let from = Text::from(prefix.as_str());
-        root.range(from..).take_while(|(path, _)| path.starts_with(&prefix)).map(|(_, s)| s.clone()).collect()
-    };
-    let held = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
-    delete_as_server(context, resource, inside().into_iter().filter(|stored| !held(stored)).collect()).await?;
-    Ok(inside().iter().map(|stored| stored.body.to_value(stored.revision)).collect())
+    let awaits_finalizers = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
+    let mut deletable = resource.collection.in_namespace(namespace);
+    deletable.retain(|stored| !awaits_finalizers(stored));
+    delete_as_server(context, resource, deletable).await?;
+    let remaining = resource.collection.in_namespace(namespace);
+    Ok(remaining.iter().map(|stored| stored.body.to_value(stored.revision)).collect())
 }
 
 /// The outcome of one pass over objects that are being deleted.

@@ -37,7 +37,7 @@ pub fn default_ingress_class(call: &Call<'_>, ingress: &mut Value) -> Decision {
 
 /// The name of the newest class that has one of the annotations; of classes of equal age, the first by name.
 fn newest(call: &Call<'_>, group: &'static str, plural: &'static str, keys: &[&str]) -> Option<Value> {
-    let mut found: Option<(String, String)> = None;
+    let mut newest: Option<(String, String)> = None;
     for stored in call.all(group, plural) {
         let class = stored.body.to_value(stored.revision);
         if !keys.iter().any(|key| annotation(&class, key) == Some("true")) {
@@ -45,13 +45,12 @@ fn newest(call: &Call<'_>, group: &'static str, plural: &'static str, keys: &[&s
         }
         let text = |key: &str| class.str_at(&["metadata", key]).to_owned();
         let (created, name) = (text("creationTimestamp"), text("name"));
-        let is_better = match &found {
-            Some((since, best)) => created > *since || (created == *since && name < *best),
-            None => true,
-        };
-        if is_better {
-            found = Some((created, name));
+        let is_newer = newest.as_ref().is_none_or(|(newest_created, newest_name)| {
+            created > *newest_created || (created == *newest_created && name < *newest_name)
+        });
+        if is_newer {
+            newest = Some((created, name));
         }
     }
-    found.map(|(_, name)| Value::from(name))
+    newest.map(|(_, name)| Value::from(name))
 }

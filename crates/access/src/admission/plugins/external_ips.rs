@@ -6,8 +6,8 @@ use super::{Call, Decision, items};
 pub fn validate(call: &Call<'_>) -> Decision {
     const FIELD: [&str; 2] = ["spec", "externalIPs"];
     let known = items(call.old(), &FIELD);
-    match items(call.object(), &FIELD).iter().all(|ip| known.contains(ip)) {
-        true => Ok(()),
-        false => Err("Use of external IPs is denied by admission control".to_owned().into()),
+    if items(call.object(), &FIELD).iter().all(|ip| known.contains(ip)) {
+        return Ok(());
     }
+    Err("Use of external IPs is denied by admission control".to_owned().into())
 }

@@ -7,7 +7,6 @@ use machinery::status::aggregate;
 use super::pod_resources::{Amounts, Field, amounts, total};
 use super::{Call, Decision, items};
 
-const RANGES: (&str, &str) = ("", "limitranges");
 const ANNOTATION: [&str; 3] = ["metadata", "annotations", "kubernetes.io/limit-ranger"];
 /// The lists of containers, and the noun for their items in annotations.
 const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContainers", "init container")];
@@ -16,8 +15,8 @@ const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContai
 /// deleted.
 fn is_limited(call: &Call<'_>) -> bool {
     let attributes = call.attributes;
-    let updated = attributes.plural() == "pods" && attributes.subresource.is_empty() && !call.is_create();
-    !updated && call.old().at(&["metadata", "deletionTimestamp"]).is_none()
+    let is_pod_update = attributes.plural() == "pods" && attributes.subresource.is_empty() && !call.is_create();
+    !is_pod_update && call.old().at(&["metadata", "deletionTimestamp"]).is_none()
 }
 
 /// The limits of a type, of all LimitRanges of the namespace.
@@ -29,8 +28,8 @@ pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
     if !is_limited(call) || call.attributes.plural() != "pods" {
         return Ok(());
     }
-    for range in call.all_here(RANGES.0, RANGES.1) {
-        let changes = fill(object, &limits_of(&range, "Container"));
+    for range in call.all_here("", "limitranges") {
+        let changes = set_defaults(object, &limits_of(&range, "Container"));
         if !changes.is_empty() {
             object.set_at(&ANNOTATION, Value::from(format!("LimitRanger plugin set: {}", changes.join("; "))));
         }
@@ -39,24 +38,24 @@ pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
 }
 
 /// Sets the defaults of the limits in containers. Returns a description of each change.
-fn fill(pod: &mut Value, limits: &[Value]) -> Vec<String> {
-    let mut set = vec![];
-    for (list, what) in CONTAINERS {
+fn set_defaults(pod: &mut Value, limits: &[Value]) -> Vec<String> {
+    let mut changes = vec![];
+    for (list, noun) in CONTAINERS {
         let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
             for (field, defaults, word) in [("requests", "defaultRequest", "request"), ("limits", "default", "limit")] {
-                let names = fill_container(container, field, limits, defaults);
+                let names = set_container_defaults(container, field, limits, defaults);
                 if !names.is_empty() {
-                    set.push(format!("{} {word} for {what} {}", names.join(", "), container.str_at(&["name"])));
+                    changes.push(format!("{} {word} for {noun} {}", names.join(", "), container.str_at(&["name"])));
                 }
             }
         }
     }
-    set
+    changes
 }
 
-/// Fills in one list of resources of a container. Returns the names of the resources that were missing, sorted.
-fn fill_container(container: &mut Value, field: &str, limits: &[Value], defaults: &str) -> Vec<String> {
+/// Sets the defaults in one list of resources of a container. Returns the names of the resources that were missing, sorted.
+fn set_container_defaults(container: &mut Value, field: &str, limits: &[Value], defaults: &str) -> Vec<String> {
     let mut names = vec![];
     // of several defaults the last one counts
     for limit in limits.iter().rev() {
@@ -77,7 +76,7 @@ pub fn validate(call: &Call<'_>) -> Decision {
         return Ok(());
     }
     let is_pod = call.attributes.plural() == "pods";
-    for range in call.all_here(RANGES.0, RANGES.1) {
+    for range in call.all_here("", "limitranges") {
         let errors = if is_pod { pod_errors(call.object(), &range) } else { claim_errors(call.object(), &range) };
         if !errors.is_empty() {
             return Err(aggregate(&errors).into());
@@ -180,7 +179,7 @@ mod tests {
             "cpu, memory request for init container b",
             "cpu, memory limit for init container b",
         ];
-        assert_eq!(fill(&mut pod, &limits), want);
+        assert_eq!(set_defaults(&mut pod, &limits), want);
         let filled = pod.at(&["spec", "initContainers"]).unwrap();
         let want =
             r#"[{"name":"b","resources":{"limits":{"cpu":"1","memory":"2"},"requests":{"cpu":"1","memory":"1"}}}]"#;

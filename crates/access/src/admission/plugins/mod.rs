@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
-use machinery::{Release, Status, Text, Value};
+use machinery::{Release, Status, Value};
 use objects::Stored;
 
 use super::measure::Step;
@@ -91,11 +91,9 @@ impl Call<'_> {
 
     /// The objects of a built-in kind in the namespace of the write.
     fn all_here(&self, group: &'static str, plural: &'static str) -> Vec<Value> {
-        let (root, _) = self.world.objects.collection(&group.into(), &plural.into()).latest();
-        let namespace = self.attributes.namespace;
-        // paths in a namespace begin with its name and a slash; "0" is the character after "/"
-        let paths = Text::from(format!("{namespace}/"))..Text::from(format!("{namespace}0"));
-        root.range(paths).map(|(_, stored)| stored.body.to_value(stored.revision)).collect()
+        let collection = self.world.objects.collection(&group.into(), &plural.into());
+        let objects = collection.in_namespace(self.attributes.namespace);
+        objects.iter().map(|stored| stored.body.to_value(stored.revision)).collect()
     }
 
     fn get(&self, group: &'static str, plural: &'static str, path: &str) -> Option<Value> {
@@ -120,7 +118,7 @@ impl Call<'_> {
 
 /// How a plugin is implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+enum Implementation {
     /// By the functions of its row.
     Row,
     /// In another part of admission.
@@ -130,7 +128,7 @@ enum Work {
 }
 
 /// A resource whose writes a plugin handles: group, plural, subresource.
-type Of = (&'static str, &'static str, &'static str);
+type Handled = (&'static str, &'static str, &'static str);
 
 /// A permission that a write requires: a verb for a signer, and the error message without it.
 pub struct Needed {
@@ -163,9 +161,9 @@ impl Awaited {
 struct Plugin {
     name: &'static str,
     /// Whether kube-apiserver enables it by default.
-    on: bool,
-    work: Work,
-    of: &'static [Of],
+    by_default: bool,
+    implementation: Implementation,
+    resources: &'static [Handled],
     operations: &'static [Operation],
     /// The object for which a write waits before `admit`, if it waits for one.
     awaits: Option<fn(&Call<'_>, &Value) -> Option<Awaited>>,
@@ -179,9 +177,9 @@ struct Plugin {
 
 const ROW: Plugin = Plugin {
     name: "",
-    on: true,
-    work: Work::Row,
-    of: &[],
+    by_default: true,
+    implementation: Implementation::Row,
+    resources: &[],
     operations: &[Operation::Create],
     awaits: None,
     admit: None,
@@ -190,29 +188,29 @@ const ROW: Plugin = Plugin {
 };
 
 /// A plugin of kube-apiserver that is off by default and has no effect here.
-const fn none(name: &'static str) -> Plugin {
-    Plugin { name, on: false, work: Work::None, ..ROW }
+const fn without_effect(name: &'static str) -> Plugin {
+    Plugin { name, by_default: false, implementation: Implementation::None, ..ROW }
 }
 
 /// A plugin that another part of admission implements.
 const fn elsewhere(name: &'static str) -> Plugin {
-    Plugin { name, work: Work::Elsewhere, ..ROW }
+    Plugin { name, implementation: Implementation::Elsewhere, ..ROW }
 }
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 const UPDATES: &[Operation] = &[Operation::Update];
-const PODS: Of = ("", "pods", "");
-const CLAIMS: Of = ("", "persistentvolumeclaims", "");
+const PODS: Handled = ("", "pods", "");
+const CLAIMS: Handled = ("", "persistentvolumeclaims", "");
 
 static PLUGINS: [Plugin; 39] = [
-    none("AlwaysAdmit"),
-    none("NamespaceAutoProvision"),
+    without_effect("AlwaysAdmit"),
+    without_effect("NamespaceAutoProvision"),
     elsewhere("NamespaceLifecycle"),
-    none("NamespaceExists"),
-    none("LimitPodHardAntiAffinityTopology"),
+    without_effect("NamespaceExists"),
+    without_effect("LimitPodHardAntiAffinityTopology"),
     Plugin {
         name: "LimitRanger",
-        of: &[PODS, CLAIMS, ("", "pods", "resize")],
+        resources: &[PODS, CLAIMS, ("", "pods", "resize")],
         operations: WRITES,
         admit: Some(limit_ranger::admit),
         validate: Some(limit_ranger::validate),
@@ -220,35 +218,35 @@ static PLUGINS: [Plugin; 39] = [
     },
     Plugin {
         name: "ServiceAccount",
-        of: &[PODS, ("", "pods", "ephemeralcontainers")],
+        resources: &[PODS, ("", "pods", "ephemeralcontainers")],
         operations: WRITES,
         awaits: Some(service_account::awaited),
         admit: Some(service_account::admit),
         validate: Some(service_account::validate),
         ..ROW
     },
-    none("NodeRestriction"),
-    Plugin { name: "TaintNodesByCondition", of: &[("", "nodes", "")], admit: Some(nodes::taint), ..ROW },
+    without_effect("NodeRestriction"),
+    Plugin { name: "TaintNodesByCondition", resources: &[("", "nodes", "")], admit: Some(nodes::taint), ..ROW },
     Plugin {
         name: "AlwaysPullImages",
-        on: false,
-        of: &[PODS, ("", "pods", "ephemeralcontainers")],
+        by_default: false,
+        resources: &[PODS, ("", "pods", "ephemeralcontainers")],
         operations: WRITES,
         admit: Some(pod_resources::always_pull),
         ..ROW
     },
-    none("ImagePolicyWebhook"),
+    without_effect("ImagePolicyWebhook"),
     Plugin {
         name: "PodSecurity",
-        of: pod_security::OF,
+        resources: pod_security::RESOURCES,
         operations: WRITES,
         validate: Some(pod_security::validate),
         ..ROW
     },
-    none("PodNodeSelector"),
+    without_effect("PodNodeSelector"),
     Plugin {
         name: "Priority",
-        of: &[PODS, ("scheduling.k8s.io", "priorityclasses", "")],
+        resources: &[PODS, ("scheduling.k8s.io", "priorityclasses", "")],
         operations: WRITES,
         admit: Some(priority::admit),
         validate: Some(priority::validate),
@@ -256,89 +254,89 @@ static PLUGINS: [Plugin; 39] = [
     },
     Plugin {
         name: "DefaultTolerationSeconds",
-        of: &[PODS],
+        resources: &[PODS],
         operations: WRITES,
         admit: Some(tolerations::admit),
         ..ROW
     },
-    none("PodTolerationRestriction"),
-    none("EventRateLimit"),
-    none("ExtendedResourceToleration"),
-    Plugin { name: "DefaultStorageClass", of: &[CLAIMS], admit: Some(classes::default_storage_class), ..ROW },
+    without_effect("PodTolerationRestriction"),
+    without_effect("EventRateLimit"),
+    without_effect("ExtendedResourceToleration"),
+    Plugin { name: "DefaultStorageClass", resources: &[CLAIMS], admit: Some(classes::default_storage_class), ..ROW },
     Plugin {
         name: "StorageObjectInUseProtection",
-        of: &[CLAIMS, ("", "persistentvolumes", ""), ("storage.k8s.io", "volumeattributesclasses", "")],
+        resources: &[CLAIMS, ("", "persistentvolumes", ""), ("storage.k8s.io", "volumeattributesclasses", "")],
         admit: Some(volumes::protect),
         ..ROW
     },
     // the kind that it protects is not served by default
-    Plugin { work: Work::None, ..elsewhere("PodGroupProtection") },
-    none("OwnerReferencesPermissionEnforcement"),
+    Plugin { implementation: Implementation::None, ..elsewhere("PodGroupProtection") },
+    without_effect("OwnerReferencesPermissionEnforcement"),
     Plugin {
         name: "PersistentVolumeClaimResize",
-        of: &[CLAIMS],
+        resources: &[CLAIMS],
         operations: UPDATES,
         validate: Some(volumes::resize),
         ..ROW
     },
     Plugin {
         name: "RuntimeClass",
-        of: &[PODS],
+        resources: &[PODS],
         admit: Some(runtime_class::admit),
         validate: Some(runtime_class::validate),
         ..ROW
     },
     Plugin {
         name: "CertificateApproval",
-        of: &[("certificates.k8s.io", "certificatesigningrequests", "approval")],
+        resources: &[("certificates.k8s.io", "certificatesigningrequests", "approval")],
         operations: UPDATES,
         needs: Some(certificates::approval),
         ..ROW
     },
     Plugin {
         name: "CertificateSigning",
-        of: &[("certificates.k8s.io", "certificatesigningrequests", "status")],
+        resources: &[("certificates.k8s.io", "certificatesigningrequests", "status")],
         operations: UPDATES,
         needs: Some(certificates::signing),
         ..ROW
     },
     Plugin {
         name: "ClusterTrustBundleAttest",
-        of: &[("certificates.k8s.io", "clustertrustbundles", "")],
+        resources: &[("certificates.k8s.io", "clustertrustbundles", "")],
         operations: WRITES,
         needs: Some(certificates::attesting),
         ..ROW
     },
     Plugin {
         name: "CertificateSubjectRestriction",
-        of: &[("certificates.k8s.io", "certificatesigningrequests", "")],
+        resources: &[("certificates.k8s.io", "certificatesigningrequests", "")],
         validate: Some(certificates::subject),
         ..ROW
     },
     Plugin {
         name: "DefaultIngressClass",
-        of: &[("networking.k8s.io", "ingresses", "")],
+        resources: &[("networking.k8s.io", "ingresses", "")],
         admit: Some(classes::default_ingress_class),
         ..ROW
     },
     Plugin {
         name: "DenyServiceExternalIPs",
-        on: false,
-        of: &[("", "services", "")],
+        by_default: false,
+        resources: &[("", "services", "")],
         operations: WRITES,
         validate: Some(external_ips::validate),
         ..ROW
     },
     Plugin {
         name: "PodTopologyLabels",
-        of: &[PODS, ("", "pods", "binding")],
+        resources: &[PODS, ("", "pods", "binding")],
         admit: Some(nodes::copy_topology),
         ..ROW
     },
-    Plugin { work: Work::None, ..elsewhere("NodeDeclaredFeatureValidator") },
+    Plugin { implementation: Implementation::None, ..elsewhere("NodeDeclaredFeatureValidator") },
     Plugin {
         name: "PodResizeValidator",
-        of: &[("", "pods", "resize")],
+        resources: &[("", "pods", "resize")],
         operations: UPDATES,
         validate: Some(nodes::resize),
         ..ROW
@@ -348,13 +346,13 @@ static PLUGINS: [Plugin; 39] = [
     elsewhere("ValidatingAdmissionPolicy"),
     elsewhere("ValidatingAdmissionWebhook"),
     elsewhere("ResourceQuota"),
-    none("AlwaysDeny"),
+    without_effect("AlwaysDeny"),
 ];
 
 impl Plugin {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let of = (attributes.group().as_str(), attributes.plural().as_str(), attributes.subresource);
-        self.operations.contains(&attributes.operation) && self.of.contains(&of)
+        let resource = (attributes.group().as_str(), attributes.plural().as_str(), attributes.subresource);
+        self.operations.contains(&attributes.operation) && self.resources.contains(&resource)
     }
 }
 
@@ -386,8 +384,9 @@ impl Plugins {
             if let Some(awaited) = plugin.awaits.and_then(|awaits| awaits(&call, object)) {
                 awaited.wait(&call).await;
             }
-            let decided = admit(&call, object);
-            step.end(decided.map_err(|why| refused(why, &Attributes { object: Some(&*object), ..*attributes })))?;
+            let decision = admit(&call, object);
+            let changed = Attributes { object: Some(&*object), ..*attributes };
+            step.end(decision.map_err(|refusal| refusal.into_status(&changed)))?;
         }
         Ok(())
     }
@@ -398,7 +397,7 @@ impl Plugins {
             let step = Step::begin(plugin.name, "validate", attributes.operation);
             let call = Call { world, attributes, settings: &self.settings };
             if let Some(validate) = plugin.validate {
-                step.end(validate(&call).map_err(|why| refused(why, attributes)))?;
+                step.end(validate(&call).map_err(|refusal| refusal.into_status(attributes)))?;
             } else if let Some(needed) = plugin.needs.and_then(|needs| needs(&call)) {
                 let allowed = is_allowed(&call, &needed).await;
                 step.end(if allowed { Ok(()) } else { Err(attributes.forbidden(&needed.refusal)) })?;
@@ -408,10 +407,12 @@ impl Plugins {
     }
 }
 
-fn refused(why: PluginRefusal, attributes: &Attributes<'_>) -> Status {
-    match why {
-        PluginRefusal::Forbidden(why) => attributes.forbidden(&why),
-        PluginRefusal::Status(status) => *status,
+impl PluginRefusal {
+    fn into_status(self, attributes: &Attributes<'_>) -> Status {
+        match self {
+            PluginRefusal::Forbidden(why) => attributes.forbidden(&why),
+            PluginRefusal::Status(status) => *status,
+        }
     }
 }
 
@@ -419,7 +420,7 @@ fn refused(why: PluginRefusal, attributes: &Attributes<'_>) -> Status {
 async fn is_allowed(call: &Call<'_>, needed: &Needed) -> bool {
     let domain = needed.signer.split_once('/').map_or(needed.signer.as_str(), |(domain, _)| domain);
     for name in [needed.signer.clone(), format!("{domain}/*")] {
-        let asked = AccessAttributes {
+        let attributes = AccessAttributes {
             verb: needed.verb,
             is_resource: true,
             group: "certificates.k8s.io",
@@ -428,7 +429,7 @@ async fn is_allowed(call: &Call<'_>, needed: &Needed) -> bool {
             name: &name,
             ..AccessAttributes::default()
         };
-        if call.world.authorizer.decide(call.attributes.user, &asked).await.allowed() {
+        if call.world.authorizer.decide(call.attributes.user, &attributes).await.allowed() {
             return true;
         }
     }

@@ -53,10 +53,11 @@ pub fn resize(call: &Call<'_>) -> Decision {
     let allocatable = node.at(&["status", "allocatable"]);
     let requests: Amounts = total(pod, Field::Requests);
     for resource in ["cpu", "memory"] {
-        let most = allocatable.and_then(|map| map.get(resource)).and_then(|most| Quantity::of(most).ok());
-        let most = most.unwrap_or_else(|| Quantity::from_int(0));
-        if let Some(wanted) = requests.get(resource).filter(|wanted| wanted.compare(&most).is_gt()) {
-            let why = format!("Node didn't have enough capacity: {resource}, requested: {wanted}, allocatable: {most}");
+        let amount = allocatable.and_then(|map| map.get(resource)).and_then(|amount| Quantity::of(amount).ok());
+        let most = amount.unwrap_or_else(|| Quantity::from_int(0));
+        if let Some(request) = requests.get(resource).filter(|request| request.compare(&most).is_gt()) {
+            let why =
+                format!("Node didn't have enough capacity: {resource}, requested: {request}, allocatable: {most}");
             return refuse(call, &why, "NodeCapacity");
         }
     }

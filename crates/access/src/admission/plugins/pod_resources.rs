@@ -37,15 +37,16 @@ pub fn amounts(list: Option<&Value>) -> Amounts {
 
 fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
-        let total = sum.get(name).map_or_else(|| amount.clone(), |held| held.plus(amount));
+        let total = sum.get(name).map_or_else(|| amount.clone(), |known| known.plus(amount));
         sum.insert(name.clone(), total);
     }
 }
 
-fn raise(most: &mut Amounts, other: &Amounts) {
+/// Sets each amount to the greater one of both lists.
+fn raise(amounts: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
-        if most.get(name).is_none_or(|held| amount.compare(held).is_gt()) {
-            most.insert(name.clone(), amount.clone());
+        if amounts.get(name).is_none_or(|known| amount.compare(known).is_gt()) {
+            amounts.insert(name.clone(), amount.clone());
         }
     }
 }
@@ -55,20 +56,20 @@ fn raise(most: &mut Amounts, other: &Amounts) {
 pub fn total(pod: &Value, field: Field) -> Amounts {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let of = |container: &Value| amounts(container.at(&["resources", field.name()]));
-    let (mut sum, mut sidecars, mut most) = (Amounts::new(), Amounts::new(), Amounts::new());
+    let (mut sum, mut sidecars, mut most_while_starting) = (Amounts::new(), Amounts::new(), Amounts::new());
     items(spec, &["containers"]).iter().for_each(|container| add(&mut sum, &of(container)));
     for container in items(spec, &["initContainers"]) {
-        let mut own = of(container);
+        let mut needed = of(container);
         if container.str_at(&["restartPolicy"]) == "Always" {
-            add(&mut sum, &own);
-            add(&mut sidecars, &own);
-            own = sidecars.clone();
+            add(&mut sum, &needed);
+            add(&mut sidecars, &needed);
+            needed = sidecars.clone();
         } else {
-            add(&mut own, &sidecars);
+            add(&mut needed, &sidecars);
         }
-        raise(&mut most, &own);
+        raise(&mut most_while_starting, &needed);
     }
-    raise(&mut sum, &most);
+    raise(&mut sum, &most_while_starting);
     let of_pod = amounts(spec.at(&["resources", field.name()]));
     sum.extend(of_pod.into_iter().filter(|(name, _)| ["cpu", "memory"].contains(&name.as_str())));
     sum

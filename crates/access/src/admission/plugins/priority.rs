@@ -6,7 +6,8 @@ use super::{Call, Decision};
 use crate::admission::Operation;
 
 const PREEMPT: &str = "PreemptLowerPriority";
-const CLASSES: (&str, &str) = ("scheduling.k8s.io", "priorityclasses");
+const GROUP: &str = "scheduling.k8s.io";
+const PLURAL: &str = "priorityclasses";
 
 pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
     match (call.attributes.plural().as_str(), call.attributes.operation) {
@@ -22,7 +23,9 @@ pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
 /// Keeps the priority and the preemption policy of a Pod in updates that omit them.
 fn keep(old: &Value, pod: &mut Value) {
     for field in ["priority", "preemptionPolicy"] {
-        if let Some(value) = old.at(&["spec", field]).filter(|_| pod.at(&["spec", field]).is_none()) {
+        if pod.at(&["spec", field]).is_none()
+            && let Some(value) = old.at(&["spec", field])
+        {
             pod.set_at(&["spec", field], value.clone());
         }
     }
@@ -32,7 +35,7 @@ fn resolve(call: &Call<'_>, pod: &mut Value) -> Decision {
     let name = pod.str_at(&["spec", "priorityClassName"]);
     let class = match name {
         "" => default_class(call),
-        name => match call.get(CLASSES.0, CLASSES.1, name) {
+        name => match call.get(GROUP, PLURAL, name) {
             Some(class) => Some(class),
             None => return Err(format!("no PriorityClass with name {name} was found").into()),
         },
@@ -42,11 +45,16 @@ fn resolve(call: &Call<'_>, pod: &mut Value) -> Decision {
         Some(class) => class.get("preemptionPolicy").and_then(Value::as_str).map(str::to_owned),
         None => Some(PREEMPT.to_owned()),
     };
-    if let Some(given) = pod.at(&["spec", "priority"]).and_then(Value::as_int).filter(|given| *given != priority) {
+    if let Some(given) = pod.at(&["spec", "priority"]).and_then(Value::as_int)
+        && given != priority
+    {
         return Err(format!("the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name").into());
     }
     let given = pod.str_at(&["spec", "preemptionPolicy"]);
-    if let Some(policy) = policy.as_deref().filter(|policy| !["", *policy].contains(&given)) {
+    if let Some(policy) = &policy
+        && !given.is_empty()
+        && given != policy
+    {
         return Err(format!("the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name").into());
     }
     if let Some(class) = class {
@@ -61,7 +69,7 @@ fn resolve(call: &Call<'_>, pod: &mut Value) -> Decision {
 
 /// The default class: of several, the one with the lowest value.
 fn default_class(call: &Call<'_>) -> Option<Value> {
-    let classes = call.all(CLASSES.0, CLASSES.1).into_iter().map(|stored| stored.body.to_value(stored.revision));
+    let classes = call.all(GROUP, PLURAL).into_iter().map(|stored| stored.body.to_value(stored.revision));
     let defaults = classes.filter(|class| class.get("globalDefault").and_then(Value::as_bool) == Some(true));
     defaults.min_by_key(|class| class.get("value").and_then(Value::as_int).unwrap_or_default())
 }
@@ -69,7 +77,7 @@ fn default_class(call: &Call<'_>) -> Option<Value> {
 /// Rejects a second default class.
 pub fn validate(call: &Call<'_>) -> Decision {
     let class = call.object();
-    if call.attributes.plural() != CLASSES.1 || class.get("globalDefault").and_then(Value::as_bool) != Some(true) {
+    if call.attributes.plural() != PLURAL || class.get("globalDefault").and_then(Value::as_bool) != Some(true) {
         return Ok(());
     }
     let Some(other) = default_class(call) else { return Ok(()) };

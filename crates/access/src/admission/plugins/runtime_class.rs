@@ -59,7 +59,7 @@ pub fn validate(call: &Call<'_>) -> Decision {
     let class = class_of(call, pod)?;
     let overhead = pod.at(&OVERHEAD);
     match class.as_ref().and_then(|class| class.get("overhead")) {
-        Some(wanted) if are_equal(wanted.get("podFixed"), overhead) => Ok(()),
+        Some(defined) if are_equal(defined.get("podFixed"), overhead) => Ok(()),
         Some(_) => Err(MISMATCH.to_owned().into()),
         None if overhead.is_some() => {
             Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned().into())
@@ -81,12 +81,12 @@ fn are_equal(a: Option<&Value>, b: Option<&Value>) -> bool {
         all
     };
     let (a, b) = (amounts(a), amounts(b));
-    let same = |(a, b): (&(String, Value), &(String, Value))| {
+    let is_equal = |(a, b): (&(String, Value), &(String, Value))| {
         a.0 == b.0
             && match (Quantity::of(&a.1), Quantity::of(&b.1)) {
                 (Ok(a), Ok(b)) => a.compare(&b).is_eq(),
                 _ => a.1 == b.1,
             }
     };
-    a.len() == b.len() && a.iter().zip(&b).all(same)
+    a.len() == b.len() && a.iter().zip(&b).all(is_equal)
 }

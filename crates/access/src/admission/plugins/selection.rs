@@ -1,6 +1,6 @@
 //! Selection of plugins: `--enable-admission-plugins`, `--disable-admission-plugins`, `--admission-control`.
 
-use super::{PLUGINS, Work};
+use super::{Implementation, PLUGINS};
 
 /// The flags that select plugins.
 #[derive(Clone, Debug, Default)]
@@ -15,19 +15,20 @@ pub struct PluginFlags {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnabledPlugins {
     /// A bit for each row of the table.
-    on: u64,
+    bits: u64,
 }
 
 impl Default for EnabledPlugins {
     fn default() -> EnabledPlugins {
-        EnabledPlugins::of(|name, on| on && !name.is_empty())
+        EnabledPlugins::of(|_, by_default| by_default)
     }
 }
 
 impl EnabledPlugins {
+    /// The plugins for which `runs` is true; it is passed their name, and whether they run by default.
     fn of(runs: impl Fn(&str, bool) -> bool) -> EnabledPlugins {
-        let bits = PLUGINS.iter().enumerate().filter(|(_, plugin)| runs(plugin.name, plugin.on));
-        EnabledPlugins { on: bits.fold(0, |on, (i, _)| on | 1 << i) }
+        let enabled = PLUGINS.iter().enumerate().filter(|(_, plugin)| runs(plugin.name, plugin.by_default));
+        EnabledPlugins { bits: enabled.fold(0, |bits, (i, _)| bits | 1 << i) }
     }
 
     /// Reads the flags. The error is kube-apiserver's.
@@ -53,14 +54,13 @@ impl EnabledPlugins {
             let both = both.join(" ");
             return Err(format!("[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"));
         }
-        Ok(EnabledPlugins::of(|name, on| match only.is_empty() {
-            true => (on || has(enable, name)) && !has(disable, name),
-            false => has(only, name),
+        Ok(EnabledPlugins::of(|name, by_default| {
+            if only.is_empty() { (by_default || has(enable, name)) && !has(disable, name) } else { has(only, name) }
         }))
     }
 
     pub fn runs(&self, name: &str) -> bool {
-        PLUGINS.iter().position(|plugin| plugin.name == name).is_some_and(|i| self.on & 1 << i != 0)
+        PLUGINS.iter().position(|plugin| plugin.name == name).is_some_and(|i| self.bits & 1 << i != 0)
     }
 }
 
@@ -69,17 +69,19 @@ impl PluginFlags {
     pub fn without_effect(&self) -> Vec<&'static str> {
         let named = |name: &str| self.enable.iter().chain(&self.only).any(|given| given == name);
         // AlwaysAdmit has no effect in kube-apiserver either
-        let plugins = PLUGINS.iter().filter(|plugin| plugin.work == Work::None && plugin.name != "AlwaysAdmit");
+        let plugins = PLUGINS
+            .iter()
+            .filter(|plugin| plugin.implementation == Implementation::None && plugin.name != "AlwaysAdmit");
         plugins.map(|plugin| plugin.name).filter(|name| named(name)).collect()
     }
 }
 
 /// The plugin with the most similar name, if it differs by at most three edits.
-fn suggestion(wrong: &str) -> String {
-    let lower = wrong.to_ascii_lowercase();
-    let near = PLUGINS.iter().map(|plugin| (distance(&lower, &plugin.name.to_ascii_lowercase()), plugin.name));
-    match near.min() {
-        Some((edits, name)) if edits <= 3 => format!("; did you mean {name:?}?"),
+fn suggestion(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let candidates = PLUGINS.iter().map(|plugin| (distance(&lower, &plugin.name.to_ascii_lowercase()), plugin.name));
+    match candidates.min() {
+        Some((edits, similar)) if edits <= 3 => format!("; did you mean {similar:?}?"),
         _ => String::new(),
     }
 }

@@ -7,7 +7,7 @@ use super::pod_resources::CONTAINERS;
 use super::{Awaited, Call, Decision, annotation, items, push};
 
 const DEFAULT: &str = "default";
-const ACCOUNTS: (&str, &str) = ("", "serviceaccounts");
+const PLURAL: &str = "serviceaccounts";
 const NAME: [&str; 2] = ["spec", "serviceAccountName"];
 const PULL_SECRETS: [&str; 2] = ["spec", "imagePullSecrets"];
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -27,13 +27,13 @@ pub fn awaited(call: &Call<'_>, pod: &Value) -> Option<Awaited> {
     if !["", DEFAULT].contains(&name) || annotation(pod, MIRROR).is_some() || !call.is_create() {
         return None;
     }
-    Some(Awaited { group: ACCOUNTS.0, plural: ACCOUNTS.1, path: path_of(call, DEFAULT) })
+    Some(Awaited { group: "", plural: PLURAL, path: path_of(call, DEFAULT) })
 }
 
 fn account(call: &Call<'_>, name: &str) -> Result<Value, String> {
     let path = path_of(call, name);
-    let missing = || format!("error looking up service account {path}: serviceaccount {name:?} not found");
-    call.get(ACCOUNTS.0, ACCOUNTS.1, &path).ok_or_else(missing)
+    let not_found = || format!("error looking up service account {path}: serviceaccount {name:?} not found");
+    call.get("", PLURAL, &path).ok_or_else(not_found)
 }
 
 pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
@@ -49,10 +49,9 @@ pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
         }
     }
     let account = account(call, pod.str_at(&NAME))?;
-    let flag = |value: Option<&Value>| value.and_then(Value::as_bool);
-    let mounts = flag(pod.at(&["spec", "automountServiceAccountToken"]))
-        .or_else(|| flag(account.get("automountServiceAccountToken")));
-    if mounts.unwrap_or(true) {
+    let of_pod = pod.at(&["spec", "automountServiceAccountToken"]).and_then(Value::as_bool);
+    let of_account = account.get("automountServiceAccountToken").and_then(Value::as_bool);
+    if of_pod.or(of_account).unwrap_or(true) {
         mount_token(pod);
     }
     let secrets = items(&account, &["imagePullSecrets"]);
@@ -65,11 +64,11 @@ pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
 
 pub fn validate(call: &Call<'_>) -> Decision {
     let pod = call.object();
-    let of_ephemeral = call.attributes.subresource == "ephemeralcontainers";
-    if !of_ephemeral && !call.is_create() {
+    let is_ephemeral = call.attributes.subresource == "ephemeralcontainers";
+    if !is_ephemeral && !call.is_create() {
         return Ok(());
     }
-    if !of_ephemeral && annotation(pod, MIRROR).is_some() {
+    if !is_ephemeral && annotation(pod, MIRROR).is_some() {
         return check_mirror(pod);
     }
     let name = pod.str_at(&NAME);
@@ -78,7 +77,7 @@ pub fn validate(call: &Call<'_>) -> Decision {
         return Err(format!("no service account specified for pod {pod}").into());
     }
     let account = account(call, name)?;
-    if of_ephemeral { check_ephemeral(pod, &account) } else { check_secrets(pod, &account) }
+    if is_ephemeral { check_ephemeral(pod, &account) } else { check_secrets(pod, &account) }
 }
 
 /// Mounts a token into every container that has no other mount at its path.
@@ -179,18 +178,18 @@ fn check_secrets(pod: &Value, account: &Value) -> Decision {
     if !enforces(account) {
         return Ok(());
     }
-    let whose = account.str_at(&["metadata", "name"]);
+    let account_name = account.str_at(&["metadata", "name"]);
     for volume in items(pod, &["spec", "volumes"]).iter().filter(|volume| volume.get("secret").is_some()) {
         let secret = volume.str_at(&["secret", "secretName"]);
         if !has(account, "secrets", secret) {
-            return Err(format!("volume with secret.secretName={secret:?} is not allowed because service account {whose} does not reference that secret").into());
+            return Err(format!("volume with secret.secretName={secret:?} is not allowed because service account {account_name} does not reference that secret").into());
         }
     }
     check_environments(pod, account, &[("initContainers", "init container"), ("containers", "container")])?;
     for (i, secret) in items(pod, &PULL_SECRETS).iter().enumerate() {
         let secret = secret.str_at(&["name"]);
         if !has(account, "imagePullSecrets", secret) {
-            return Err(format!("imagePullSecrets[{i}].name={secret:?} is not allowed because service account {whose} does not reference that imagePullSecret").into());
+            return Err(format!("imagePullSecrets[{i}].name={secret:?} is not allowed because service account {account_name} does not reference that imagePullSecret").into());
         }
     }
     Ok(())
@@ -204,14 +203,14 @@ fn check_ephemeral(pod: &Value, account: &Value) -> Decision {
 }
 
 fn check_environments(pod: &Value, account: &Value, lists: &[(&str, &str)]) -> Decision {
-    let whose = account.str_at(&["metadata", "name"]);
-    for (list, what) in lists {
+    let account_name = account.str_at(&["metadata", "name"]);
+    for (list, noun) in lists {
         for container in items(pod, &["spec", list]) {
             let forbidden = secrets_of(container).into_iter().find(|(_, secret)| !has(account, "secrets", secret));
             let Some((variable, secret)) = forbidden else { continue };
-            let place = variable.map_or_else(|| "envFrom".to_owned(), |name| format!("envVar {name}"));
+            let source = variable.map_or_else(|| "envFrom".to_owned(), |name| format!("envVar {name}"));
             let name = container.str_at(&["name"]);
-            return Err(format!("{what} {name} with {place} referencing secret.secretName={secret:?} is not allowed because service account {whose} does not reference that secret").into());
+            return Err(format!("{noun} {name} with {source} referencing secret.secretName={secret:?} is not allowed because service account {account_name} does not reference that secret").into());
         }
     }
     Ok(())

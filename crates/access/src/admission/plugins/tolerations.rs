@@ -51,8 +51,8 @@ fn includes(wide: &Value, narrow: &Value) -> bool {
     }
     let same = |field: &str| text(wide, field) == text(narrow, field);
     let exists = text(wide, "operator") == "Exists";
-    let any_key = text(wide, "key").is_empty() && exists;
-    if !same("key") && !any_key {
+    let is_any_key = text(wide, "key").is_empty() && exists;
+    if !same("key") && !is_any_key {
         return false;
     }
     if !same("effect") && !text(wide, "effect").is_empty() {

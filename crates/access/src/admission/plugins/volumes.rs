@@ -36,8 +36,8 @@ pub fn resize(call: &Call<'_>) -> Decision {
     let class = storage_class(new);
     let expands = |class: Value| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true);
     let is_same = !class.is_empty() && class == storage_class(old);
-    match is_same && call.get("storage.k8s.io", "storageclasses", class).is_some_and(expands) {
-        true => Ok(()),
-        false => Err("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize".to_owned().into()),
+    if is_same && call.get("storage.k8s.io", "storageclasses", class).is_some_and(expands) {
+        return Ok(());
     }
+    Err("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize".to_owned().into())
 }

@@ -5,16 +5,31 @@ use machinery::{Text, Value};
 
 use super::Denial;
 use super::program::{Programs, Validation};
-use crate::admission::expressions::{Budget, Failed, WriteVariables, all_hold, value};
+use crate::admission::expressions::{Budget, EvaluationError, WriteVariables, all_hold, value};
 
-/// The values of all variables; messages have no authorizer.
+/// The values of all variables.
 pub fn activation<'p>(
     subject: &'p WriteVariables<'_>,
     programs: &'p Programs,
     params: Option<&'p Value>,
-    authorizer: bool,
 ) -> Activation<'p> {
-    let mut activation = subject.activation(&programs.names, authorizer);
+    with_programs(subject.activation(&programs.names), programs, params)
+}
+
+/// The values of all variables of message expressions.
+fn message_activation<'p>(
+    subject: &'p WriteVariables<'_>,
+    programs: &'p Programs,
+    params: Option<&'p Value>,
+) -> Activation<'p> {
+    with_programs(subject.message_activation(&programs.names), programs, params)
+}
+
+fn with_programs<'p>(
+    mut activation: Activation<'p>,
+    programs: &'p Programs,
+    params: Option<&'p Value>,
+) -> Activation<'p> {
     activation.set("params", params.map_or(Val::Null, value));
     activation.set("variables", value(&programs.variable_names));
     for (name, expression) in &programs.variables {
@@ -23,25 +38,25 @@ pub fn activation<'p>(
     activation
 }
 
-/// Evaluates a policy. Returns its denials and its audit annotations; if the policy `fails` (`failurePolicy: Fail`), errors
-/// are denials too.
-pub fn run(
-    subject: &WriteVariables<'_>,
-    programs: &Programs,
-    params: Option<&Value>,
-    fails: bool,
-) -> (Vec<Denial>, Vec<(Text, String)>) {
-    let mut recorded = vec![];
-    let held = match programs.conditions.is_empty() {
-        true => Ok(true),
-        false => all_hold(&programs.conditions, &mut activation(subject, programs, params, true)),
-    };
-    let denials = match held {
-        Ok(true) => denials(subject, programs, params, fails, &mut recorded),
-        Ok(false) => vec![],
-        Err(why) => failure(fails, why),
-    };
-    (denials, recorded)
+/// The denials of a policy, and its audit annotations.
+#[derive(Default)]
+pub struct Evaluation {
+    pub denials: Vec<Denial>,
+    pub annotations: Vec<(Text, String)>,
+}
+
+/// Evaluates a policy; if it `fails` (`failurePolicy: Fail`), errors are denials too.
+pub fn run(subject: &WriteVariables<'_>, programs: &Programs, params: Option<&Value>, fails: bool) -> Evaluation {
+    if !programs.conditions.is_empty() {
+        match all_hold(&programs.conditions, &mut activation(subject, programs, params)) {
+            Ok(true) => {}
+            Ok(false) => return Evaluation::default(),
+            Err(why) => return Evaluation { denials: failure(fails, why), annotations: vec![] },
+        }
+    }
+    let mut annotations = vec![];
+    let denials = denials(subject, programs, params, fails, &mut annotations);
+    Evaluation { denials, annotations }
 }
 
 fn failure(fails: bool, why: String) -> Vec<Denial> {
@@ -53,60 +68,62 @@ fn denials(
     programs: &Programs,
     params: Option<&Value>,
     fails: bool,
-    recorded: &mut Vec<(Text, String)>,
+    annotations: &mut Vec<(Text, String)>,
 ) -> Vec<Denial> {
     let failure = |why| failure(fails, why);
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
-    let mut variables = activation(subject, programs, params, true);
+    let mut variables = activation(subject, programs, params);
     let mut failures = vec![];
     for (index, validation) in programs.validations.iter().enumerate() {
         match validation.expression.evaluate(&mut variables, &mut budget) {
             Ok(Val::Bool(true)) => {}
             Ok(_) => failures.push((index, validation, None)),
-            Err(Failed::One(why)) => failures.push((index, validation, Some(why))),
-            Err(Failed::All(why)) => return failure(why),
+            Err(EvaluationError::Expression(why)) => failures.push((index, validation, Some(why))),
+            Err(EvaluationError::OutOfBudget(why)) => return failure(why),
         }
     }
-    let mut unrecorded = vec![];
+    let mut annotation_failures = vec![];
     for (key, expression) in &programs.annotations {
         match expression.evaluate(&mut variables, &mut budget) {
-            Ok(Val::String(text)) if !text.trim().is_empty() => recorded.push((key.clone(), text.trim().to_owned())),
+            Ok(Val::String(text)) if !text.trim().is_empty() => annotations.push((key.clone(), text.trim().to_owned())),
             Ok(_) => {}
-            Err(Failed::One(why) | Failed::All(why)) => {
-                unrecorded.extend(failure(why.replacen("expression", "valueExpression", 1)))
+            Err(EvaluationError::Expression(why) | EvaluationError::OutOfBudget(why)) => {
+                annotation_failures.extend(failure(why.replacen("expression", "valueExpression", 1)))
             }
         }
     }
     if failures.is_empty() {
-        return unrecorded;
+        return annotation_failures;
     }
-    let mut variables = activation(subject, programs, params, false);
+    let mut variables = message_activation(subject, programs, params);
     let mut denials = vec![];
     for (index, validation, error) in failures {
-        let found = match error {
+        let failed = match error {
             None => vec![denial(validation, &mut variables, &mut budget)],
             Some(why) => failure(why),
         };
-        denials.extend(found.into_iter().map(|denial| Denial { index, ..denial }));
+        denials.extend(failed.into_iter().map(|denial| Denial { index, ..denial }));
     }
-    denials.extend(unrecorded);
+    denials.extend(annotation_failures);
     denials
 }
 
 /// The denial of a validation that does not hold. The message is the result of its message expression, else its message,
 /// else the expression itself.
 fn denial<'p>(validation: &'p Validation, variables: &mut Activation<'p>, budget: &mut Budget) -> Denial {
-    let said = validation.message_expression.as_ref().map(|expression| expression.evaluate(variables, budget));
-    let said = match said {
-        Some(Err(Failed::All(why))) => return Denial::new(format!("failed messageExpression: {why}")),
+    let evaluated = validation.message_expression.as_ref().map(|expression| expression.evaluate(variables, budget));
+    let computed = match evaluated {
+        Some(Err(EvaluationError::OutOfBudget(why))) => return Denial::new(format!("failed messageExpression: {why}")),
         Some(Ok(Val::String(text))) => text.trim().to_owned(),
         _ => String::new(),
     };
-    let usable = !said.is_empty() && said.len() <= cel::rules::MESSAGE_BYTES_MAX && !said.contains('\n');
-    let message = match (usable, validation.message.as_str()) {
-        (true, _) => said,
-        (false, "") => format!("failed expression: {}", validation.expression.text.trim()),
-        (false, message) => message.to_owned(),
+    let is_usable = !computed.is_empty() && computed.len() <= cel::rules::MESSAGE_BYTES_MAX && !computed.contains('\n');
+    let message = if is_usable {
+        computed
+    } else if validation.message.is_empty() {
+        format!("failed expression: {}", validation.expression.text.trim())
+    } else {
+        validation.message.to_string()
     };
     Denial { message, reason: validation.reason, index: 0 }
 }

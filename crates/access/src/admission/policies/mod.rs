@@ -8,7 +8,7 @@ mod mutate;
 mod params;
 mod program;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -17,8 +17,9 @@ use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
 use objects::{Event, EventKind, Key};
 
+use self::evaluate::Evaluation;
 use super::attributes::in_order;
-use super::expressions::{Shown, WriteVariables};
+use super::expressions::{VersionedObjects, WriteVariables};
 use super::matching::Matching;
 use super::reinvocation::{Reinvocation, Round};
 use super::{Attributes, World};
@@ -48,7 +49,7 @@ pub struct Binding {
     denies: bool,
     warns: bool,
     /// `validationActions` for audit annotations, if they contain `Audit`.
-    recorded: Option<Value>,
+    audited_actions: Option<Value>,
 }
 
 #[derive(Default)]
@@ -75,11 +76,14 @@ struct BoundPolicy {
 
 impl PolicySnapshot {
     fn new(policies: OrdMap<Text, Arc<Policy>>, bindings: OrdMap<Text, Arc<Binding>>) -> PolicySnapshot {
-        let bound = policies.values().map(|policy| {
-            let of_policy = bindings.values().filter(|binding| binding.policy == policy.name);
-            BoundPolicy { policy: policy.clone(), bindings: of_policy.cloned().collect() }
-        });
-        let bound = bound.filter(|bound| !bound.bindings.is_empty()).collect();
+        let mut by_policy: HashMap<&Text, Vec<Arc<Binding>>> = HashMap::new();
+        for binding in bindings.values() {
+            by_policy.entry(&binding.policy).or_default().push(binding.clone());
+        }
+        let bind = |policy: &Arc<Policy>| {
+            Some(BoundPolicy { policy: policy.clone(), bindings: by_policy.remove(&policy.name)? })
+        };
+        let bound = policies.values().filter_map(bind).collect();
         PolicySnapshot { policies, bindings, bound }
     }
 }
@@ -115,7 +119,7 @@ impl Binding {
             params: spec.get("paramRef").map(ParamRef::parse),
             denies: has("Deny"),
             warns: has("Warn"),
-            recorded: has("Audit").then(|| Value::from(actions.to_vec())),
+            audited_actions: has("Audit").then(|| Value::from(actions.to_vec())),
         }
     }
 }
@@ -151,9 +155,9 @@ impl Findings {
 
     /// An invalid configuration rejects the write, unless failures are ignored.
     fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
-        let what = if binding.is_some() { "binding" } else { "policy" };
+        let kind = if binding.is_some() { "binding" } else { "policy" };
         if policy.fails {
-            self.deny(policy, binding, Denial::new(format!("failed to configure {what}: {why}")));
+            self.deny(policy, binding, Denial::new(format!("failed to configure {kind}: {why}")));
         }
     }
 
@@ -162,7 +166,7 @@ impl Findings {
             let of = format!("ValidatingAdmissionPolicy '{}' with binding '{}'", policy.name, binding.name);
             (attributes.warn)(format!("Validation failed for {of}: {}", denial.message));
         }
-        if let Some(actions) = &binding.recorded {
+        if let Some(actions) = &binding.audited_actions {
             attributes.annotate("validation.policy.admission.k8s.io/validation_failure", || {
                 let index = i64::try_from(denial.index).unwrap_or_default();
                 let failure = in_order([
@@ -183,24 +187,24 @@ impl Findings {
 
 impl Policies {
     pub fn observe(&self, key: &Key, event: &Event) {
-        let (all, is_policy) = match key.plural.as_str() {
+        let (snapshot, is_policy) = match key.plural.as_str() {
             "validatingadmissionpolicies" => (&self.snapshot, true),
             "validatingadmissionpolicybindings" => (&self.snapshot, false),
             "mutatingadmissionpolicies" => (&self.mutating, true),
             "mutatingadmissionpolicybindings" => (&self.mutating, false),
             _ => return,
         };
-        let live = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
-        let before = all.load();
-        let (mut policies, mut bindings) = (before.policies.clone(), before.bindings.clone());
+        let object = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+        let previous = snapshot.load();
+        let (mut policies, mut bindings) = (previous.policies.clone(), previous.bindings.clone());
         let name = key.path.clone();
-        match (is_policy, live) {
+        match (is_policy, object) {
             (true, Some(object)) => drop(policies.insert(name, Arc::new(Policy::parse(&object)))),
             (true, None) => drop(policies.remove(&name)),
             (false, Some(object)) => drop(bindings.insert(name, Arc::new(Binding::parse(&object)))),
             (false, None) => drop(bindings.remove(&name)),
         }
-        all.store(Arc::new(PolicySnapshot::new(policies, bindings)));
+        snapshot.store(Arc::new(PolicySnapshot::new(policies, bindings)));
     }
 
     /// Whether no validating policy is bound.
@@ -220,9 +224,9 @@ impl Policies {
         attributes: &Attributes<'_>,
         object: Option<Value>,
         round: &mut Round,
-        state: &mut Reinvocation<PolicyKey>,
+        reinvocation: &mut Reinvocation<PolicyKey>,
     ) -> Result<Option<Value>, Status> {
-        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, round, state).await
+        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, round, reinvocation).await
     }
 
     /// Applies the validating policies: rejects the write, or adds warnings.
@@ -269,8 +273,8 @@ async fn apply(
             return Ok(());
         }
     };
-    let shown = Shown::new(attributes, version).await?;
-    let subject = WriteVariables::new(world, attributes, version, &shown);
+    let objects = VersionedObjects::new(attributes, version).await?;
+    let subject = WriteVariables::new(world, attributes, version, &objects);
     for binding in bindings {
         if !binding.matching.matches(world, attributes) {
             continue;
@@ -284,8 +288,8 @@ async fn apply(
         };
         for params in params {
             let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails);
-            let (denials, recorded) = subject.evaluate(run).await;
-            for (key, value) in recorded {
+            let Evaluation { denials, annotations } = subject.evaluate(run).await;
+            for (key, value) in annotations {
                 findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);
             }
             for denial in denials {

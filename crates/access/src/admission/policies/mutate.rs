@@ -11,7 +11,7 @@ use resource::Version;
 use super::evaluate::activation;
 use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, params};
-use crate::admission::expressions::{Budget, Failed, Shown, WriteVariables, all_hold};
+use crate::admission::expressions::{Budget, EvaluationError, VersionedObjects, WriteVariables, all_hold};
 use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::{Attributes, World};
@@ -51,7 +51,7 @@ impl Faults {
     }
 
     /// A 403 with the message of the first failure, and all failures as its causes; `Ok` without failures.
-    fn judge(self, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn into_result(self, attributes: &Attributes<'_>) -> Result<(), Status> {
         let Some(first) = self.messages.first() else { return Ok(()) };
         let mut status = attributes.forbidden("");
         status.message.clone_from(first);
@@ -72,7 +72,7 @@ pub async fn apply(
     attributes: &Attributes<'_>,
     given: Option<Value>,
     round: &mut Round,
-    state: &mut Reinvocation<PolicyKey>,
+    reinvocation: &mut Reinvocation<PolicyKey>,
 ) -> Result<Option<Value>, Status> {
     let mut faults = Faults::default();
     let first = Attributes { object: given.as_ref(), ..*attributes };
@@ -80,35 +80,36 @@ pub async fn apply(
     let mut changed = None;
     for invocation in &invocations {
         let attributes = Attributes { object: changed.as_ref().or(given.as_ref()), ..*attributes };
-        let shown = Shown::new(&attributes, invocation.version).await?;
-        if !invocation.conditions_hold(world, &attributes, &shown, &mut faults).await {
+        let objects = VersionedObjects::new(&attributes, invocation.version).await?;
+        if !invocation.conditions_hold(world, &attributes, &objects, &mut faults).await {
             continue;
         }
         let key = invocation.key();
-        if !state.is_due(round, &key) {
+        if !reinvocation.is_due(round, &key) {
             continue;
         }
-        if let Some(after) = invocation.mutated(world, &attributes, &shown, &mut faults).await? {
-            if after != *shown.object {
-                state.changed(round);
+        if let Some(after) = invocation.mutated(world, &attributes, &objects, &mut faults).await? {
+            if after != *objects.object {
+                reinvocation.changed(round);
             }
-            changed = Some(match attributes.is_versioned() {
-                true => attributes.resource.convert(after, invocation.version, attributes.version).await?,
-                false => after,
+            changed = Some(if attributes.is_versioned() {
+                attributes.resource.convert(after, invocation.version, attributes.version).await?
+            } else {
+                after
             });
         }
         if invocation.policy.again {
-            state.mark_invoked(key);
+            reinvocation.mark_invoked(key);
         }
     }
     // as upstream, an object counts as changed even if a mutation has not changed it
     if let Some(object) = &changed {
-        state.changed(round);
-        if let Some(why) = patched::unconverted(attributes, object) {
+        reinvocation.changed(round);
+        if let Some(why) = patched::conversion_error(attributes, object) {
             return Err(Status::internal(format!("failed to convert object: {why}")));
         }
     }
-    faults.judge(attributes)?;
+    faults.into_result(attributes)?;
     Ok(changed.or(given))
 }
 
@@ -119,7 +120,7 @@ async fn invocations<'a>(
     attributes: &Attributes<'a>,
     faults: &mut Faults,
 ) -> Vec<Invocation<'a>> {
-    let mut found = vec![];
+    let mut invocations = vec![];
     for BoundPolicy { policy, bindings } in bound {
         let Some(version) = policy.matching.version(world, attributes) else { continue };
         let source = match policy.param_kind.as_ref().map(|kind| kind.find(world)).transpose() {
@@ -131,20 +132,22 @@ async fn invocations<'a>(
         };
         for binding in bindings.iter().filter(|binding| binding.matching.matches(world, attributes)) {
             match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
-                Ok(all) => found.extend(all.into_iter().map(|params| Invocation { policy, binding, version, params })),
+                Ok(all) => {
+                    invocations.extend(all.into_iter().map(|params| Invocation { policy, binding, version, params }))
+                }
                 Err(why) => {
                     faults.add(policy, Some(binding), None, &format!("failed to configure binding: {why}"));
                 }
             }
         }
     }
-    found
+    invocations
 }
 
 impl Invocation<'_> {
     fn key(&self) -> PolicyKey {
-        let member = |object: &Value, key| Text::from(object.str_at(&["metadata", key]));
-        let params = self.params.as_ref().map(|object| (member(object, "namespace"), member(object, "name")));
+        let field = |object: &Value, key| Text::from(object.str_at(&["metadata", key]));
+        let params = self.params.as_ref().map(|object| (field(object, "namespace"), field(object, "name")));
         (self.policy.name.clone(), self.binding.name.clone(), params)
     }
 
@@ -153,17 +156,17 @@ impl Invocation<'_> {
         &self,
         world: &World<'_>,
         attributes: &Attributes<'_>,
-        shown: &Shown<'_>,
+        objects: &VersionedObjects<'_>,
         faults: &mut Faults,
     ) -> bool {
         let programs = self.policy.programs();
         if programs.conditions.is_empty() {
             return true;
         }
-        let subject = WriteVariables::new(world, attributes, self.version, shown);
-        let values = || activation(&subject, programs, self.params.as_ref(), true);
-        let held = subject.evaluate(|| all_hold(&programs.conditions, &mut values())).await;
-        held.unwrap_or_else(|why| {
+        let subject = WriteVariables::new(world, attributes, self.version, objects);
+        let values = || activation(&subject, programs, self.params.as_ref());
+        let hold = subject.evaluate(|| all_hold(&programs.conditions, &mut values())).await;
+        hold.unwrap_or_else(|why| {
             self.fault(&why, faults);
             false
         })
@@ -179,19 +182,19 @@ impl Invocation<'_> {
         &self,
         world: &World<'_>,
         attributes: &Attributes<'_>,
-        shown: &Shown<'_>,
+        objects: &VersionedObjects<'_>,
         faults: &mut Faults,
     ) -> Result<Option<Value>, Status> {
         if attributes.object.is_none() {
             return Ok(None);
         }
         let programs = self.policy.programs();
-        let (mut current, mut written) = (shown.clone(), false);
+        let (mut current, mut written) = (objects.clone(), false);
         for mutation in &programs.mutations {
             let after = {
                 let subject = WriteVariables::new(world, attributes, self.version, &current);
-                let values = || activation(&subject, programs, self.params.as_ref(), true);
-                let run = || mutated(mutation, &mut values(), attributes, self.version, &current.object);
+                let values = || activation(&subject, programs, self.params.as_ref());
+                let run = || apply_mutation(mutation, &mut values(), attributes, self.version, &current.object);
                 subject.evaluate(run).await
             };
             match after {
@@ -219,7 +222,7 @@ enum Fault {
 }
 
 /// Applies one mutation to an object.
-fn mutated<'p>(
+fn apply_mutation<'p>(
     mutation: &'p Mutation,
     variables: &mut Activation<'p>,
     attributes: &Attributes<'_>,
@@ -228,16 +231,16 @@ fn mutated<'p>(
 ) -> Result<Value, Fault> {
     let found = mutation.expression.evaluate(variables, &mut Budget(cel::rules::OBJECT_COST_MAX));
     let found = found.map_err(|failed| match failed {
-        Failed::One(why) | Failed::All(why) => Fault::Policy(why),
+        EvaluationError::Expression(why) | EvaluationError::OutOfBudget(why) => Fault::Policy(why),
     })?;
     match mutation.patch_type {
-        PatchType::ApplyConfiguration => configured(&found, version, object).map_err(Fault::Policy),
-        PatchType::JsonPatch => json_patched(&found, attributes, version, object),
+        PatchType::ApplyConfiguration => apply_configuration(&found, version, object).map_err(Fault::Policy),
+        PatchType::JsonPatch => apply_json_patch(&found, attributes, version, object),
     }
 }
 
 /// Applies the ApplyConfiguration that an expression returned.
-fn configured(found: &Val<'_>, version: &Version, object: &Value) -> Result<Value, String> {
+fn apply_configuration(found: &Val<'_>, version: &Version, object: &Value) -> Result<Value, String> {
     if let Some(why) = misnamed(found) {
         return Err(format!("type mismatch: {why}"));
     }
@@ -250,7 +253,7 @@ fn configured(found: &Val<'_>, version: &Version, object: &Value) -> Result<Valu
 }
 
 /// Applies the JSON patch that an expression returned. A `test` that fails leaves the object unchanged.
-fn json_patched(
+fn apply_json_patch(
     found: &Val<'_>,
     attributes: &Attributes<'_>,
     version: &Version,
@@ -275,13 +278,13 @@ fn patch_of(found: &Val<'_>) -> Result<JsonPatch, String> {
 
 fn operation_of(item: &Val<'_>) -> Result<Operation, String> {
     let Val::Map(fields) = item else { return Ok(Operation::default()) };
-    let member = |name: &str| fields.get_str(name).and_then(Result::ok);
-    let text = |name: &str| match member(name) {
+    let field = |name: &str| fields.get_str(name).and_then(Result::ok);
+    let text = |name: &str| match field(name) {
         Some(Val::String(text)) => Text::from(&*text),
         Some(Val::Type(of)) => of.runtime_name(),
         _ => Text::default(),
     };
-    let value = member("value").map(|value| {
+    let value = field("value").map(|value| {
         if let Some(why) = misnamed(&value) {
             return Err(format!("type mismatch: {why}"));
         }

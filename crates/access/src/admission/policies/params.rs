@@ -69,29 +69,28 @@ pub async fn collect(
     namespace: &Text,
 ) -> Result<Vec<Option<Value>>, String> {
     let (Some(source), Some(reference)) = (source, reference) else { return Ok(vec![None]) };
-    let place = source.place(reference, namespace)?;
-    let found = match &reference.selector {
-        Some(selector) => source.selected(&place, selector),
-        None => source.named(&place, &reference.name),
+    let params_namespace = source.namespace(reference, namespace)?;
+    let objects = match &reference.selector {
+        Some(selector) => source.selected(&params_namespace, selector),
+        None => source.named(&params_namespace, &reference.name),
     };
-    if found.is_empty() && reference.denies_missing {
+    if objects.is_empty() && reference.denies_missing {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
-    source.read(&found).await
+    source.read(&objects).await
 }
 
 impl Source {
     /// The namespace of the parameters.
-    fn place(&self, reference: &ParamRef, namespace: &Text) -> Result<Text, String> {
-        let (given, namespaced) = (!reference.namespace.is_empty(), self.resource.namespaced);
-        match (namespaced, given) {
-            (true, true) => Ok(reference.namespace.clone()),
-            (true, false) if namespace.is_empty() => {
+    fn namespace(&self, reference: &ParamRef, namespace: &Text) -> Result<Text, String> {
+        match (self.resource.namespaced, reference.namespace.as_str()) {
+            (true, "") if namespace.is_empty() => {
                 Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned())
             }
-            (true, false) => Ok(namespace.clone()),
-            (false, true) => Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned()),
-            (false, false) => Ok(Text::default()),
+            (true, "") => Ok(namespace.clone()),
+            (true, _) => Ok(reference.namespace.clone()),
+            (false, "") => Ok(Text::default()),
+            (false, _) => Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned()),
         }
     }
 
@@ -100,16 +99,18 @@ impl Source {
     }
 
     fn selected(&self, namespace: &Text, selector: &LabelSelector) -> Vec<Arc<Stored>> {
-        let (root, _) = self.resource.collection.latest();
-        let meant = |stored: &&Arc<Stored>| {
-            stored.meta.namespace == *namespace && selector.matches(|key| stored.meta.label(key))
+        let collection = &self.resource.collection;
+        let mut objects = match namespace.as_str() {
+            "" => collection.latest().0.values().cloned().collect(),
+            namespace => collection.in_namespace(namespace),
         };
-        root.values().filter(meant).cloned().collect()
+        objects.retain(|stored| selector.matches(|key| stored.meta.label(key)));
+        objects
     }
 
-    async fn read(&self, found: &[Arc<Stored>]) -> Result<Vec<Option<Value>>, String> {
+    async fn read(&self, objects: &[Arc<Stored>]) -> Result<Vec<Option<Value>>, String> {
         let text = |status: machinery::Status| status.message.clone();
-        self.resource.prepare(&found.iter().collect::<Vec<_>>(), &self.version).await.map_err(text)?;
-        found.iter().map(|stored| self.resource.read(stored, &self.version).map(Some).map_err(text)).collect()
+        self.resource.prepare(&objects.iter().collect::<Vec<_>>(), &self.version).await.map_err(text)?;
+        objects.iter().map(|stored| self.resource.read(stored, &self.version).map(Some).map_err(text)).collect()
     }
 }

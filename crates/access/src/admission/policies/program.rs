@@ -54,10 +54,10 @@ impl Programs {
         let scope = Scope { params: takes_params, authorizer: true, variables: None, mutations: false };
         for variable in list(spec, "variables") {
             let env = Scope { variables: Some(&types), ..scope }.environment();
-            let (expression, of) = compile(variable.str_at(&["expression"]), &env);
+            let (expression, variable_type) = compile(variable.str_at(&["expression"]), &env);
             let name = Text::from(variable.str_at(&["name"]));
             variables.push((Text::from(format!("variables.{name}")), expression));
-            types.push((name, of));
+            types.push((name, variable_type));
         }
         let env = Scope { variables: Some(&types), ..scope }.environment();
         let mut variable_names = machinery::Map::new();
@@ -66,15 +66,21 @@ impl Programs {
             let key = Text::from(annotation.str_at(&["key"]));
             (key, compile(annotation.str_at(&["valueExpression"]), &env).0)
         };
-        let changing = Scope { variables: Some(&types), mutations: true, ..scope }.environment();
+        let mutation_env = Scope { variables: Some(&types), mutations: true, ..scope }.environment();
         let condition = |condition: &Value| compile(condition.str_at(&["expression"]), &env).0;
         Programs {
             names: env.variable_names(),
             variables,
             variable_names: Value::Object(variable_names),
             conditions: list(spec, "matchConditions").iter().map(condition).collect(),
-            validations: list(spec, "validations").iter().map(|v| Validation::compile(v, &env)).collect(),
-            mutations: list(spec, "mutations").iter().map(|it| Mutation::compile(it, &changing)).collect(),
+            validations: list(spec, "validations")
+                .iter()
+                .map(|validation| Validation::compile(validation, &env))
+                .collect(),
+            mutations: list(spec, "mutations")
+                .iter()
+                .map(|mutation| Mutation::compile(mutation, &mutation_env))
+                .collect(),
             annotations: list(spec, "auditAnnotations").iter().map(annotation).collect(),
         }
     }

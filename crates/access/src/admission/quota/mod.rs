@@ -24,7 +24,7 @@ pub struct Charge {
 }
 
 /// Whether a quota limits an object: it names a resource of the object's kind, and all of its scopes contain the object.
-fn is_about(quota: &Value, counting: &Counting, object: &Value) -> bool {
+fn applies_to(quota: &Value, counting: &Counting, object: &Value) -> bool {
     let names = amounts(quota.at(&["status", "hard"]));
     names.keys().any(|name| counting.has(name)) && in_scopes(quota, counting, object)
 }
@@ -37,9 +37,9 @@ pub fn in_scopes(quota: &Value, counting: &Counting, object: &Value) -> bool {
 impl Admission {
     /// The usages of the quotas of a namespace after a write; an error if one is exceeded.
     pub fn charges(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
-        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        let is_whole = attributes.subresource.is_empty() && attributes.resource.namespaced;
-        if !self.runs("ResourceQuota") || !writes || !is_whole {
+        let is_write = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let is_main_resource = attributes.subresource.is_empty() && attributes.resource.namespaced;
+        if !self.runs("ResourceQuota") || !is_write || !is_main_resource {
             return Ok(vec![]);
         }
         let quotas = world.objects.collection(&Text::new_static(""), &Text::new_static("resourcequotas"));
@@ -51,23 +51,22 @@ impl Admission {
             return Ok(vec![]);
         }
         let step = Step::begin("ResourceQuota", "validate", attributes.operation);
-        let (root, _) = quotas.latest();
-        let of_namespace = root.values().filter(|stored| stored.meta.namespace == *attributes.namespace);
-        let quotas = of_namespace.map(|stored| (stored, stored.body.to_value(stored.revision)));
+        let quotas = quotas.in_namespace(attributes.namespace).into_iter();
+        let quotas = quotas.map(|stored| (stored.body.to_value(stored.revision), stored));
         let object = attributes.object.unwrap_or(&Value::Null);
-        let concerned: Vec<_> = quotas.filter(|(_, quota)| is_about(quota, &counting, object)).collect();
-        let charged = || {
-            concerned.iter().try_for_each(|(_, quota)| check(quota, &counting, object))?;
+        let applicable: Vec<_> = quotas.filter(|(quota, _)| applies_to(quota, &counting, object)).collect();
+        let compute = || {
+            applicable.iter().try_for_each(|(quota, _)| check(quota, &counting, object))?;
             let more = difference(&counting, object, attributes.old);
             let mut charges = vec![];
-            for (stored, quota) in &concerned {
+            for (quota, stored) in &applicable {
                 if let Some(used) = charged(quota, &more)? {
                     charges.push(Charge { quota: stored.meta.name.clone(), revision: stored.revision, used });
                 }
             }
             Ok(charges)
         };
-        step.end(charged().map_err(|why: String| attributes.forbidden(&why)))
+        step.end(compute().map_err(|why: String| attributes.forbidden(&why)))
     }
 }
 
@@ -83,10 +82,10 @@ fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), Strin
             return Err(format!("failed quota: {name}: must specify {}", missing.join("; ")));
         }
     }
-    match names.iter().all(|name| used.contains_key(*name)) {
-        true => Ok(()),
-        false => Err(format!("status unknown for quota: {name}, resources: {}", names.join(","))),
+    if names.iter().any(|name| !used.contains_key(*name)) {
+        return Err(format!("status unknown for quota: {name}, resources: {}", names.join(",")));
     }
+    Ok(())
 }
 
 /// The additional usage of an object over the one that it replaces. Reduced usage stays counted until the controller
@@ -94,9 +93,9 @@ fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), Strin
 fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amounts {
     let now = clock::now_seconds();
     let mut more = counting.of(object, now);
-    for (name, held) in old.map(|old| counting.of(old, now)).unwrap_or_default() {
-        let rest = more.get(&name).cloned().unwrap_or_else(|| Quantity::from_int(0)).minus(&held);
-        more.insert(name, rest);
+    for (name, old_amount) in old.map(|old| counting.of(old, now)).unwrap_or_default() {
+        let added = more.get(&name).cloned().unwrap_or_else(|| Quantity::from_int(0)).minus(&old_amount);
+        more.insert(name, added);
     }
     more.retain(|_, amount| amount.signum() > 0);
     more
@@ -104,7 +103,7 @@ fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amoun
 
 /// `status.used` of a quota with more usage; `None` if the quota does not count any of it.
 fn charged(quota: &Value, more: &Amounts) -> Result<Option<Value>, String> {
-    let (hard, held) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));
+    let (hard, current) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));
     let mut used = quota.at(&["status", "used"]).cloned().unwrap_or_default();
     let requested: Vec<(&String, &Quantity)> = more.iter().filter(|(name, _)| hard.contains_key(*name)).collect();
     if requested.is_empty() {
@@ -112,7 +111,7 @@ fn charged(quota: &Value, more: &Amounts) -> Result<Option<Value>, String> {
     }
     let mut exceeded = vec![];
     for (name, amount) in requested {
-        let next = held.get(name).map_or_else(|| amount.clone(), |held| held.plus(amount));
+        let next = current.get(name).map_or_else(|| amount.clone(), |current| current.plus(amount));
         if hard.get(name).is_some_and(|hard| next.compare(hard).is_gt()) {
             exceeded.push(name);
         }
@@ -121,12 +120,12 @@ fn charged(quota: &Value, more: &Amounts) -> Result<Option<Value>, String> {
     if exceeded.is_empty() {
         return Ok(Some(used));
     }
-    let shown = |of: &Amounts| -> String {
-        let shown = exceeded.iter().filter_map(|name| Some(format!("{name}={}", of.get(*name)?)));
-        shown.collect::<Vec<_>>().join(",")
+    let list = |amounts: &Amounts| -> String {
+        let texts = exceeded.iter().filter_map(|name| Some(format!("{name}={}", amounts.get(*name)?)));
+        texts.collect::<Vec<_>>().join(",")
     };
     let name = quota.str_at(&["metadata", "name"]);
-    let (requested, used, limited) = (shown(more), shown(&held), shown(&hard));
+    let (requested, used, limited) = (list(more), list(&current), list(&hard));
     Err(format!("exceeded quota: {name}, requested: {requested}, used: {used}, limited: {limited}"))
 }
 

@@ -27,10 +27,11 @@ fn selects(scope: &Value, names: &[&str]) -> bool {
 }
 
 pub fn of_pod(scope: &Value, pod: &Value) -> bool {
-    let ends = pod.at(&["spec", "activeDeadlineSeconds"]).and_then(Value::as_int).is_some_and(|seconds| seconds >= 0);
+    let has_deadline =
+        pod.at(&["spec", "activeDeadlineSeconds"]).and_then(Value::as_int).is_some_and(|seconds| seconds >= 0);
     match scope.str_at(&["scopeName"]) {
-        "Terminating" => ends,
-        "NotTerminating" => !ends,
+        "Terminating" => has_deadline,
+        "NotTerminating" => !has_deadline,
         "BestEffort" => is_best_effort(pod),
         "NotBestEffort" => !is_best_effort(pod),
         "PriorityClass" => {
@@ -46,7 +47,7 @@ pub fn of_pod(scope: &Value, pod: &Value) -> bool {
 /// Whether no container has requests or limits of CPU or memory.
 fn is_best_effort(pod: &Value) -> bool {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let asks = |owner: &Value| {
+    let has_resources = |owner: &Value| {
         ["requests", "limits"].iter().any(|field| {
             ["cpu", "memory"]
                 .iter()
@@ -55,7 +56,7 @@ fn is_best_effort(pod: &Value) -> bool {
     };
     let containers = ["containers", "initContainers"].into_iter();
     let mut containers = containers.flat_map(|list| spec.get(list).and_then(Value::as_array).unwrap_or_default());
-    !asks(spec) && !containers.any(asks)
+    !has_resources(spec) && !containers.any(has_resources)
 }
 
 fn reaches_other_namespaces(pod: &Value) -> bool {

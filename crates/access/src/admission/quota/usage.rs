@@ -8,7 +8,11 @@ use crate::admission::plugins::classes::storage_class;
 use crate::admission::plugins::pod_resources::{Amounts, Field, amounts, total};
 
 /// Kinds that are also counted under their plain name.
-const NAMED: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
+const NAMED: [&str; 4] = [CONFIG_MAPS, CONTROLLERS, QUOTAS, SECRETS];
+const CONFIG_MAPS: &str = "configmaps";
+const CONTROLLERS: &str = "replicationcontrollers";
+const QUOTAS: &str = "resourcequotas";
+const SECRETS: &str = "secrets";
 const OF_PODS: [&str; 10] = [
     "cpu",
     "memory",
@@ -59,16 +63,14 @@ pub fn counting(group: &str, plural: &str) -> Option<Counting> {
         ("", "persistentvolumeclaims") => {
             Counting { knows: is_of_claims, usage: claim_usage, is_in_scope: of_claim, updates: true, ..plain }
         }
-        ("", "configmaps") => named(plain, |name| name == NAMED[0], |_, _| one(NAMED[0])),
-        ("", "replicationcontrollers") => named(plain, |name| name == NAMED[1], |_, _| one(NAMED[1])),
-        ("", "resourcequotas") => named(plain, |name| name == NAMED[2], |_, _| one(NAMED[2])),
-        ("", "secrets") => named(plain, |name| name == NAMED[3], |_, _| one(NAMED[3])),
+        ("", "configmaps") => Counting { knows: |name| name == CONFIG_MAPS, usage: |_, _| one(CONFIG_MAPS), ..plain },
+        ("", "replicationcontrollers") => {
+            Counting { knows: |name| name == CONTROLLERS, usage: |_, _| one(CONTROLLERS), ..plain }
+        }
+        ("", "resourcequotas") => Counting { knows: |name| name == QUOTAS, usage: |_, _| one(QUOTAS), ..plain },
+        ("", "secrets") => Counting { knows: |name| name == SECRETS, usage: |_, _| one(SECRETS), ..plain },
         _ => plain,
     })
-}
-
-fn named(plain: Counting, knows: fn(&str) -> bool, usage: fn(&Value, i64) -> Amounts) -> Counting {
-    Counting { knows, usage, ..plain }
 }
 
 fn one(name: &str) -> Amounts {
@@ -122,12 +124,12 @@ fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
     let overhead = amounts(pod.at(&["spec", "overhead"]));
     let with_overhead = |field: Field| {
         let mut sum = total(pod, field);
-        for (name, more) in &overhead {
-            let held = sum.get(name).cloned();
+        for (name, amount) in &overhead {
+            let known = sum.get(name).cloned();
             // the overhead adds to existing limits only
-            match (held, field) {
-                (Some(held), _) => drop(sum.insert(name.clone(), held.plus(more))),
-                (None, Field::Requests) => drop(sum.insert(name.clone(), more.clone())),
+            match (known, field) {
+                (Some(known), _) => drop(sum.insert(name.clone(), known.plus(amount))),
+                (None, Field::Requests) => drop(sum.insert(name.clone(), amount.clone())),
                 (None, Field::Limits) => {}
             }
         }
@@ -159,25 +161,26 @@ fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
 /// The names of a quota for which containers of a Pod lack the required amount, each with those containers.
 pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
     const REQUIRED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
-    if pod.at(&["spec", "resources"]).is_some_and(|all| ["requests", "limits"].iter().any(|it| all.get(it).is_some())) {
+    let has_pod_resources = ["requests", "limits"].iter().any(|field| pod.at(&["spec", "resources", field]).is_some());
+    if has_pod_resources {
         return vec![];
     }
     let lists = ["containers", "initContainers"].iter();
     let containers = lists.flat_map(|list| pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default());
     let containers: Vec<(&str, Amounts)> = containers
         .map(|container| {
-            let of = |field: Field| amounts(container.at(&["resources", field.name()]));
-            (container.str_at(&["name"]), container_usage(&of(Field::Requests), &of(Field::Limits)))
+            let amounts_of = |field: Field| amounts(container.at(&["resources", field.name()]));
+            (container.str_at(&["name"]), container_usage(&amounts_of(Field::Requests), &amounts_of(Field::Limits)))
         })
         .collect();
     let mut missing = vec![];
     for name in names.iter().filter(|name| REQUIRED.contains(name)) {
-        let mut without: Vec<&str> =
+        let mut containers_without: Vec<&str> =
             containers.iter().filter(|(_, used)| !used.contains_key(*name)).map(|(container, _)| *container).collect();
-        without.sort_unstable();
-        without.dedup();
-        if !without.is_empty() {
-            missing.push(((*name).to_owned(), without.join(",")));
+        containers_without.sort_unstable();
+        containers_without.dedup();
+        if !containers_without.is_empty() {
+            missing.push(((*name).to_owned(), containers_without.join(",")));
         }
     }
     missing.sort();
@@ -193,14 +196,16 @@ fn is_overdue(pod: &Value, now: i64) -> bool {
 
 fn service_usage(service: &Value, _now: i64) -> Amounts {
     let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
-    let explicit = || ports.iter().filter(|port| port.get("nodePort").and_then(Value::as_int).unwrap_or_default() != 0);
-    let allocates = service.at(&["spec", "allocateLoadBalancerNodePorts"]).and_then(Value::as_bool).unwrap_or(true);
-    let (node_ports, balancers) = match service.str_at(&["spec", "type"]) {
+    let explicit_node_ports =
+        || ports.iter().filter(|port| port.get("nodePort").and_then(Value::as_int).unwrap_or_default() != 0);
+    let allocates_node_ports =
+        service.at(&["spec", "allocateLoadBalancerNodePorts"]).and_then(Value::as_bool).unwrap_or(true);
+    let (node_ports, load_balancers) = match service.str_at(&["spec", "type"]) {
         "NodePort" => (ports.len(), 0),
-        "LoadBalancer" => (if allocates { ports.len() } else { explicit().count() }, 1),
+        "LoadBalancer" => (if allocates_node_ports { ports.len() } else { explicit_node_ports().count() }, 1),
         _ => (0, 0),
     };
-    let counts = OF_SERVICES.into_iter().zip([1, node_ports, balancers]);
+    let counts = OF_SERVICES.into_iter().zip([1, node_ports, load_balancers]);
     counts.map(|(name, count)| (name.to_owned(), Quantity::from_int(count as i64))).collect()
 }
 

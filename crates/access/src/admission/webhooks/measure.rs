@@ -11,26 +11,26 @@ use crate::admission::Operation;
 const CODE_MAX: u16 = 600;
 
 /// Records the duration of a call, and the error type if it rejects the write.
-pub fn called(hook: &Hook, operation: Operation, took: Duration, failure: Option<&Failure>) {
+pub fn called(hook: &Hook, operation: Operation, elapsed: Duration, failure: Option<&Failure>) {
     let name = Label::from(hook.name.as_str());
     let (kind, operation) = (if hook.mutating { "admit" } else { "validating" }, operation.as_str());
-    let (code, refused) = match failure {
+    let (code, rejection) = match failure {
         Some(Failure::Refused(status)) => (status.code, Some(("no_error", status.code))),
         Some(Failure::Failed(_)) => (0, Some(("apiserver_internal_error", 0))),
         Some(Failure::Calling(error)) if hook.fails => (error.code, Some(("calling_webhook_error", error.code))),
         Some(Failure::Calling(error)) => {
-            let passed = WebhookName { name: name.clone(), r#type: kind };
-            METRICS.admission.webhook_fail_open_count.get_or_create(&passed).inc();
+            let webhook = WebhookName { name: name.clone(), r#type: kind };
+            METRICS.admission.webhook_fail_open_count.get_or_create(&webhook).inc();
             (error.code, None)
         }
         None => (200, None),
     };
-    if let Some((error_type, rejection_code)) = refused {
+    if let Some((error_type, rejection_code)) = rejection {
         let rejection = WebhookRejection { name: name.clone(), r#type: kind, operation, error_type, rejection_code };
         METRICS.admission.webhook_rejection_count.get_or_create(&rejection).inc();
     }
-    let rejected = if refused.is_some() { "true" } else { "false" };
+    let rejected = if rejection.is_some() { "true" } else { "false" };
     let call = WebhookCall { name, r#type: kind, operation, rejected };
-    METRICS.admission.webhook_duration_seconds.get_or_create(&call).observe(took.as_secs_f64());
+    METRICS.admission.webhook_duration_seconds.get_or_create(&call).observe(elapsed.as_secs_f64());
     METRICS.admission.webhook_request.get_or_create(&WebhookResponse { code: code.min(CODE_MAX), call }).inc();
 }

@@ -22,7 +22,7 @@ use resource::Version;
 use resource::builtin::Scope;
 
 use super::attributes::in_order;
-use super::expressions::{Expression, Shown, WriteVariables, all_hold, compile};
+use super::expressions::{Expression, VersionedObjects, WriteVariables, all_hold, compile};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
 use super::{Attributes, World};
@@ -108,19 +108,19 @@ impl Hook {
         &self,
         world: &World<'_>,
         attributes: &Attributes<'a>,
-    ) -> Result<Option<(&'a Version, Shown<'a>)>, Status> {
+    ) -> Result<Option<(&'a Version, VersionedObjects<'a>)>, Status> {
         let Some(version) = self.matching.version(world, attributes) else { return Ok(None) };
-        let shown = Shown::new(attributes, version).await?;
+        let objects = VersionedObjects::new(attributes, version).await?;
         if self.conditions.is_empty() {
-            return Ok(Some((version, shown)));
+            return Ok(Some((version, objects)));
         }
-        let held = {
-            let subject = WriteVariables::new(world, attributes, version, &shown);
+        let conditions_hold = {
+            let subject = WriteVariables::new(world, attributes, version, &objects);
             let Conditions { variables, expressions } = self.conditions();
-            subject.evaluate(|| all_hold(expressions, &mut subject.activation(variables, true))).await
+            subject.evaluate(|| all_hold(expressions, &mut subject.activation(variables))).await
         };
-        match held {
-            Ok(true) => Ok(Some((version, shown))),
+        match conditions_hold {
+            Ok(true) => Ok(Some((version, objects))),
             Ok(false) => Ok(None),
             Err(why) if self.fails => {
                 Err(Status::forbidden(attributes.group(), attributes.plural(), attributes.name, &why))
@@ -135,25 +135,26 @@ impl Hook {
         client: &Client,
         attributes: &Attributes<'_>,
         version: &Version,
-        shown: &Shown<'_>,
+        objects: &VersionedObjects<'_>,
         place: Place,
     ) -> Result<Option<Value>, Failure> {
-        let began = clock::instant();
-        let result = self.ask(client, attributes, version, shown, place).await;
-        let took = began.elapsed();
-        measure::called(self, attributes.operation, took, result.as_ref().err());
+        let started = clock::instant();
+        let result = self.send(client, attributes, version, objects, place).await;
+        let elapsed = started.elapsed();
+        measure::called(self, attributes.operation, elapsed, result.as_ref().err());
         if let Some(audit_context) = attributes.audit_context {
-            audit_context.took(if self.mutating { Layer::MutatingWebhooks } else { Layer::ValidatingWebhooks }, took);
+            audit_context
+                .took(if self.mutating { Layer::MutatingWebhooks } else { Layer::ValidatingWebhooks }, elapsed);
         }
         result
     }
 
-    async fn ask(
+    async fn send(
         &self,
         client: &Client,
         attributes: &Attributes<'_>,
         version: &Version,
-        shown: &Shown<'_>,
+        objects: &VersionedObjects<'_>,
         place: Place,
     ) -> Result<Option<Value>, Failure> {
         if attributes.dry_run && !self.dry_run {
@@ -164,9 +165,9 @@ impl Hook {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
             return Err(Failure::Calling(CallError { why: why.to_owned(), code: 400 }));
         };
-        let (uid, body) = review::request(review_version, attributes, version, shown);
+        let (uid, body) = review::request(review_version, attributes, version, objects);
         let name = if self.mutating { "Call mutating webhook" } else { "Call validating webhook" };
-        let of_span = || {
+        let span_attributes = || {
             trace::attributes([
                 ("configuration", &self.configuration),
                 ("webhook", &self.name),
@@ -177,22 +178,18 @@ impl Hook {
             ])
         };
         let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
-        let reviewed = trace::span(name, Kind::Client, of_span, call).await;
-        let reviewed = reviewed.and_then(|reviewed| match review::check_type(&reviewed) {
-            Ok(()) => Ok(reviewed),
-            Err(why) => Err(CallError { why, code: 503 }),
-        });
-        let failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
-        let reviewed = reviewed.map_err(failed)?;
+        let call_failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
+        let review = trace::span(name, Kind::Client, span_attributes, call).await.map_err(call_failed)?;
+        review::check_type(&review).map_err(|why| call_failed(CallError { why, code: 503 }))?;
         let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
-        let response = review::verified(&reviewed, review_version, &uid, self.mutating).map_err(invalid)?;
+        let response = review::verified(&review, review_version, &uid, self.mutating).map_err(invalid)?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));
         response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
         if let Some(refusal) = response.refusal(&self.name) {
             return Err(Failure::Refused(refusal));
         }
-        let Some(after) = response.patched(&self.name, &shown.object)? else { return Ok(None) };
-        let decoded = patched::decoded(attributes, version, &shown.object, after, Unknown::Dropped);
+        let Some(after) = response.patched(&self.name, &objects.object)? else { return Ok(None) };
+        let decoded = patched::decoded(attributes, version, &objects.object, after, Unknown::Dropped);
         let decoded = decoded.map_err(|why| Failure::Failed(Status::internal(why)))?;
         attributes.annotate_request(&annotation("patch.webhook", place), || {
             let patch = response.patch();
@@ -202,13 +199,13 @@ impl Hook {
     }
 
     /// The value of the audit annotation of a call.
-    fn annotated<const N: usize>(&self, more: [(&str, Value); N]) -> String {
-        let who = [("configuration", self.configuration.clone().into()), ("webhook", self.name.clone().into())];
-        in_order(who.into_iter().chain(more))
+    fn annotated<const N: usize>(&self, fields: [(&str, Value); N]) -> String {
+        let webhook = [("configuration", self.configuration.clone().into()), ("webhook", self.name.clone().into())];
+        in_order(webhook.into_iter().chain(fields))
     }
 
     /// Applies `failurePolicy` to a failure. `place` identifies the call in audit annotations.
-    fn judge(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
+    fn apply_failure_policy(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
         match failure {
             Failure::Refused(status) | Failure::Failed(status) => Err(status),
             Failure::Calling(CallError { why, .. }) if self.fails => {
@@ -246,12 +243,12 @@ impl Webhooks {
     }
 
     pub fn observe(&self, key: &Key, event: &Event) {
-        let (all, mutating) = match key.plural.as_str() {
+        let (configurations, mutating) = match key.plural.as_str() {
             "mutatingwebhookconfigurations" => (&self.mutating, true),
             "validatingwebhookconfigurations" => (&self.validating, false),
             _ => return,
         };
-        let mut next = Configurations::clone(&all.load());
+        let mut next = Configurations::clone(&configurations.load());
         if event.kind == EventKind::Deleted {
             next.remove(&key.path);
         } else {
@@ -262,7 +259,7 @@ impl Webhooks {
                 hooks.iter().map(|hook| Hook::parse(hook, &key.path, mutating, &self.client)).collect(),
             );
         }
-        all.store(Arc::new(next));
+        configurations.store(Arc::new(next));
     }
 
     pub fn none_validate(&self) -> bool {
@@ -286,19 +283,21 @@ impl Webhooks {
         attributes: &Attributes<'_>,
         place: Place,
     ) -> Result<Option<Value>, Status> {
-        let Some((version, shown)) = hook.wants(world, attributes).await? else { return Ok(None) };
-        let patched = hook.call(&self.client, attributes, version, &shown, place).await;
-        let changed = patched.map(|patched| patched.filter(|object| *object != *shown.object));
+        let Some((version, objects)) = hook.wants(world, attributes).await? else { return Ok(None) };
+        let patched = hook.call(&self.client, attributes, version, &objects, place).await;
+        let changed = patched.map(|patched| patched.filter(|object| *object != *objects.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {
             hook.annotated([("mutated", matches!(changed, Ok(Some(_))).into())])
         });
-        let Some(object) = changed.or_else(|failure| hook.judge(failure, attributes, place).map(|()| None))? else {
+        let Some(object) =
+            changed.or_else(|failure| hook.apply_failure_policy(failure, attributes, place).map(|()| None))?
+        else {
             return Ok(None);
         };
-        match attributes.is_versioned() {
-            true => attributes.resource.convert(object, version, attributes.version).await.map(Some),
-            false => Ok(Some(object)),
+        if !attributes.is_versioned() {
+            return Ok(Some(object));
         }
+        attributes.resource.convert(object, version, attributes.version).await.map(Some)
     }
 
     /// Calls the validating webhooks in parallel; the error is the rejection of the first in order.
@@ -309,11 +308,11 @@ impl Webhooks {
         }
         let mut calls = vec![];
         for (index, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
-            if let Some((version, shown)) = hook.wants(world, attributes).await? {
+            if let Some((version, objects)) = hook.wants(world, attributes).await? {
                 let place = Place { round: 0, index };
                 calls.push(async move {
-                    let called = hook.call(&self.client, attributes, version, &shown, place).await;
-                    called.map_or_else(|failure| hook.judge(failure, attributes, place), |_| Ok(()))
+                    let called = hook.call(&self.client, attributes, version, &objects, place).await;
+                    called.map_or_else(|failure| hook.apply_failure_policy(failure, attributes, place), |_| Ok(()))
                 });
             }
         }

@@ -7,7 +7,7 @@ use machinery::{Status, Text, Value};
 use resource::Version;
 use schema::shape::{Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::{Failure, Shown};
+use super::{Failure, VersionedObjects};
 use crate::admission::Attributes;
 
 /// The version of AdmissionReview that a webhook accepts.
@@ -39,13 +39,13 @@ pub fn request(
     version: ReviewVersion,
     attributes: &Attributes<'_>,
     matched: &Version,
-    shown: &Shown<'_>,
+    objects: &VersionedObjects<'_>,
 ) -> (String, Value) {
     let uid = clock::uuid();
     let mut request = attributes.request(matched);
     request.set_at(&["uid"], Value::from(uid.as_str()));
-    request.set_at(&["object"], shown.object.clone().into_owned());
-    request.set_at(&["oldObject"], shown.old.clone().into_owned());
+    request.set_at(&["object"], objects.object.clone().into_owned());
+    request.set_at(&["oldObject"], objects.old.clone().into_owned());
     let review = [
         ("kind", Value::from("AdmissionReview")),
         ("apiVersion", Value::from(version.api_version())),
@@ -115,23 +115,29 @@ pub fn verified<'a>(
         let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
         return Ok(Response { response, patch, patch_type });
     }
-    let given = response.str_at(&["uid"]);
-    if given != uid {
-        return Err(format!("expected response.uid={uid:?}, got {given:?}"));
+    let response_uid = response.str_at(&["uid"]);
+    if response_uid != uid {
+        return Err(format!("expected response.uid={uid:?}, got {response_uid:?}"));
     }
     let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
     if api_version != version.api_version() || kind != "AdmissionReview" {
-        let (wanted, shown) = (version.api_version(), if api_version.is_empty() { "/" } else { api_version });
-        return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {shown}, Kind={kind}"));
+        let (wanted, found) = (version.api_version(), if api_version.is_empty() { "/" } else { api_version });
+        return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {found}, Kind={kind}"));
     }
-    let wrong = match (mutating, patch.is_empty(), patch_type.is_empty()) {
-        (true, false, true) => "webhook returned response.patch but not response.patchType",
-        (true, true, false) => "webhook returned response.patchType but not response.patch",
-        (false, false, _) => "validating webhook may not return response.patch",
-        (false, _, false) => "validating webhook may not return response.patchType",
-        _ => return Ok(Response { response, patch, patch_type: patch_type.to_owned() }),
-    };
-    Err(wrong.to_owned())
+    let (has_patch, has_type) = (!patch.is_empty(), !patch_type.is_empty());
+    if mutating && has_patch && !has_type {
+        return Err("webhook returned response.patch but not response.patchType".to_owned());
+    }
+    if mutating && has_type && !has_patch {
+        return Err("webhook returned response.patchType but not response.patch".to_owned());
+    }
+    if !mutating && has_patch {
+        return Err("validating webhook may not return response.patch".to_owned());
+    }
+    if !mutating && has_type {
+        return Err("validating webhook may not return response.patchType".to_owned());
+    }
+    Ok(Response { response, patch, patch_type: patch_type.to_owned() })
 }
 
 impl Response<'_> {

@@ -112,7 +112,7 @@ impl Accounts {
     /// requests do not wait for a key that will never be set.
     pub fn set_signing_key(&self, pem: Result<&[u8], String>) -> Result<(), String> {
         let key = pem.and_then(SigningKey::from_pem);
-        let failed = key.as_ref().err().cloned();
+        let error = key.as_ref().err().cloned();
         self.inner.keys.send_modify(|keys| match key {
             Ok(key) => {
                 let others = keys.verifying.iter().filter(|other| other.id != key.public.id).cloned();
@@ -121,7 +121,7 @@ impl Accounts {
             }
             Err(why) => keys.signing = Some(Err(why)),
         });
-        failed.map_or(Ok(()), Err)
+        error.map_or(Ok(()), Err)
     }
 
     /// Sets the address of the server, for the discovery documents.
@@ -145,10 +145,15 @@ impl Accounts {
         &self.inner.uses
     }
 
-    async fn ready(&self) -> Keys {
+    /// The keys, once the signing key is set.
+    async fn keys(&self) -> Keys {
         let mut keys = self.inner.keys.subscribe();
-        // the sender lives as long as self
+        // no error occurs: the sender lives as long as self
         keys.wait_for(|keys| keys.signing.is_some()).await.map(|keys| keys.clone()).unwrap_or_default()
+    }
+
+    async fn signing_key(&self) -> Result<Arc<SigningKey>, String> {
+        self.keys().await.signing.ok_or("there is no signing key")?
     }
 
     /// A token of an account for `audiences`, valid for `seconds` from `now` on, and its credential id for audit events.
@@ -160,7 +165,7 @@ impl Accounts {
         now: i64,
         seconds: i64,
     ) -> Result<(String, Text), String> {
-        let key = self.ready().await.signing.ok_or("there is no signing key")??;
+        let key = self.signing_key().await?;
         let claims = self.claims(account, bound, audiences, now, seconds);
         let token = jose::sign(&claims, &key).ok_or("the token cannot be signed")?;
         Ok((token, credential(claims.str_at(&["jti"]))))
@@ -168,17 +173,17 @@ impl Accounts {
 
     /// A token of an account for a Secret, valid as long as the Secret has it.
     pub async fn issue_for_secret(&self, account: &Stored, secret: &Value) -> Result<String, String> {
-        let key = self.ready().await.signing.ok_or("there is no signing key")??;
+        let key = self.signing_key().await?;
         let (namespace, name) = (&account.meta.namespace, &account.meta.name);
         let subject = format!("system:serviceaccount:{namespace}:{name}");
         let mut claims = json!({"iss": SECRET_ISSUER, "sub": subject});
-        let own = [
+        let private_claims = [
             ("namespace", namespace.as_str()),
             ("secret.name", secret.str_at(&["metadata", "name"])),
             ("service-account.name", name),
             ("service-account.uid", &account.meta.uid),
         ];
-        for (claim, value) in own {
+        for (claim, value) in private_claims {
             claims.set_at(&[&format!("{SECRET_CLAIM}{claim}")], Value::from(value));
         }
         jose::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
@@ -189,20 +194,20 @@ impl Accounts {
         let audiences: Value = audiences.iter().map(Value::from).collect();
         let issuer = self.inner.issuers.first().cloned().unwrap_or_default();
         let subject = format!("system:serviceaccount:{namespace}:{name}");
-        let mut own =
+        let mut private_claims =
             json!({"namespace": (namespace.clone()), "serviceaccount": {"name": (name.clone()), "uid": (uid.clone())}});
         if let Some(secret) = bound {
-            own.set_at(&["secret"], json!({"name": (secret.name.clone()), "uid": (secret.uid.clone())}));
+            private_claims.set_at(&["secret"], json!({"name": (secret.name.clone()), "uid": (secret.uid.clone())}));
         }
         json!({
             "iss": issuer, "sub": subject, "aud": audiences, "jti": (clock::uuid()),
-            "iat": now, "nbf": now, "exp": (now.saturating_add(seconds)), "kubernetes.io": own
+            "iat": now, "nbf": now, "exp": (now.saturating_add(seconds)), "kubernetes.io": private_claims
         })
     }
 
     /// Authenticates a token for one of `audiences`. `None` if it has another issuer; the error says why it is invalid.
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
-        let identity = |claims: Arc<Value>| {
+        let identify = |claims: Arc<Value>| {
             let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
             let mut remarks = CredentialWarnings::default();
             if claims.get("aud").is_none() {
@@ -217,7 +222,7 @@ impl Accounts {
             check_times(&claims, now)?;
             Ok(Identity { user: living_account(objects, &claims, now)?, audiences, remarks })
         };
-        Some(self.verified_claims(token)?.and_then(identity))
+        Some(self.verified_claims(token)?.and_then(identify))
     }
 
     /// The claims of a token that one of the keys has signed; `None` if it has another issuer.
@@ -233,27 +238,28 @@ impl Accounts {
             return None;
         }
         let keys = self.inner.keys.borrow().verifying.clone();
-        Some(token.verify(&keys, &ALGORITHMS).map_err(str::to_owned).map(|claims| {
-            let claims = Arc::new(claims.clone());
-            let mut verified = verified();
-            if verified.len() >= limits::VERIFIED_TOKENS_MAX {
-                verified.clear();
-            }
-            verified.insert(digest, claims.clone());
-            claims
-        }))
+        let claims = match token.verify(&keys, &ALGORITHMS) {
+            Ok(claims) => Arc::new(claims.clone()),
+            Err(why) => return Some(Err(why.to_owned())),
+        };
+        let mut verified = verified();
+        if verified.len() >= limits::VERIFIED_TOKENS_MAX {
+            verified.clear();
+        }
+        verified.insert(digest, claims.clone());
+        Some(Ok(claims))
     }
 
     /// The document at `/openid/v1/jwks`.
     pub async fn key_set(&self) -> Value {
-        let keys: Value = self.ready().await.verifying.iter().map(PublicKey::to_jwk).collect();
+        let keys: Value = self.keys().await.verifying.iter().map(PublicKey::to_jwk).collect();
         json!({"keys": keys})
     }
 
     /// The document at `/.well-known/openid-configuration`; `None` if the issuer is not a valid one of OpenID Connect.
     pub async fn configuration(&self) -> Option<Value> {
         let issuer = self.inner.issuers.first().filter(|issuer| issuer.starts_with("https://"))?.clone();
-        let keys = self.ready().await.verifying;
+        let keys = self.keys().await.verifying;
         let mut algorithms: Vec<&str> = keys.iter().map(|key| key.family.algorithm().as_str()).collect();
         algorithms.sort_unstable();
         algorithms.dedup();
@@ -280,12 +286,12 @@ fn accepted_audiences(claims: &Value, wanted: &[Text], own: &[Text]) -> Result<V
         _ => own.to_vec(),
     };
     let wanted = if wanted.is_empty() { own } else { wanted };
-    let both: Vec<Text> = given.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
-    if both.is_empty() {
+    let accepted: Vec<Text> = given.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+    if accepted.is_empty() {
         let (given, wanted) = (quoted(&given), quoted(wanted));
         return Err(format!("token audiences {given} is invalid for the target audiences {wanted}"));
     }
-    Ok(both)
+    Ok(accepted)
 }
 
 fn check_times(claims: &Value, now: i64) -> Result<(), String> {
@@ -304,31 +310,33 @@ fn check_times(claims: &Value, now: i64) -> Result<(), String> {
 
 /// The user of a token, if its account and the object that it is bound to still exist.
 fn living_account(objects: &Objects, claims: &Value, now: i64) -> Result<User, String> {
-    let own = |path: &[&str]| claims.get("kubernetes.io").map_or("", |own| own.str_at(path));
+    let claim = |path: &[&str]| claims.get("kubernetes.io").map_or("", |claim| claim.str_at(path));
     let invalidated = || "service account token has been invalidated".to_owned();
-    let find = |plural: &'static str, namespace: &str, name: &str| {
+    let object_of = |plural: &'static str, namespace: &str, name: &str| {
         objects.collection(&Text::default(), &Text::new_static(plural)).get(&format!("{namespace}/{name}"))
     };
-    let (namespace, name) = (own(&["namespace"]), own(&["serviceaccount", "name"]));
-    let account = find("serviceaccounts", namespace, name);
+    let (namespace, name) = (claim(&["namespace"]), claim(&["serviceaccount", "name"]));
+    let account = object_of("serviceaccounts", namespace, name);
     let account = account.ok_or_else(|| format!("serviceaccounts {} not found", machinery::value::quote(name)))?;
-    let (uid, claimed) = (&account.meta.uid, own(&["serviceaccount", "uid"]));
-    if uid != claimed {
-        return Err(format!("service account UID ({uid}) does not match claim ({claimed})"));
+    let (actual_uid, claimed_uid) = (&account.meta.uid, claim(&["serviceaccount", "uid"]));
+    if actual_uid != claimed_uid {
+        return Err(format!("service account UID ({actual_uid}) does not match claim ({claimed_uid})"));
     }
     if long_deleted(&account, now) {
         return Err(invalidated());
     }
-    let bound = claims.get("kubernetes.io").and_then(Value::as_object).into_iter().flat_map(machinery::Map::keys);
-    if bound.into_iter().any(|key| matches!(key.as_str(), "pod" | "node")) {
+    let claim_keys = claims.get("kubernetes.io").and_then(Value::as_object).into_iter().flat_map(machinery::Map::keys);
+    if claim_keys.into_iter().any(|key| matches!(key.as_str(), "pod" | "node")) {
         // Pods and Nodes do not exist here
         return Err(invalidated());
     }
     if claims.at(&["kubernetes.io", "secret"]).is_some() {
-        let secret = find("secrets", namespace, own(&["secret", "name"])).ok_or_else(invalidated)?;
-        let (uid, claimed) = (&secret.meta.uid, own(&["secret", "uid"]));
-        if uid != claimed {
-            return Err(format!("secret UID ({uid}) does not match service account secret ref claim ({claimed})"));
+        let secret = object_of("secrets", namespace, claim(&["secret", "name"])).ok_or_else(invalidated)?;
+        let (actual_uid, claimed_uid) = (&secret.meta.uid, claim(&["secret", "uid"]));
+        if actual_uid != claimed_uid {
+            return Err(format!(
+                "secret UID ({actual_uid}) does not match service account secret ref claim ({claimed_uid})"
+            ));
         }
         if long_deleted(&secret, now) {
             return Err(invalidated());
@@ -338,11 +346,12 @@ fn living_account(objects: &Objects, claims: &Value, now: i64) -> Result<User, S
 }
 
 fn long_deleted(object: &Stored, now: i64) -> bool {
-    let since = || {
-        let value = object.body.to_value(0);
-        machinery::time::parse_rfc3339(value.str_at(&["metadata", "deletionTimestamp"])).map(|(seconds, _)| seconds)
-    };
-    object.meta.deleting && since().is_some_and(|since| since < now - limits::ACCOUNT_LEEWAY)
+    if !object.meta.deleting {
+        return false;
+    }
+    let value = object.body.to_value(0);
+    let deleted_at = machinery::time::parse_rfc3339(value.str_at(&["metadata", "deletionTimestamp"]));
+    deleted_at.is_some_and(|(seconds, _)| seconds < now - limits::ACCOUNT_LEEWAY)
 }
 
 /// The credential id of a token with this `jti`.

@@ -30,9 +30,9 @@ pub struct Uses {
 
 impl Uses {
     /// Records the use of a token. The label may have tomorrow's date, from a server whose clock is ahead.
-    fn note(&self, secret: &Stored, now: i64) {
-        let known = secret.meta.label(LAST_USED);
-        if known != Some(&time::date(now)) && known != Some(&time::date(now + 86_400)) {
+    fn record(&self, secret: &Stored, now: i64) {
+        let last_used = secret.meta.label(LAST_USED);
+        if last_used != Some(&time::date(now)) && last_used != Some(&time::date(now + 86_400)) {
             let path = Text::from(format!("{}/{}", secret.meta.namespace, secret.meta.name));
             self.unlabeled.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
             self.changed.notify_one();
@@ -59,39 +59,39 @@ pub fn account(
     now: i64,
     remarks: &mut CredentialWarnings,
 ) -> Result<User, String> {
-    let own = |claim: &str| claims.str_at(&[&format!("{SECRET_CLAIM}{claim}")]);
-    let (namespace, name, secret) = (own("namespace"), own("service-account.name"), own("secret.name"));
+    let claim = |claim: &str| claims.str_at(&[&format!("{SECRET_CLAIM}{claim}")]);
+    let (namespace, name, secret_name) = (claim("namespace"), claim("service-account.name"), claim("secret.name"));
     if claims.str_at(&["sub"]) != format!("system:serviceaccount:{namespace}:{name}") {
         return Err("sub claim is invalid".to_owned());
     }
-    let find = |plural: &'static str, name: &str| {
+    let object_of = |plural: &'static str, name: &str| {
         objects.collection(&Text::default(), &Text::new_static(plural)).get(&format!("{namespace}/{name}"))
     };
-    let found = find("secrets", secret).filter(|found| !found.meta.deleting);
-    let found = found.ok_or_else(|| "Token has been invalidated".to_owned())?;
-    let held = STANDARD.decode(found.body.to_value(0).str_at(&["data", "token"])).unwrap_or_default();
-    if held != token.as_bytes() {
+    let secret_object = object_of("secrets", secret_name).filter(|secret_object| !secret_object.meta.deleting);
+    let secret_object = secret_object.ok_or_else(|| "Token has been invalidated".to_owned())?;
+    let stored_token = STANDARD.decode(secret_object.body.to_value(0).str_at(&["data", "token"])).unwrap_or_default();
+    if stored_token != token.as_bytes() {
         return Err("Token does not match server's copy".to_owned());
     }
-    let account = find("serviceaccounts", name);
+    let account = object_of("serviceaccounts", name);
     let account = account.ok_or_else(|| format!("serviceaccounts {} not found", machinery::value::quote(name)))?;
     if account.meta.deleting {
         return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
     }
-    let (uid, claimed) = (&account.meta.uid, own("service-account.uid"));
-    if uid != claimed {
-        return Err(format!("ServiceAccount UID ({uid}) does not match claim ({claimed})"));
+    let (actual_uid, claimed_uid) = (&account.meta.uid, claim("service-account.uid"));
+    if actual_uid != claimed_uid {
+        return Err(format!("ServiceAccount UID ({actual_uid}) does not match claim ({claimed_uid})"));
     }
-    uses.note(&found, now);
-    if found.meta.label(INVALID_SINCE).is_some_and(|since| !since.is_empty()) {
+    uses.record(&secret_object, now);
+    if secret_object.meta.label(INVALID_SINCE).is_some_and(|since| !since.is_empty()) {
         METRICS.tokens.invalidated.inc();
         return Err(format!(
-            "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. Use \
+            "the token in secret {namespace}/{secret_name} for service account {namespace}/{name} has been marked invalid. Use \
              tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label \
              from the secret to temporarily allow use of this token"
         ));
     }
-    remark(&account, secret, remarks);
+    remark(&account, secret_name, remarks);
     Ok(user(&account, ""))
 }
 
@@ -132,7 +132,7 @@ mod tests {
             let uses = Uses::default();
             let mut secret = json!({"metadata": {"name": "s", "namespace": "n"}});
             secret.set_at(&["metadata", "labels", LAST_USED], Value::from(known));
-            uses.note(&Stored::new(1, Body::encode(&secret), Meta::of(&secret)), noon);
+            uses.record(&Stored::new(1, Body::encode(&secret), Meta::of(&secret)), noon);
             assert_eq!(uses.take().contains("n/s"), noted, "{known}");
         }
     }

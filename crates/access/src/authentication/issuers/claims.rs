@@ -5,8 +5,6 @@ use cel::{Decl, Environment, Program, Type, Val, from_json, to_json};
 use machinery::{Text, Value, json};
 use resource::builtin::{MINOR, user_info_type};
 
-use super::texts;
-
 /// The source of a value.
 #[derive(Debug)]
 pub enum Mapping {
@@ -64,17 +62,23 @@ pub enum ClaimScope {
     User,
 }
 
+/// The result that an expression must have: a boolean in a rule, any in a mapping.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ExpressionResult {
+    Bool,
+    Any,
+}
+
 impl ClaimExpression {
-    /// Compiles an expression. That of a rule must be a bool; the type of a mapping is checked when it is evaluated.
-    pub fn compile(text: &str, subject: ClaimScope, of_rule: bool) -> Result<ClaimExpression, String> {
-        let env = Environment::kubernetes(MINOR);
-        let (variable, of) = match subject {
+    /// Compiles an expression. The type of a mapping is checked when it is evaluated.
+    pub fn compile(text: &str, scope: ClaimScope, result: ExpressionResult) -> Result<ClaimExpression, String> {
+        let (variable, variable_type) = match scope {
             ClaimScope::Claims => ("claims", Type::map(Type::String, Type::Dyn)),
             ClaimScope::User => ("user", user_info_type()),
         };
-        let env = env.variable(variable, of);
+        let env = Environment::kubernetes(MINOR).variable(variable, variable_type);
         let checked = env.check(text).map_err(|error| format!("compilation failed: {error}"))?;
-        if of_rule && *checked.output_type() != Type::Bool {
+        if result == ExpressionResult::Bool && *checked.output_type() != Type::Bool {
             return Err("must evaluate to bool".to_owned());
         }
         let program = Program::new(&env, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
@@ -103,46 +107,46 @@ impl ClaimExpression {
 
     /// The result, which must be a string or a list of strings; null and the empty string yield no strings.
     fn texts(&self, subject: &Value) -> Result<Vec<Text>, String> {
-        let found = self.evaluate(subject)?;
-        let all = match &found {
-            Value::Null => true,
-            Value::String(_) => true,
-            Value::Array(list) => list.iter().all(|item| item.as_str().is_some()),
-            _ => false,
+        let mut texts = match self.evaluate(subject)? {
+            Value::Null => vec![],
+            value => only_strings(&value).ok_or_else(|| {
+                format!("error evaluating expression '{}': must evaluate to list of string", self.text)
+            })?,
         };
-        match all {
-            true => Ok(texts(Some(&found)).into_iter().filter(|text| !text.is_empty()).collect()),
-            false => Err(format!("error evaluating expression '{}': must evaluate to list of string", self.text)),
-        }
+        texts.retain(|text| !text.is_empty());
+        Ok(texts)
+    }
+}
+
+/// The strings of a string or of a list of strings; `None` for any other value.
+fn only_strings(value: &Value) -> Option<Vec<Text>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(items) => items.iter().map(|item| item.as_str().map(Text::from)).collect(),
+        _ => None,
     }
 }
 
 impl Mapping {
-    fn texts(&self, claims: &Value, what: &str) -> Result<Vec<Text>, String> {
+    fn texts(&self, claims: &Value, field: &str) -> Result<Vec<Text>, String> {
         match self {
             Mapping::ClaimExpression(expression) => expression.texts(claims),
             Mapping::Claim { name, prefix } => {
-                let value = claims.get(name);
-                let all = match value {
-                    None | Some(Value::String(_)) => true,
-                    Some(Value::Array(list)) => list.iter().all(|item| item.as_str().is_some()),
-                    Some(_) => false,
-                };
-                if !all {
-                    return Err(format!("parse {what} claim {}: no string", machinery::value::quote(name)));
-                }
-                Ok(texts(value).iter().map(|text| Text::from(format!("{prefix}{text}"))).collect())
+                let Some(value) = claims.get(name) else { return Ok(vec![]) };
+                let texts = only_strings(value)
+                    .ok_or_else(|| format!("parse {field} claim {}: no string", machinery::value::quote(name)))?;
+                Ok(texts.iter().map(|text| Text::from(format!("{prefix}{text}"))).collect())
             }
         }
     }
 
-    fn text(&self, claims: &Value, what: &str) -> Result<Text, String> {
+    fn text(&self, claims: &Value, field: &str) -> Result<Text, String> {
         match self {
             Mapping::ClaimExpression(expression) => expression.text(claims),
             Mapping::Claim { name, prefix } => match claims.get(name) {
                 Some(Value::String(text)) => Ok(Text::from(format!("{prefix}{text}"))),
-                Some(_) => Err(format!("parse {what} claim {}: no string", machinery::value::quote(name))),
-                None => Err(format!("parse {what} claim {}: claim not present", machinery::value::quote(name))),
+                Some(_) => Err(format!("parse {field} claim {}: no string", machinery::value::quote(name))),
+                None => Err(format!("parse {field} claim {}: claim not present", machinery::value::quote(name))),
             },
         }
     }
@@ -199,16 +203,16 @@ impl Claims {
             }
         }
         let user = User { name, uid: uid.unwrap_or_default(), groups: groups.unwrap_or_default(), extra };
-        let shown = shown(&user);
+        let user_variable = user_variable_of(&user);
         for rule in &self.user_rules {
-            rule.check(&shown).map_err(|why| format!("error evaluating user info validation rule: {why}"))?;
+            rule.check(&user_variable).map_err(|why| format!("error evaluating user info validation rule: {why}"))?;
         }
         Ok(user.authenticated())
     }
 }
 
 /// The value of the variable `user` in rules.
-fn shown(user: &User) -> Value {
+fn user_variable_of(user: &User) -> Value {
     let list = |texts: &[Text]| -> Value { texts.iter().map(Value::from).collect() };
     let mut extra = Value::object();
     for (key, values) in &user.extra {

@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Text, Value, names};
 
-use super::claims::{ClaimExpression, ClaimRule, ClaimScope, Claims, Mapping};
+use super::claims::{ClaimExpression, ClaimRule, ClaimScope, Claims, ExpressionResult, Mapping};
 use super::keys::{Discovered, KeySource, of_set};
 use super::{Issuer, texts};
 use crate::authentication::jose::Algorithm;
@@ -72,10 +72,10 @@ impl AuthenticationConfiguration {
         }
         let anonymous = value.get("anonymous").map(|anonymous| reader.anonymous(anonymous));
         let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
-        match texts.is_empty() {
-            true => Ok(AuthenticationConfiguration { issuers, anonymous }),
-            false => Err(machinery::status::aggregate(&texts)),
+        if !texts.is_empty() {
+            return Err(machinery::status::aggregate(&texts));
         }
+        Ok(AuthenticationConfiguration { issuers, anonymous })
     }
 }
 
@@ -140,7 +140,7 @@ impl IssuerErrors {
     fn url(&mut self, issuer: &Value, path: &FieldPath) -> Option<Text> {
         let url = issuer.str_at(&["url"]);
         let value = Value::from(url);
-        let wrong = if url.is_empty() {
+        let error = if url.is_empty() {
             self.required(path, "URL is required");
             return None;
         } else if !url.starts_with("https://") {
@@ -154,7 +154,7 @@ impl IssuerErrors {
         } else {
             return Some(url.into());
         };
-        self.invalid(path, &value, wrong);
+        self.invalid(path, &value, error);
         None
     }
 
@@ -211,19 +211,19 @@ impl IssuerErrors {
 
     fn claims(&mut self, entry: &Value, path: &FieldPath) -> Option<Claims> {
         let null = Value::Null;
-        let (mappings, at) = (entry.get("claimMappings").unwrap_or(&null), path.child("claimMappings"));
-        self.unknown(mappings, &at, &["username", "groups", "uid", "extra"]);
-        let username = self.mapping(mappings, &at, "username", true);
+        let (mappings, mappings_path) = (entry.get("claimMappings").unwrap_or(&null), path.child("claimMappings"));
+        self.unknown(mappings, &mappings_path, &["username", "groups", "uid", "extra"]);
+        let username = self.mapping(mappings, &mappings_path, "username");
         if username.is_none() && mappings.get("username").is_none() {
-            self.required(&at.child("username"), "claim or expression is required");
+            self.required(&mappings_path.child("username"), "claim or expression is required");
         }
-        let groups = self.mapping(mappings, &at, "groups", true);
-        let uid = self.mapping(mappings, &at, "uid", false);
-        let extra = self.extra(mappings, &at.child("extra"));
+        let groups = self.mapping(mappings, &mappings_path, "groups");
+        let uid = self.mapping(mappings, &mappings_path, "uid");
+        let extra = self.extra(mappings, &mappings_path.child("extra"));
         let claim_rules = self.rules(entry, path, "claimValidationRules", ClaimScope::Claims);
         let user_rules = self.rules(entry, path, "userValidationRules", ClaimScope::User);
         let claims = Claims { username: username?, groups, uid, extra, claim_rules, user_rules };
-        self.verified_email(&claims, &at.child("username").child("expression"));
+        self.verified_email(&claims, &mappings_path.child("username").child("expression"));
         Some(claims)
     }
 
@@ -231,21 +231,19 @@ impl IssuerErrors {
         &mut self,
         text: &str,
         path: &FieldPath,
-        subject: ClaimScope,
-        of_rule: bool,
+        scope: ClaimScope,
+        result: ExpressionResult,
     ) -> Option<ClaimExpression> {
-        let compiled = ClaimExpression::compile(text, subject, of_rule);
+        let compiled = ClaimExpression::compile(text, scope, result);
         compiled.map_err(|why| self.invalid(path, &Value::from(text), why)).ok()
     }
 
-    fn mapping(&mut self, mappings: &Value, path: &FieldPath, name: &str, prefixed: bool) -> Option<Mapping> {
+    fn mapping(&mut self, mappings: &Value, path: &FieldPath, name: &str) -> Option<Mapping> {
         let value = mappings.get(name)?;
         let path = path.child(name);
-        self.unknown(
-            value,
-            &path,
-            if prefixed { &["claim", "prefix", "expression"] } else { &["claim", "expression"] },
-        );
+        let has_prefix = name != "uid";
+        let known: &[&str] = if has_prefix { &["claim", "prefix", "expression"] } else { &["claim", "expression"] };
+        self.unknown(value, &path, known);
         let (claim, expression) = (value.str_at(&["claim"]), value.str_at(&["expression"]));
         let prefix = value.get("prefix").and_then(Value::as_str);
         if !claim.is_empty() && !expression.is_empty() {
@@ -253,14 +251,12 @@ impl IssuerErrors {
             return None;
         }
         if !expression.is_empty() {
-            if prefix.is_some() {
-                self.invalid(
-                    &path.child("prefix"),
-                    &Value::from(prefix.unwrap_or_default()),
-                    "prefix can't be set when expression is set",
-                );
+            if let Some(prefix) = prefix {
+                let why = "prefix can't be set when expression is set";
+                self.invalid(&path.child("prefix"), &Value::from(prefix), why);
             }
-            let compiled = self.expression(expression, &path.child("expression"), ClaimScope::Claims, false);
+            let path = path.child("expression");
+            let compiled = self.expression(expression, &path, ClaimScope::Claims, ExpressionResult::Any);
             return compiled.map(Mapping::ClaimExpression);
         }
         if claim.is_empty() {
@@ -269,7 +265,7 @@ impl IssuerErrors {
             }
             return None;
         }
-        if prefixed && prefix.is_none() {
+        if has_prefix && prefix.is_none() {
             let why = "prefix is required when claim is set. It can be set to an empty string to disable prefixing";
             self.required(&path.child("prefix"), why);
         }
@@ -291,10 +287,9 @@ impl IssuerErrors {
                 self.required(&path.child("valueExpression"), "");
                 continue;
             }
-            let place = path.child("valueExpression");
-            if let Some(compiled) = self.expression(expression, &place, ClaimScope::Claims, false) {
-                out.push((key.into(), compiled));
-            }
+            let expression_path = path.child("valueExpression");
+            let compiled = self.expression(expression, &expression_path, ClaimScope::Claims, ExpressionResult::Any);
+            out.extend(compiled.map(|compiled| (key.into(), compiled)));
         }
         out
     }
@@ -310,8 +305,9 @@ impl IssuerErrors {
             self.invalid(path, &Value::from(key), "must be lowercase");
         }
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-        let is_below = |of: &str| domain.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-        if is_below("kubernetes.io") || is_below("k8s.io") {
+        let is_in =
+            |parent: &str| domain.strip_suffix(parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if is_in("kubernetes.io") || is_in("k8s.io") {
             let why = "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use";
             self.invalid(path, &Value::from(key), why);
         }
@@ -345,8 +341,8 @@ impl IssuerErrors {
                     });
                 }
                 (true, false) => {
-                    let place = path.child("expression");
-                    let compiled = self.expression(text, &place, subject, true);
+                    let expression_path = path.child("expression");
+                    let compiled = self.expression(text, &expression_path, subject, ExpressionResult::Bool);
                     out.extend(compiled.map(|expression| ClaimRule::ClaimExpression { expression, message }));
                 }
             }
@@ -375,9 +371,9 @@ impl IssuerErrors {
 /// Whether an expression selects a claim.
 fn selects(expression: &str, claim: &str) -> bool {
     let mut rest = expression;
-    while let Some(at) = rest.find("claims.") {
-        rest = &rest[at + "claims.".len()..];
-        let name = rest.trim_start_matches('?');
+    while let Some((_, selection)) = rest.split_once("claims.") {
+        rest = selection;
+        let name = selection.trim_start_matches('?');
         let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
         if &name[..end] == claim {
             return true;

@@ -1,6 +1,6 @@
 //! The keys of an issuer: configured, or read by OpenID Connect discovery.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use base::clock;
 use base::webhook::{Remote, RemoteEndpoint};
@@ -25,13 +25,15 @@ pub struct Discovered {
     issuer: String,
     document: Remote,
     roots: Vec<u8>,
-    known: Mutex<Known>,
+    keys: RwLock<Arc<[PublicKey]>>,
+    last_read: Mutex<LastRead>,
 }
 
+/// The last read of the keys.
 #[derive(Debug, Default)]
-struct Known {
-    keys: Arc<[PublicKey]>,
-    looked: Option<Instant>,
+struct LastRead {
+    at: Option<Instant>,
+    /// The error of the read; empty if it succeeded.
     failure: String,
 }
 
@@ -59,29 +61,47 @@ impl Discovered {
             roots: roots.to_vec(),
             ..RemoteEndpoint::default()
         })?;
-        let known = Mutex::default();
-        Ok(Discovered { issuer: issuer.to_owned(), document: remote, roots: roots.to_vec(), known })
+        Ok(Discovered {
+            issuer: issuer.to_owned(),
+            document: remote,
+            roots: roots.to_vec(),
+            keys: RwLock::default(),
+            last_read: Mutex::default(),
+        })
+    }
+
+    fn known_keys(&self) -> Arc<[PublicKey]> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
+        let is_among = |keys: &[PublicKey]| !keys.is_empty() && (id.is_empty() || keys.iter().any(|key| key.id == id));
+        // tokens with known keys do not wait for a read, which tokens with unknown keys cause
+        let keys = self.known_keys();
+        if is_among(&keys) {
+            return Ok(keys);
+        }
         // concurrent callers wait for the result of the first one
-        let mut known = self.known.lock().await;
-        let has = |keys: &[PublicKey]| !keys.is_empty() && (id.is_empty() || keys.iter().any(|key| key.id == id));
-        let recent = known.looked.is_some_and(|looked| looked.elapsed() < limits::ISSUER_KEYS_PAUSE);
-        if !has(&known.keys) && !recent {
-            match self.read().await {
-                Ok(keys) => (known.keys, known.failure) = (keys, String::new()),
+        let mut last_read = self.last_read.lock().await;
+        let is_recent = last_read.at.is_some_and(|at| at.elapsed() < limits::ISSUER_KEYS_PAUSE);
+        if !is_among(&self.known_keys()) && !is_recent {
+            last_read.failure = match self.read().await {
+                Ok(keys) => {
+                    *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+                    String::new()
+                }
                 Err(why) => {
                     tracing::warn!(issuer = self.issuer, why, "the keys of an issuer of tokens cannot be read");
-                    known.failure = why;
+                    why
                 }
-            }
-            known.looked = Some(clock::instant());
+            };
+            last_read.at = Some(clock::instant());
         }
-        match known.keys.is_empty() && !known.failure.is_empty() {
-            true => Err(format!("fetching keys {}", known.failure)),
-            false => Ok(known.keys.clone()),
+        let keys = self.known_keys();
+        if keys.is_empty() && !last_read.failure.is_empty() {
+            return Err(format!("fetching keys {}", last_read.failure));
         }
+        Ok(keys)
     }
 
     async fn read(&self) -> Result<Arc<[PublicKey]>, String> {

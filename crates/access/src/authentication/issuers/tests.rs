@@ -1,6 +1,6 @@
 use machinery::json;
 
-use super::claims::{ClaimExpression, ClaimScope, Claims, Mapping};
+use super::claims::{ClaimExpression, ClaimScope, Claims, ExpressionResult, Mapping};
 use super::*;
 
 fn configuration(jwt: Value) -> Result<AuthenticationConfiguration, String> {
@@ -111,8 +111,9 @@ fn claims_map_to_user() {
         let error = of(by_claim(claim, ""), by_claim("g", ""), claims.clone()).unwrap_err();
         assert!(error.contains(why), "{error}");
     }
-    let expression =
-        |text: &str| Mapping::ClaimExpression(ClaimExpression::compile(text, ClaimScope::Claims, false).unwrap());
+    let expression = |text: &str| {
+        Mapping::ClaimExpression(ClaimExpression::compile(text, ClaimScope::Claims, ExpressionResult::Any).unwrap())
+    };
     let found = of(by_claim("sub", ""), expression("claims.g.filter(g, g != 'a')"), claims.clone()).unwrap();
     assert_eq!(found.1[0], "b");
     assert!(of(by_claim("sub", ""), expression("claims.absent"), claims).unwrap_err().contains("no such key: absent"));

@@ -74,16 +74,17 @@ impl PublicKey {
     /// The key as a JWK.
     pub fn to_jwk(&self) -> Value {
         let (algorithm, id) = (self.family.algorithm().as_str(), self.id.as_str());
-        let parsed = SubjectPublicKeyInfo::from_der(&self.der).ok().and_then(|(_, info)| match info.parsed().ok()? {
-            Parsed::RSA(key) => Some((key.modulus.to_vec(), key.exponent.to_vec())),
-            Parsed::EC(point) => {
-                let point = point.data().get(1..)?;
-                let (x, y) = point.split_at(point.len() / 2);
-                Some((x.to_vec(), y.to_vec()))
-            }
-            _ => None,
-        });
-        let (first, second) = parsed.unwrap_or_default();
+        let numbers =
+            SubjectPublicKeyInfo::from_der(&self.der).ok().and_then(|(_, info)| match info.parsed().ok()? {
+                Parsed::RSA(key) => Some((key.modulus.to_vec(), key.exponent.to_vec())),
+                Parsed::EC(point) => {
+                    let point = point.data().get(1..)?;
+                    let (x, y) = point.split_at(point.len() / 2);
+                    Some((x.to_vec(), y.to_vec()))
+                }
+                _ => None,
+            });
+        let (first, second) = numbers.unwrap_or_default();
         if self.family == Family::Rsa {
             let (n, e) = (number(&first), number(&second));
             return json!({"use": "sig", "kty": "RSA", "kid": id, "alg": algorithm, "n": n, "e": e});
@@ -179,14 +180,14 @@ pub fn public_keys(pem: &[u8]) -> Result<Vec<PublicKey>, String> {
 
 /// The sections of a PEM file that can be keys.
 fn sections(pem: &[u8]) -> Result<Vec<(SectionKind, Vec<u8>)>, String> {
-    let all: Result<Vec<(SectionKind, Vec<u8>)>, _> = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).collect();
-    let all = all.map_err(|_| "it is no PEM file".to_owned())?;
-    let keys = [
+    let parsed: Result<Vec<(SectionKind, Vec<u8>)>, _> = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).collect();
+    let sections = parsed.map_err(|_| "it is no PEM file".to_owned())?;
+    let key_kinds = [
         SectionKind::PublicKey,
         SectionKind::Certificate,
         SectionKind::PrivateKey,
         SectionKind::RsaPrivateKey,
         SectionKind::EcPrivateKey,
     ];
-    Ok(all.into_iter().filter(|(kind, _)| keys.contains(kind)).collect())
+    Ok(sections.into_iter().filter(|(kind, _)| key_kinds.contains(kind)).collect())
 }

@@ -51,9 +51,10 @@ impl<'a> Unverified<'a> {
         }
         let algorithm = self.algorithm().filter(|algorithm| allowed.contains(algorithm));
         let message = self.signed.as_bytes();
-        let good = self.header.get("crit").is_none()
-            && algorithm.is_some_and(|it| candidates.any(|key| key.verifies(it, message, &self.signature)));
-        if good { Ok(&self.claims) } else { Err("go-jose/go-jose: error in cryptographic primitive") }
+        let is_valid = self.header.get("crit").is_none()
+            && algorithm
+                .is_some_and(|algorithm| candidates.any(|key| key.verifies(algorithm, message, &self.signature)));
+        if is_valid { Ok(&self.claims) } else { Err("go-jose/go-jose: error in cryptographic primitive") }
     }
 }
 

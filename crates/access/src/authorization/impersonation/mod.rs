@@ -2,12 +2,13 @@
 
 mod modes;
 
-use base::request::{RequestInfo, User, percent_decode};
+use base::request::{RequestInfo, User};
 use http::HeaderMap;
 use machinery::value::quote;
 use machinery::{Status, Text, names};
 
 use super::{AccessAttributes, Authorizer, require};
+use crate::authentication::extra_of_headers;
 use modes::Modes;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -43,22 +44,22 @@ impl Impersonation {
         info: &RequestInfo,
         headers: &HeaderMap,
     ) -> Result<Option<Impersonated>, Status> {
-        let Some(wanted) = wanted(headers) else { return Ok(None) };
-        if wanted.user.is_empty() {
-            if wanted.is_name_alone() {
+        let Some(target) = requested(headers) else { return Ok(None) };
+        if target.user.is_empty() {
+            if target.is_name_alone() {
                 return Ok(None);
             }
             let message = match self.modes {
-                Some(_) => format!("requested {} without impersonating a user name", wanted.in_go()),
-                None => format!("requested [{}] without impersonating a user", wanted.shown().join(" ")),
+                Some(_) => format!("requested {} without impersonating a user name", target.go_syntax()),
+                None => format!("requested [{}] without impersonating a user", target.object_references().join(" ")),
             };
             return Err(Status::bad_request(message));
         }
         match &self.modes {
-            Some(modes) => Box::pin(modes.impersonate(authorizer, user, info, &wanted)).await.map(Some),
+            Some(modes) => Box::pin(modes.impersonate(authorizer, user, info, &target)).await.map(Some),
             None => {
-                Box::pin(wanted.check(authorizer, user)).await?;
-                Ok(Some(Impersonated { user: wanted.into_user(), constraint: "" }))
+                Box::pin(target.check(authorizer, user)).await?;
+                Ok(Some(Impersonated { user: target.into_user(), constraint: "" }))
             }
         }
     }
@@ -74,26 +75,17 @@ struct ImpersonationTarget {
 }
 
 /// The impersonation that the headers request; `None` without such headers.
-fn wanted(headers: &HeaderMap) -> Option<ImpersonationTarget> {
+fn requested(headers: &HeaderMap) -> Option<ImpersonationTarget> {
     let text = |value: &http::HeaderValue| Text::from(String::from_utf8_lossy(value.as_bytes()).as_ref());
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
     if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
         return None;
     }
-    let mut extra: Vec<(Text, Vec<Text>)> = vec![];
-    for (name, value) in headers {
-        let Some(key) = name.as_str().strip_prefix(EXTRA) else { continue };
-        let key = Text::from(percent_decode(key).unwrap_or_else(|| key.to_owned()));
-        match extra.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, values)) => values.push(text(value)),
-            None => extra.push((key, vec![text(value)])),
-        }
-    }
     Some(ImpersonationTarget {
         user: first("impersonate-user"),
         uid: first("impersonate-uid"),
         groups: headers.get_all("impersonate-group").iter().map(text).collect(),
-        extra,
+        extra: extra_of_headers(headers, |name| name.strip_prefix(EXTRA), text),
     })
 }
 
@@ -111,7 +103,7 @@ impl ImpersonationTarget {
     }
 
     /// All parts but the user name as object references, as Go prints them.
-    fn shown(&self) -> Vec<String> {
+    fn object_references(&self) -> Vec<String> {
         let groups = self.groups.iter().map(|group| format!("{{Group  {group}    }}"));
         let extra = self.extra.iter().flat_map(|(key, values)| {
             values.iter().map(move |value| format!("{{UserExtra  {value}  {AUTHENTICATION}/v1  {key}}}"))
@@ -122,7 +114,7 @@ impl ImpersonationTarget {
     }
 
     /// The target as Go's `%#v` prints a user.
-    fn in_go(&self) -> String {
+    fn go_syntax(&self) -> String {
         let list = |texts: &[Text]| {
             let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
             format!("[]string{{{}}}", texts.join(", "))
@@ -164,8 +156,8 @@ impl ImpersonationTarget {
     async fn check(&self, authorizer: &Authorizer, user: &User) -> Result<(), Status> {
         let base = AccessAttributes { verb: "impersonate", is_resource: true, ..AccessAttributes::default() };
         let parts = std::iter::once(self.user_part(base)).chain(self.group_parts(base));
-        for asked in parts.chain(self.extra_parts(base)).chain(self.uid_part(base)) {
-            require(authorizer, user, &asked).await?;
+        for attributes in parts.chain(self.extra_parts(base)).chain(self.uid_part(base)) {
+            require(authorizer, user, &attributes).await?;
         }
         Ok(())
     }
@@ -178,16 +170,15 @@ impl ImpersonationTarget {
             groups.push("system:serviceaccounts".into());
             groups.push(format!("system:serviceaccounts:{namespace}").into());
         }
-        let user = User { name: self.user, uid: self.uid, groups, extra: self.extra };
-        match (user.name == "system:anonymous", user.in_group(UNAUTHENTICATED)) {
-            (_, true) => user,
-            (true, false) => {
-                let mut user = user;
-                user.groups.push(UNAUTHENTICATED.into());
-                user
-            }
-            (false, false) => user.authenticated(),
+        let mut user = User { name: self.user, uid: self.uid, groups, extra: self.extra };
+        if user.in_group(UNAUTHENTICATED) {
+            return user;
         }
+        if user.name == "system:anonymous" {
+            user.groups.push(UNAUTHENTICATED.into());
+            return user;
+        }
+        user.authenticated()
     }
 }
 

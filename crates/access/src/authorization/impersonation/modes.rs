@@ -16,7 +16,7 @@ use machinery::status::aggregate;
 use machinery::value::quote;
 use machinery::{Status, Text, Value, names};
 
-use super::super::{AccessAttributes, Authorizer, judged_by, refusal};
+use super::super::{AccessAttributes, Authorizer, refusal, verb_and_name};
 use super::{AUTHENTICATION, Impersonated, ImpersonationTarget, account};
 use crate::limits;
 
@@ -74,13 +74,15 @@ impl ImpersonationMode {
 
     /// Whether the mode applies to a target. A node or ServiceAccount must be requested by name alone, since its groups are
     /// known.
-    fn suits(self, wanted: &ImpersonationTarget, user: &User) -> bool {
-        let (node, is_account) = (node(&wanted.user), account(&wanted.user).is_some());
+    fn applies_to(self, target: &ImpersonationTarget, user: &User) -> bool {
+        let (node_name, is_account) = (node_name(&target.user), account(&target.user).is_some());
         match self {
-            ImpersonationMode::AssociatedNode => wanted.is_name_alone() && node.is_some() && node == node_of(user),
-            ImpersonationMode::ArbitraryNode => wanted.is_name_alone() && node.is_some(),
-            ImpersonationMode::ServiceAccount => wanted.is_name_alone() && is_account,
-            ImpersonationMode::UserInfo => node.is_none() && !is_account,
+            ImpersonationMode::AssociatedNode => {
+                target.is_name_alone() && node_name.is_some() && node_name == node_of(user)
+            }
+            ImpersonationMode::ArbitraryNode => target.is_name_alone() && node_name.is_some(),
+            ImpersonationMode::ServiceAccount => target.is_name_alone() && is_account,
+            ImpersonationMode::UserInfo => node_name.is_none() && !is_account,
             ImpersonationMode::Legacy => true,
         }
     }
@@ -96,26 +98,26 @@ impl ImpersonationMode {
         Cow::Owned(User { extra: vec![(ACCOUNT_KEYS.into(), keys)], ..user.clone() })
     }
 
-    fn user_part<'a>(self, wanted: &'a ImpersonationTarget, base: AccessAttributes<'a>) -> AccessAttributes<'a> {
+    fn user_part<'a>(self, target: &'a ImpersonationTarget, base: AccessAttributes<'a>) -> AccessAttributes<'a> {
         match self {
             ImpersonationMode::AssociatedNode => AccessAttributes { resource: "nodes", name: "*", ..base },
             ImpersonationMode::ArbitraryNode => {
-                AccessAttributes { resource: "nodes", name: node(&wanted.user).unwrap_or_default(), ..base }
+                AccessAttributes { resource: "nodes", name: node_name(&target.user).unwrap_or_default(), ..base }
             }
-            _ => wanted.user_part(base),
+            _ => target.user_part(base),
         }
     }
 
-    fn into_user(self, mut wanted: ImpersonationTarget) -> User {
+    fn into_user(self, mut target: ImpersonationTarget) -> User {
         if matches!(self, ImpersonationMode::AssociatedNode | ImpersonationMode::ArbitraryNode) {
-            wanted.groups.push(NODES.into());
+            target.groups.push(NODES.into());
         }
-        wanted.into_user()
+        target.into_user()
     }
 }
 
 /// The name of a node in the name of its user.
-fn node(user: &str) -> Option<&str> {
+fn node_name(user: &str) -> Option<&str> {
     user.strip_prefix(NODE).filter(|name| names::dns1123_subdomain(name).is_empty())
 }
 
@@ -141,15 +143,15 @@ impl Modes {
         authorizer: &Authorizer,
         user: &User,
         info: &RequestInfo,
-        wanted: &ImpersonationTarget,
+        target: &ImpersonationTarget,
     ) -> Result<Impersonated, Status> {
-        let begun = clock::instant();
-        let found = self.find(authorizer, user, info, wanted).await;
+        let started = clock::instant();
+        let found = self.find(authorizer, user, info, target).await;
         let mode = found.as_ref().map_or("", |mode| mode.as_str());
-        let attempt = ImpersonationAttempt { mode, decision: decision(found.is_ok()) };
-        METRICS.impersonation.attempted(&attempt, begun.elapsed());
+        let attempt = ImpersonationAttempt { mode, decision: decision_label(found.is_ok()) };
+        METRICS.impersonation.attempted(&attempt, started.elapsed());
         found.map(|mode| Impersonated {
-            user: mode.into_user(wanted.clone()),
+            user: mode.into_user(target.clone()),
             constraint: if mode.is_constrained() { mode.verb() } else { "" },
         })
     }
@@ -159,30 +161,31 @@ impl Modes {
         authorizer: &Authorizer,
         user: &User,
         info: &RequestInfo,
-        wanted: &ImpersonationTarget,
+        target: &ImpersonationTarget,
     ) -> Result<ImpersonationMode, Status> {
-        let (verb, name) = judged_by(info);
-        let target = AccessAttributes::of_request(info, &verb, &name);
+        let (verb, name) = verb_and_name(info);
+        let request = AccessAttributes::of_request(info, &verb, &name);
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&user.name).copied();
         let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
-        let mut refused = None;
-        for mode in last.into_iter().chain(others).filter(|mode| mode.suits(wanted, user)) {
+        let mut first_refusal = None;
+        for mode in last.into_iter().chain(others).filter(|mode| mode.applies_to(target, user)) {
             let attempt = Attempt { authorizer, user: mode.checked_user(user), mode };
-            match attempt.check(wanted, &target).await {
-                Ok(()) if Some(mode) == last => return Ok(mode),
+            match attempt.check(target, &request).await {
                 Ok(()) => {
-                    self.remember(user, mode);
+                    if Some(mode) != last {
+                        self.set_last(user, mode);
+                    }
                     return Ok(mode);
                 }
                 Err(status) => {
-                    refused.get_or_insert(status);
+                    first_refusal.get_or_insert(status);
                 }
             }
         }
-        Err(refused.unwrap_or_else(|| Status::internal("all impersonation modes failed")))
+        Err(first_refusal.unwrap_or_else(|| Status::internal("all impersonation modes failed")))
     }
 
-    fn remember(&self, user: &User, mode: ImpersonationMode) {
+    fn set_last(&self, user: &User, mode: ImpersonationMode) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.len() >= limits::IMPERSONATORS_MAX {
             last.clear();
@@ -199,101 +202,100 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn check(&self, wanted: &ImpersonationTarget, target: &AccessAttributes<'_>) -> Result<(), Status> {
+    async fn check(&self, target: &ImpersonationTarget, request: &AccessAttributes<'_>) -> Result<(), Status> {
         if self.mode.is_constrained() {
-            let verb = format!("impersonate-on:{}:{}", self.mode.as_str(), target.verb);
-            self.ask(AccessAttributes { verb: &verb, ..*target }).await?;
+            let verb = format!("impersonate-on:{}:{}", self.mode.as_str(), request.verb);
+            self.ask(AccessAttributes { verb: &verb, ..*request }).await?;
         }
         let group = if self.mode.is_constrained() { AUTHENTICATION } else { "" };
         let verb = self.mode.verb();
         let base = AccessAttributes { verb, is_resource: true, group, version: "v1", ..AccessAttributes::default() };
-        self.ask(self.mode.user_part(wanted, base)).await?;
-        if let Some(uid) = wanted.uid_part(base) {
+        self.ask(self.mode.user_part(target, base)).await?;
+        if let Some(uid) = target.uid_part(base) {
             self.ask(uid).await?;
         }
-        self.check_groups(wanted, base).await?;
-        self.check_extra(wanted, base).await
+        self.check_groups(target, base).await?;
+        self.check_extra(target, base).await
     }
 
-    async fn check_groups(&self, wanted: &ImpersonationTarget, base: AccessAttributes<'_>) -> Result<(), Status> {
+    async fn check_groups(&self, target: &ImpersonationTarget, base: AccessAttributes<'_>) -> Result<(), Status> {
         let all = AccessAttributes { resource: "groups", ..base };
         if self.mode.is_constrained() {
-            if wanted.groups.iter().any(|group| group.is_empty()) {
+            if target.groups.iter().any(|group| group.is_empty()) {
                 return Err(self.refuse(&all, "impersonating the empty string group is not allowed"));
             }
-            if wanted.groups.iter().any(|group| group == User::MASTERS) {
+            if target.groups.iter().any(|group| group == User::MASTERS) {
                 let masters = AccessAttributes { name: User::MASTERS, ..all };
                 return Err(self.refuse(&masters, "impersonating the system:masters group is not allowed"));
             }
-            if wanted.groups.len() >= limits::IMPERSONATED_TOGETHER
+            if target.groups.len() >= limits::IMPERSONATED_TOGETHER
                 && self.ask(AccessAttributes { name: "*", ..all }).await.is_ok()
             {
                 return Ok(());
             }
         }
-        for asked in wanted.group_parts(base) {
-            self.ask(asked).await?;
+        for attributes in target.group_parts(base) {
+            self.ask(attributes).await?;
         }
         Ok(())
     }
 
-    async fn check_extra(&self, wanted: &ImpersonationTarget, base: AccessAttributes<'_>) -> Result<(), Status> {
-        if self.mode.is_constrained() && !wanted.extra.is_empty() {
+    async fn check_extra(&self, target: &ImpersonationTarget, base: AccessAttributes<'_>) -> Result<(), Status> {
+        if self.mode.is_constrained() && !target.extra.is_empty() {
             let all = AccessAttributes { resource: "userextras", ..base };
-            if let Some(why) = wanted.extra.iter().find_map(|(key, values)| wrong_extra(key, values)) {
+            if let Some(why) = target.extra.iter().find_map(|(key, values)| extra_error(key, values)) {
                 return Err(self.refuse(&all, &why));
             }
-            let values = wanted.extra_parts(base).count();
+            let values = target.extra_parts(base).count();
             if values >= limits::IMPERSONATED_TOGETHER
                 && self.ask(AccessAttributes { subresource: "*", name: "*", ..all }).await.is_ok()
             {
                 return Ok(());
             }
         }
-        for asked in wanted.extra_parts(base) {
-            self.ask(asked).await?;
+        for attributes in target.extra_parts(base) {
+            self.ask(attributes).await?;
         }
         Ok(())
     }
 
-    async fn ask(&self, asked: AccessAttributes<'_>) -> Result<(), Status> {
-        let begun = clock::instant();
-        let found = self.authorizer.decide(&self.user, &asked).await;
-        let attempt = ImpersonationAttempt { mode: self.mode.as_str(), decision: decision(found.allowed()) };
-        METRICS.impersonation.authorized(&attempt, begun.elapsed());
-        if found.allowed() {
+    async fn ask(&self, attributes: AccessAttributes<'_>) -> Result<(), Status> {
+        let started = clock::instant();
+        let decision = self.authorizer.decide(&self.user, &attributes).await;
+        let attempt = ImpersonationAttempt { mode: self.mode.as_str(), decision: decision_label(decision.allowed()) };
+        METRICS.impersonation.authorized(&attempt, started.elapsed());
+        if decision.allowed() {
             return Ok(());
         }
-        let reason = Some(found.reason()).filter(|reason| !reason.is_empty());
-        let why: Vec<String> = found.error().into_iter().chain(reason).collect();
-        Err(self.refuse(&asked, &why.join(": ")))
+        let reason = Some(decision.reason()).filter(|reason| !reason.is_empty());
+        let why: Vec<String> = decision.error().into_iter().chain(reason).collect();
+        Err(self.refuse(&attributes, &why.join(": ")))
     }
 
-    fn refuse(&self, asked: &AccessAttributes<'_>, why: &str) -> Status {
-        refusal(&self.user, asked, why)
+    fn refuse(&self, attributes: &AccessAttributes<'_>, why: &str) -> Status {
+        refusal(&self.user, attributes, why)
     }
 }
 
 /// The error of a key and its values.
-fn wrong_extra(key: &str, values: &[Text]) -> Option<String> {
+fn extra_error(key: &str, values: &[Text]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".into());
     }
     let path = FieldPath::new("extra").child("key");
-    let wrong = names::domain_prefixed_path(key).into_iter();
-    let wrong: Vec<String> =
-        wrong.map(|(part, why)| FieldError::invalid(&path, &Value::from(part), why).to_string()).collect();
-    if !wrong.is_empty() {
-        return Some(format!("impersonating an invalid key in extra is not allowed: {}", aggregate(&wrong)));
+    let to_text = |(part, why)| FieldError::invalid(&path, &Value::from(part), why).to_string();
+    let errors: Vec<String> = names::domain_prefixed_path(key).into_iter().map(to_text).collect();
+    if !errors.is_empty() {
+        return Some(format!("impersonating an invalid key in extra is not allowed: {}", aggregate(&errors)));
     }
     if key != key.to_lowercase() {
         return Some(format!("impersonating a non-lowercase key in extra is not allowed: {}", quote(key)));
     }
-    let is_wrong = values.iter().any(|value| value.is_empty());
-    is_wrong.then(|| "impersonating the empty string value in extra is not allowed".into())
+    let has_empty_value = values.iter().any(|value| value.is_empty());
+    has_empty_value.then(|| "impersonating the empty string value in extra is not allowed".into())
 }
 
-fn decision(allowed: bool) -> &'static str {
+fn decision_label(allowed: bool) -> &'static str {
     if allowed { "allowed" } else { "denied" }
 }
 

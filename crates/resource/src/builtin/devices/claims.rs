@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
 
-use super::super::checks::{is_set, items, list, text};
+use super::super::checks::{invalid_internal, is_set, items, list, text};
 use super::super::rule_checks;
 use super::fields::{self, Errors};
 use super::selectors;
@@ -44,12 +44,8 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     match old {
         Some(old) if old.get("spec") != claim.get("spec") => {
-            let shown = machinery::types::internal_json(
-                claim.get("spec").unwrap_or(&empty),
-                "resource.ResourceClaimSpec",
-                false,
-            );
-            errors.push(FieldError { value: shown, ..FieldError::invalid(&path, &Value::Null, "field is immutable") });
+            let spec = claim.get("spec").unwrap_or(&empty);
+            errors.push(invalid_internal(&path, spec, "resource.ResourceClaimSpec", "field is immutable"));
         }
         Some(_) => {}
         None => device_claim(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors),
@@ -65,9 +61,8 @@ pub fn validate_claim_template(template: &Value, old: Option<&Value>, _release: 
     device_claim(template.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &devices, &mut errors);
     let spec = template.get("spec");
     if old.is_some_and(|old| old.get("spec") != spec) {
-        let shown =
-            machinery::types::internal_json(spec.unwrap_or(&empty), "resource.ResourceClaimTemplateSpec", false);
-        errors.push(FieldError { value: shown, ..FieldError::invalid(&path, &Value::Null, "field is immutable") });
+        let (spec, go) = (spec.unwrap_or(&empty), "resource.ResourceClaimTemplateSpec");
+        errors.push(invalid_internal(&path, spec, go, "field is immutable"));
     }
     errors
 }

@@ -17,21 +17,21 @@ pub use slices::{slice_warnings, validate_slice};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value};
 
-use super::workloads::{at_mut, or_else};
+use super::defaults::{at_mut, set_default};
 
 /// Requests of a ResourceClaim, or of its template, are for one device.
 pub fn default_resource_claim(object: &mut Value) {
     for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
         for request in items_mut(object, path) {
             if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
-                or_else(request, &["exactly", "count"], Value::Int(1));
+                set_default(request, &["exactly", "count"], Value::Int(1));
             }
             for alternative in items_mut(request, &["firstAvailable"]) {
                 if alternative.str_at(&["allocationMode"]).is_empty() {
                     alternative.set_at(&["allocationMode"], Value::from("ExactCount"));
                 }
                 if alternative.str_at(&["allocationMode"]) == "ExactCount" {
-                    or_else(alternative, &["count"], Value::Int(1));
+                    set_default(alternative, &["count"], Value::Int(1));
                 }
             }
         }
@@ -41,7 +41,7 @@ pub fn default_resource_claim(object: &mut Value) {
 /// Taints of devices have the time at which they were added.
 pub fn default_taint_rule(rule: &mut Value) {
     if rule.at(&["spec", "taint"]).is_some_and(|taint| !taint.is_null()) {
-        or_else(rule, &["spec", "taint", "timeAdded"], Value::from(base::clock::now_rfc3339()));
+        set_default(rule, &["spec", "taint", "timeAdded"], Value::from(base::clock::now_rfc3339()));
     }
 }
 
@@ -49,7 +49,7 @@ pub fn default_taint_rule(rule: &mut Value) {
 pub fn default_slice(slice: &mut Value) {
     for device in items_mut(slice, &["spec", "devices"]) {
         for taint in items_mut(device, &["taints"]) {
-            or_else(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
+            set_default(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
-use super::super::checks::{condition_errors, is_set, items, list, text};
+use super::super::checks::{condition_errors, invalid_internal, is_set, items, list, text};
 use super::super::podspec;
 use super::claims::{self, RequestNames};
 use super::fields::{self, Errors};
@@ -79,8 +79,7 @@ pub fn validate_status(claim: &Value, old: &Value, release: Release) -> Vec<Fiel
     let path = path.child("allocation");
     match (allocation(claim), allocation(old)) {
         (Some(new), Some(old)) if new != old => {
-            let shown = machinery::types::internal_json(&new, "resource.AllocationResult", false);
-            errors.push(FieldError { value: shown, ..FieldError::invalid(&path, &Value::Null, "field is immutable") });
+            errors.push(invalid_internal(&path, &new, "resource.AllocationResult", "field is immutable"));
         }
         (Some(new), None) => allocation_result(&new, &names, &path, &mut errors),
         _ => {}

@@ -1,5 +1,7 @@
 //! The validation of Services, in kube-apiserver's order and words.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
@@ -216,12 +218,12 @@ pub fn linked_errors(spec: &Value, old: Option<&Value>, release: Release) -> Vec
         }
         _ => {}
     }
-    let families = list(spec, "ipFamilies");
-    for (i, (path, family)) in items(spec, "ipFamilies", &path).enumerate() {
+    let mut known = HashSet::new();
+    for (path, family) in items(spec, "ipFamilies", &path) {
         if !FAMILIES.contains(&family.as_str().unwrap_or_default()) {
             errors.push(FieldError::not_supported(&path, family, &FAMILIES));
         }
-        if families[..i].contains(family) {
+        if !known.insert(family.as_str()) {
             errors.push(FieldError::duplicate(&path, family));
         }
     }

@@ -1,7 +1,7 @@
 //! What changed between two values: added, modified and removed paths, found in one walk over both.
 
 use super::super::fieldpath::{FieldSet, PathElement, SetNode, equal_values};
-use super::super::types::{ListType, MapType, Part, Parts, TypeId, TypeSchema};
+use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::item_element;
 use machinery::{Map, Text, Value};
 use std::cmp::Ordering;
@@ -87,17 +87,17 @@ impl ComparisonWalk<'_> {
     fn node(&self, id: TypeId, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) {
         let atom = self.types.atom(id);
         let (old_parts, new_parts) = (atom.parts(old), atom.parts(new));
-        let part = |parts: Parts| atom.part(parts);
-        let leaf = match (old, new) {
-            (_, None) => self.part(part(old_parts), old, new, delta),
-            (None, _) => self.part(part(new_parts), old, new, delta),
-            _ if old_parts == new_parts => self.part(part(new_parts), old, new, delta),
+        let (old_part, new_part) = (atom.part(old_parts), atom.part(new_parts));
+        let is_leaf = match (old, new) {
+            (_, None) => self.part(old_part, old, new, delta),
+            (None, _) => self.part(new_part, old, new, delta),
+            _ if old_parts == new_parts => self.part(new_part, old, new, delta),
             _ => {
-                self.part(part(old_parts), old, new, delta);
-                self.part(part(new_parts), old, new, delta)
+                self.part(old_part, old, new, delta);
+                self.part(new_part, old, new, delta)
             }
         };
-        if !leaf {
+        if !is_leaf {
             match (old, new) {
                 (None, _) => delta.added.member = true,
                 (_, None) => delta.removed.member = true,
@@ -106,7 +106,7 @@ impl ComparisonWalk<'_> {
         }
     }
 
-    /// Whether the node was a leaf.
+    /// Compares the values as one part of their type. Returns whether that is a leaf.
     fn part(&self, part: Option<Part<'_>>, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) -> bool {
         match part {
             Some(Part::Map(map)) => {

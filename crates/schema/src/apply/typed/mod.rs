@@ -42,7 +42,14 @@ impl Mismatch {
 pub(crate) fn errors_text(errors: &[Mismatch]) -> String {
     match errors {
         [one] => one.text(),
-        many => many.iter().fold("errors:".to_owned(), |text, error| format!("{text}\n  {}", error.text())),
+        many => {
+            let mut text = "errors:".to_owned();
+            for error in many {
+                text.push_str("\n  ");
+                text.push_str(&error.text());
+            }
+            text
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::super::types::{Atom, ListRelation, ListType, MapType, Part, Scalar, T
 use super::{Mismatch, item_element, item_error};
 use cel::Foreign;
 use machinery::patch::gotext;
+use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,7 +29,7 @@ pub(crate) fn validate_foreign(
     foreign: &BTreeMap<String, Foreign>,
     duplicates: Duplicates,
 ) -> Result<(), Vec<Mismatch>> {
-    let mut walk = ValidationWalk { types, duplicates, foreign, errors: vec![] };
+    let mut walk = ValidationWalk { types, duplicates, foreign, errors: vec![], error_bytes: 0 };
     walk.node(types.root(), value, &TypedPath::Root);
     if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
 }
@@ -72,12 +73,18 @@ struct ValidationWalk<'a> {
     duplicates: Duplicates,
     foreign: &'a BTreeMap<String, Foreign>,
     errors: Vec<Mismatch>,
+    /// Bytes of the errors. Those beyond [`PATHS_BYTES_MAX`] are left out.
+    error_bytes: usize,
 }
 
 impl ValidationWalk<'_> {
     fn error(&mut self, path: &TypedPath<'_>, message: String) {
+        if self.error_bytes > PATHS_BYTES_MAX {
+            return;
+        }
         let mut text = String::new();
         path.write(self.types, &mut text);
+        self.error_bytes += text.len() + message.len();
         self.errors.push(Mismatch::new(&text, message));
     }
 

@@ -5,6 +5,7 @@ mod junctor;
 use machinery::{Map, Value};
 
 use super::number;
+use crate::lists;
 use crate::path::Path;
 use crate::program::{Additional, Checks, Node, Types};
 use crate::ratchet;
@@ -153,7 +154,7 @@ fn array(node: &Node, items: &[Value], old: Option<&Value>, path: &Path<'_>, rep
     if let Some(max) = checks.max_items.filter(|max| count > *max) {
         report.too_many(path, items.len(), max);
     }
-    if checks.unique_items && items.iter().enumerate().any(|(i, item)| items[..i].contains(item)) {
+    if checks.unique_items && lists::has_duplicates(items) {
         report.invalid(path, machinery::value::quote(""), "shouldn't contain duplicates");
     }
 }
@@ -195,8 +196,7 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
     let mut next = 0;
     for (name, inner) in map.iter() {
         if let Some(field) = node.field_after(name, &mut next) {
-            let type_meta = matches!(path, Path::Root) && matches!(name.as_str(), "kind" | "apiVersion");
-            let old = if type_meta { None } else { ratchet::member(value, old, node, name) };
+            let old = old_member(node, name, value, old, path);
             check(field, inner, old, &Path::Field(path, name), report);
         }
     }
@@ -207,6 +207,18 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
     }
 }
 
+/// The old value of the field `name` of the object at `path`. The type of the whole object is always checked.
+fn old_member<'a>(
+    node: &Node,
+    name: &str,
+    value: &Value,
+    old: Option<&'a Value>,
+    path: &Path<'_>,
+) -> Option<&'a Value> {
+    let is_type = matches!(path, Path::Root) && matches!(name, "kind" | "apiVersion");
+    if is_type { None } else { ratchet::member(value, old, node, name) }
+}
+
 fn additional(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
     if matches!(node.additional, Additional::Absent | Additional::Any) {
         return;
@@ -214,8 +226,7 @@ fn additional(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: 
     for (name, inner) in map.iter().filter(|(name, _)| node.field(name).is_none()) {
         match &node.additional {
             Additional::Schema(schema) => {
-                let type_meta = matches!(path, Path::Root) && matches!(name.as_str(), "kind" | "apiVersion");
-                let old = if type_meta { None } else { ratchet::member(value, old, node, name) };
+                let old = old_member(node, name, value, old, path);
                 check(schema, inner, old, &Path::Key(path, name), report);
             }
             _ => report.invalid_with(path, shown(&Value::from(name)), |at| {

@@ -20,7 +20,7 @@ pub async fn review(admit: &Admit<'_>, mut object: Value, asker: Option<User>) -
     let asked = attributes(object.get("spec").unwrap_or(&Value::Null));
     let decision = context.authorizer.decide(&user, &asked).await;
     let mut status: Value = [("allowed", Value::from(decision.allowed()))].into();
-    if decision.is_final_refusal() {
+    if decision.is_denied() {
         status.set_at(&["denied"], Value::Bool(true));
     }
     let mut failures = ignored_selectors(&object);

@@ -1,6 +1,6 @@
 //! SelfSubjectRulesReview.
 
-use access::authorization::PolicyRule;
+use access::authorization::{PolicyRule, UserRules};
 use machinery::{Status, Text, Value};
 
 use crate::verbs::admit::Admit;
@@ -13,7 +13,7 @@ pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value, Status> 
         return Err(Status::bad_request("no namespace on request"));
     }
     admit.validate(Some(object), None).await?;
-    let (rules, errors, incomplete) = context.authorizer.rules_of(&request.authorized.user, namespace);
+    let UserRules { rules, errors, incomplete } = context.authorizer.rules_of(&request.authorized.user, namespace);
     let resources = rules.iter().filter(|rule| !rule.resources.is_empty()).map(resource_rule);
     let paths = rules.iter().filter(|rule| !rule.urls.is_empty()).map(path_rule);
     let mut status: Value = [

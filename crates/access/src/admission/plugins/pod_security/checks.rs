@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use machinery::{Release, Value};
 
-use super::containers::{all, name, named, security};
+use super::containers::{all_containers, container_names, name, security};
 use super::policy::{LevelVersion, SecurityLevel};
 use super::{Pod, items};
 
@@ -14,6 +14,9 @@ pub struct Violation {
     reason: String,
     detail: String,
 }
+
+/// The reason of violations of the rules for seccomp.
+const SECCOMP: &str = "seccompProfile";
 
 type Rule = fn(Pod<'_>) -> Option<Violation>;
 
@@ -45,7 +48,7 @@ static CHECKS: [Check; 19] = [
     baseline("privileged", &[(0, privileged)]),
     baseline("procMount", &[(0, proc_mounts), (35, |pod| unless_user_namespace(pod, proc_mounts))]),
     baseline("seLinuxOptions", &[(0, |pod| se_linux(pod, 3)), (31, |pod| se_linux(pod, 4))]),
-    baseline("seccompProfile_baseline", &[(0, seccomp_annotations), (19, |pod| seccomp(pod, false))]),
+    baseline("seccompProfile_baseline", &[(0, seccomp_annotations), (19, |pod| seccomp(pod))]),
     baseline(
         "sysctls",
         &[
@@ -69,7 +72,7 @@ static CHECKS: [Check; 19] = [
     restricted("runAsUser", &[(23, run_as_user), (35, |pod| unless_user_namespace(pod, run_as_user))], ""),
     restricted(
         "seccompProfile_restricted",
-        &[(19, |pod| seccomp(pod, true)), (25, |pod| unless_windows(pod, |pod| seccomp(pod, true)))],
+        &[(19, required_seccomp), (25, |pod| unless_windows(pod, required_seccomp))],
         "seccompProfile_baseline",
     ),
 ];
@@ -95,11 +98,11 @@ pub fn evaluate(level: LevelVersion, pod: Pod<'_>, release: Release) -> Vec<Viol
 
 /// The reasons and details of violations, for error messages.
 pub fn details(violations: &[Violation]) -> String {
-    let shown = |violation: &Violation| match violation.detail.as_str() {
+    let text = |violation: &Violation| match violation.detail.as_str() {
         "" => violation.reason.clone(),
         detail => format!("{} ({detail})", violation.reason),
     };
-    violations.iter().map(shown).collect::<Vec<_>>().join(", ")
+    violations.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 pub fn reasons(violations: &[Violation]) -> String {
@@ -116,8 +119,8 @@ fn unless_windows(pod: Pod<'_>, rule: Rule) -> Option<Violation> {
 
 /// Applies a rule unless the Pod has its own user namespace, whose users are not those of the node.
 fn unless_user_namespace(pod: Pod<'_>, rule: Rule) -> Option<Violation> {
-    let own = pod.spec.get("hostUsers").and_then(Value::as_bool) == Some(false);
-    if own { None } else { rule(pod) }
+    let has_user_namespace = pod.spec.get("hostUsers").and_then(Value::as_bool) == Some(false);
+    if has_user_namespace { None } else { rule(pod) }
 }
 
 fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
@@ -144,7 +147,7 @@ fn is_true(owner: &Value, field: &str) -> bool {
     security(owner, field).and_then(Value::as_bool) == Some(true)
 }
 
-fn text(owner: &Value, field: &str) -> Option<String> {
+fn profile_type(owner: &Value, field: &str) -> Option<String> {
     Some(owner.at(&["securityContext", field])?.str_at(&["type"]).to_owned())
 }
 
@@ -156,28 +159,29 @@ fn annotations(pod: Pod<'_>) -> impl Iterator<Item = (&str, &str)> {
 
 fn app_armor(pod: Pod<'_>) -> Option<Violation> {
     const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
-    let wrong = |owner: &Value| {
-        text(owner, "appArmorProfile").filter(|kind| !["RuntimeDefault", "Localhost"].contains(&kind.as_str()))
+    let forbidden_type = |owner: &Value| {
+        profile_type(owner, "appArmorProfile").filter(|kind| !["RuntimeDefault", "Localhost"].contains(&kind.as_str()))
     };
-    let of_pod = wrong(pod.spec);
-    let bad = named(pod.spec, |container| wrong(container).is_some());
-    let values: BTreeSet<String> = of_pod.clone().into_iter().chain(all(pod.spec).filter_map(wrong)).collect();
+    let of_pod = forbidden_type(pod.spec);
+    let violators = container_names(pod.spec, |container| forbidden_type(container).is_some());
+    let values: BTreeSet<String> =
+        of_pod.clone().into_iter().chain(all_containers(pod.spec).filter_map(forbidden_type)).collect();
     let allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
     let mut annotated: Vec<String> = annotations(pod)
         .filter(|(key, value)| key.starts_with(PREFIX) && !allowed(value))
         .map(|(key, value)| format!("{key}={}", machinery::value::quote(value)))
         .collect();
     annotated.sort();
-    let mut who: Vec<String> = setters(of_pod.is_some(), &bad).into_iter().collect();
+    let mut setters: Vec<String> = setters(of_pod.is_some(), &violators).into_iter().collect();
     if !annotated.is_empty() {
-        who.push(plural(annotated.len(), "annotation", "annotations").to_owned());
+        setters.push(plural(annotated.len(), "annotation", "annotations").to_owned());
     }
-    if who.is_empty() {
+    if setters.is_empty() {
         return None;
     }
     let values: Vec<String> = values.into_iter().chain(annotated).collect();
     let reason = plural(values.len(), "forbidden AppArmor profile", "forbidden AppArmor profiles");
-    violation(reason, format!("{} must not set AppArmor profile type to {}", who.join(" and "), quoted(values)))
+    violation(reason, format!("{} must not set AppArmor profile type to {}", setters.join(" and "), quoted(values)))
 }
 
 /// The capabilities that a container adds or drops.
@@ -188,13 +192,16 @@ fn listed<'a>(container: &'a Value, list: &str) -> impl Iterator<Item = &'a str>
 /// The containers that add capabilities other than those allowed, and which.
 fn adding<'a>(pod: Pod<'a>, allowed: &[&str]) -> Option<(Vec<&'a str>, String)> {
     let forbidden = |name: &&str| !allowed.contains(name);
-    let bad = named(pod.spec, |container| listed(container, "add").any(|name| forbidden(&name)));
+    let violators = container_names(pod.spec, |container| listed(container, "add").any(|name| forbidden(&name)));
     let added: BTreeSet<&str> =
-        all(pod.spec).flat_map(|container| listed(container, "add")).filter(forbidden).collect();
-    (!bad.is_empty()).then(|| {
-        let detail =
-            format!("{} must not include {} in securityContext.capabilities.add", containers(&bad), quoted(added));
-        (bad, detail)
+        all_containers(pod.spec).flat_map(|container| listed(container, "add")).filter(forbidden).collect();
+    (!violators.is_empty()).then(|| {
+        let detail = format!(
+            "{} must not include {} in securityContext.capabilities.add",
+            containers(&violators),
+            quoted(added)
+        );
+        (violators, detail)
     })
 }
 
@@ -219,11 +226,11 @@ fn added_capabilities(pod: Pod<'_>) -> Option<Violation> {
 }
 
 fn capabilities(pod: Pod<'_>) -> Option<Violation> {
-    let keeping = named(pod.spec, |container| !listed(container, "drop").any(|name| name == "ALL"));
-    let kept = (!keeping.is_empty())
-        .then(|| format!("{} must set securityContext.capabilities.drop=[\"ALL\"]", containers(&keeping)));
-    let added = adding(pod, &["NET_BIND_SERVICE"]).map(|(_, detail)| detail);
-    let details: Vec<String> = kept.into_iter().chain(added).collect();
+    let without_drop_all = container_names(pod.spec, |container| !listed(container, "drop").any(|name| name == "ALL"));
+    let drop_detail = (!without_drop_all.is_empty())
+        .then(|| format!("{} must set securityContext.capabilities.drop=[\"ALL\"]", containers(&without_drop_all)));
+    let add_detail = adding(pod, &["NET_BIND_SERVICE"]).map(|(_, detail)| detail);
+    let details: Vec<String> = drop_detail.into_iter().chain(add_detail).collect();
     if details.is_empty() { None } else { violation("unrestricted capabilities", details.join("; ")) }
 }
 
@@ -248,14 +255,14 @@ fn host_ports(pod: Pod<'_>) -> Option<Violation> {
         let ports = items(container, &["ports"]).iter().filter_map(|port| port.get("hostPort").and_then(Value::as_int));
         ports.filter(|port| *port != 0).collect()
     };
-    let bad = named(pod.spec, |container| !ports(container).is_empty());
-    let used: BTreeSet<String> = all(pod.spec).flat_map(ports).map(|port| port.to_string()).collect();
-    if bad.is_empty() {
+    let violators = container_names(pod.spec, |container| !ports(container).is_empty());
+    let used: BTreeSet<String> = all_containers(pod.spec).flat_map(ports).map(|port| port.to_string()).collect();
+    if violators.is_empty() {
         return None;
     }
-    let (verb, what) = (plural(bad.len(), "uses", "use"), plural(used.len(), "hostPort", "hostPorts"));
+    let (verb, noun) = (plural(violators.len(), "uses", "use"), plural(used.len(), "hostPort", "hostPorts"));
     let used = used.into_iter().collect::<Vec<_>>().join(", ");
-    violation("hostPort", format!("{} {verb} {what} {used}", containers(&bad)))
+    violation("hostPort", format!("{} {verb} {noun} {used}", containers(&violators)))
 }
 
 /// The hosts that the probes and hooks of a container name.
@@ -268,23 +275,25 @@ fn hosts(container: &Value) -> Vec<&str> {
 }
 
 fn probe_hosts(pod: Pod<'_>) -> Option<Violation> {
-    let bad: BTreeSet<&str> = named(pod.spec, |container| !hosts(container).is_empty()).into_iter().collect();
-    let used: BTreeSet<&str> = all(pod.spec).flat_map(hosts).collect();
-    if bad.is_empty() {
+    let violators: BTreeSet<&str> =
+        container_names(pod.spec, |container| !hosts(container).is_empty()).into_iter().collect();
+    let used: BTreeSet<&str> = all_containers(pod.spec).flat_map(hosts).collect();
+    if violators.is_empty() {
         return None;
     }
-    let bad: Vec<&str> = bad.into_iter().collect();
-    let what = plural(used.len(), "probe or lifecycle host", "probe or lifecycle hosts");
-    let detail = format!("{} {} {what} {}", containers(&bad), plural(bad.len(), "uses", "use"), quoted(used));
+    let violators: Vec<&str> = violators.into_iter().collect();
+    let noun = plural(used.len(), "probe or lifecycle host", "probe or lifecycle hosts");
+    let detail =
+        format!("{} {} {noun} {}", containers(&violators), plural(violators.len(), "uses", "use"), quoted(used));
     violation("probe or lifecycle host", detail)
 }
 
 fn privileged(pod: Pod<'_>) -> Option<Violation> {
-    let bad = named(pod.spec, |container| is_true(container, "privileged"));
-    if bad.is_empty() {
+    let violators = container_names(pod.spec, |container| is_true(container, "privileged"));
+    if violators.is_empty() {
         return None;
     }
-    violation("privileged", format!("{} must not set securityContext.privileged=true", containers(&bad)))
+    violation("privileged", format!("{} must not set securityContext.privileged=true", containers(&violators)))
 }
 
 fn proc_mounts(pod: Pod<'_>) -> Option<Violation> {
@@ -292,14 +301,18 @@ fn proc_mounts(pod: Pod<'_>) -> Option<Violation> {
         let mount = security(container, "procMount").and_then(Value::as_str)?;
         (mount != "Default").then(|| mount.to_owned())
     };
-    let bad = named(pod.spec, |container| mount(container).is_some());
-    let mounts: BTreeSet<String> = all(pod.spec).filter_map(mount).collect();
-    if bad.is_empty() {
+    let violators = container_names(pod.spec, |container| mount(container).is_some());
+    let mounts: BTreeSet<String> = all_containers(pod.spec).filter_map(mount).collect();
+    if violators.is_empty() {
         return None;
     }
-    violation("procMount", format!("{} must not set securityContext.procMount to {}", containers(&bad), quoted(mounts)))
+    violation(
+        "procMount",
+        format!("{} must not set securityContext.procMount to {}", containers(&violators), quoted(mounts)),
+    )
 }
 
+/// Checks that SELinux options have one of the first `allowed` types, and neither a user nor a role.
 fn se_linux(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
     const TYPES: [&str; 4] = ["container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
     let field = |owner: &Value, field: &str| owner.str_at(&["securityContext", "seLinuxOptions", field]).to_owned();
@@ -309,19 +322,19 @@ fn se_linux(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
     };
     let sets = |owner: &Value, name: &str| !field(owner, name).is_empty();
     let is_bad = |owner: &Value| kind(owner).is_some() || sets(owner, "user") || sets(owner, "role");
-    let who = setters(is_bad(pod.spec), &named(pod.spec, is_bad))?;
-    let owners = || std::iter::once(pod.spec).chain(all(pod.spec));
+    let setters = setters(is_bad(pod.spec), &container_names(pod.spec, is_bad))?;
+    let owners = || std::iter::once(pod.spec).chain(all_containers(pod.spec));
     let kinds: BTreeSet<String> = owners().filter_map(kind).collect();
-    let mut data = vec![];
+    let mut problems = vec![];
     if !kinds.is_empty() {
-        data.push(format!("{} {}", plural(kinds.len(), "type", "types"), quoted(kinds)));
+        problems.push(format!("{} {}", plural(kinds.len(), "type", "types"), quoted(kinds)));
     }
     for name in ["user", "role"] {
         if owners().any(|owner| sets(owner, name)) {
-            data.push(format!("{name} may not be set"));
+            problems.push(format!("{name} may not be set"));
         }
     }
-    let detail = format!("{who} set forbidden securityContext.seLinuxOptions: {}", data.join("; "));
+    let detail = format!("{setters} set forbidden securityContext.seLinuxOptions: {}", problems.join("; "));
     violation("seLinuxOptions", detail)
 }
 
@@ -330,41 +343,52 @@ fn seccomp_annotations(pod: Pod<'_>) -> Option<Violation> {
     const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let allowed =
         |value: &str| ["runtime/default", "docker/default"].contains(&value) || value.starts_with("localhost/");
-    let concerned = |key: &str| {
-        key == OF_POD || key.strip_prefix(OF_CONTAINER).is_some_and(|of| all(pod.spec).any(|it| name(it) == of))
+    let is_relevant = |key: &str| {
+        key == OF_POD
+            || key.strip_prefix(OF_CONTAINER).is_some_and(|container_name| {
+                all_containers(pod.spec).any(|container| name(container) == container_name)
+            })
     };
     let forbidden: BTreeSet<String> = annotations(pod)
-        .filter(|(key, value)| concerned(key) && !allowed(value))
+        .filter(|(key, value)| is_relevant(key) && !allowed(value))
         .map(|(key, value)| format!("{key}={}", machinery::value::quote(value)))
         .collect();
     if forbidden.is_empty() {
         return None;
     }
-    let what = plural(forbidden.len(), "annotation", "annotations");
+    let noun = plural(forbidden.len(), "annotation", "annotations");
     let forbidden = forbidden.into_iter().collect::<Vec<_>>().join(", ");
-    violation("seccompProfile", format!("forbidden {what} {forbidden}"))
+    violation(SECCOMP, format!("forbidden {noun} {forbidden}"))
 }
 
-/// Checks that all seccomp profiles are allowed and, if `required`, that every container has one.
-fn seccomp(pod: Pod<'_>, required: bool) -> Option<Violation> {
-    const REASON: &str = "seccompProfile";
-    let profile = |owner: &Value| text(owner, "seccompProfile");
-    let wrong = |owner: &Value| profile(owner).filter(|kind| !["Localhost", "RuntimeDefault"].contains(&kind.as_str()));
-    let of_pod = wrong(pod.spec);
-    let bad = named(pod.spec, |container| wrong(container).is_some());
-    if let Some(who) = setters(of_pod.is_some(), &bad) {
-        let values: BTreeSet<String> = of_pod.into_iter().chain(all(pod.spec).filter_map(wrong)).collect();
-        let detail = format!("{who} must not set securityContext.seccompProfile.type to {}", quoted(values));
-        return violation(REASON, detail);
-    }
-    let missing = named(pod.spec, |container| profile(container).is_none());
-    if !required || profile(pod.spec).is_some() || missing.is_empty() {
-        return None;
+fn seccomp_type(owner: &Value) -> Option<String> {
+    profile_type(owner, "seccompProfile")
+}
+
+/// Checks that all seccomp profiles are allowed.
+fn seccomp(pod: Pod<'_>) -> Option<Violation> {
+    let forbidden_type =
+        |owner: &Value| seccomp_type(owner).filter(|kind| !["Localhost", "RuntimeDefault"].contains(&kind.as_str()));
+    let pod_type = forbidden_type(pod.spec);
+    let violators = container_names(pod.spec, |container| forbidden_type(container).is_some());
+    let setters = setters(pod_type.is_some(), &violators)?;
+    let container_types = all_containers(pod.spec).filter_map(forbidden_type);
+    let types: BTreeSet<String> = pod_type.into_iter().chain(container_types).collect();
+    violation(SECCOMP, format!("{setters} must not set securityContext.seccompProfile.type to {}", quoted(types)))
+}
+
+/// Checks that all seccomp profiles are allowed, and that every container has one.
+fn required_seccomp(pod: Pod<'_>) -> Option<Violation> {
+    let forbidden = seccomp(pod);
+    let missing = container_names(pod.spec, |container| seccomp_type(container).is_none());
+    if forbidden.is_some() || seccomp_type(pod.spec).is_some() || missing.is_empty() {
+        return forbidden;
     }
     let must = "must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\"";
-    violation(REASON, format!("pod or {} {must}", containers(&missing)))
+    violation(SECCOMP, format!("pod or {} {must}", containers(&missing)))
 }
 
+/// Checks that only the first `allowed` safe sysctls are set.
 fn sysctls(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
     const SAFE: [&str; 14] = [
         "kernel.shm_rmid_forced",
@@ -391,18 +415,18 @@ fn host_processes(pod: Pod<'_>) -> Option<Violation> {
     let is_host = |owner: &Value| {
         owner.at(&["securityContext", "windowsOptions", "hostProcess"]).and_then(Value::as_bool) == Some(true)
     };
-    let who = setters(is_host(pod.spec), &named(pod.spec, is_host))?;
-    violation("hostProcess", format!("{who} must not set securityContext.windowsOptions.hostProcess=true"))
+    let setters = setters(is_host(pod.spec), &container_names(pod.spec, is_host))?;
+    violation("hostProcess", format!("{setters} must not set securityContext.windowsOptions.hostProcess=true"))
 }
 
 fn escalation(pod: Pod<'_>) -> Option<Violation> {
-    let may =
+    let may_escalate =
         |container: &Value| security(container, "allowPrivilegeEscalation").and_then(Value::as_bool) != Some(false);
-    let bad = named(pod.spec, may);
-    if bad.is_empty() {
+    let violators = container_names(pod.spec, may_escalate);
+    if violators.is_empty() {
         return None;
     }
-    let detail = format!("{} must set securityContext.allowPrivilegeEscalation=false", containers(&bad));
+    let detail = format!("{} must set securityContext.allowPrivilegeEscalation=false", containers(&violators));
     violation("allowPrivilegeEscalation != false", detail)
 }
 
@@ -422,17 +446,18 @@ fn volumes(pod: Pod<'_>) -> Option<Violation> {
         let fields = volume.as_object().into_iter().flat_map(|fields| fields.keys());
         fields.map(|key| key.as_str()).find(|key| *key != "name").unwrap_or("unknown").to_owned()
     };
-    let bad = items(pod.spec, &["volumes"]).iter();
-    let bad: Vec<&Value> = bad.filter(|volume| ALLOWED.iter().all(|field| volume.get(field).is_none())).collect();
-    if bad.is_empty() {
+    let violators = items(pod.spec, &["volumes"]).iter();
+    let violators: Vec<&Value> =
+        violators.filter(|volume| ALLOWED.iter().all(|field| volume.get(field).is_none())).collect();
+    if violators.is_empty() {
         return None;
     }
-    let kinds: BTreeSet<String> = bad.iter().map(|volume| kind(volume)).collect();
+    let kinds: BTreeSet<String> = violators.iter().map(|volume| kind(volume)).collect();
     let detail = format!(
         "{} {} {} {} {}",
-        plural(bad.len(), "volume", "volumes"),
-        quoted(bad.iter().map(|volume| name(volume))),
-        plural(bad.len(), "uses", "use"),
+        plural(violators.len(), "volume", "volumes"),
+        quoted(violators.iter().map(|volume| name(volume))),
+        plural(violators.len(), "uses", "use"),
         plural(kinds.len(), "restricted volume type", "restricted volume types"),
         quoted(&kinds)
     );
@@ -441,22 +466,22 @@ fn volumes(pod: Pod<'_>) -> Option<Violation> {
 
 fn non_root(pod: Pod<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
-    let said = |owner: &Value| security(owner, "runAsNonRoot").and_then(Value::as_bool);
-    let bad = named(pod.spec, |container| said(container) == Some(false));
-    if let Some(who) = setters(said(pod.spec) == Some(false), &bad) {
-        return violation(REASON, format!("{who} must not set securityContext.runAsNonRoot=false"));
+    let run_as_non_root = |owner: &Value| security(owner, "runAsNonRoot").and_then(Value::as_bool);
+    let violators = container_names(pod.spec, |container| run_as_non_root(container) == Some(false));
+    if let Some(setters) = setters(run_as_non_root(pod.spec) == Some(false), &violators) {
+        return violation(REASON, format!("{setters} must not set securityContext.runAsNonRoot=false"));
     }
-    let silent = named(pod.spec, |container| said(container).is_none());
-    if said(pod.spec) == Some(true) || silent.is_empty() {
+    let without_value = container_names(pod.spec, |container| run_as_non_root(container).is_none());
+    if run_as_non_root(pod.spec) == Some(true) || without_value.is_empty() {
         return None;
     }
-    violation(REASON, format!("pod or {} must set securityContext.runAsNonRoot=true", containers(&silent)))
+    violation(REASON, format!("pod or {} must set securityContext.runAsNonRoot=true", containers(&without_value)))
 }
 
 fn run_as_user(pod: Pod<'_>) -> Option<Violation> {
     let is_root = |owner: &Value| security(owner, "runAsUser").and_then(Value::as_int) == Some(0);
-    let who = setters(is_root(pod.spec), &named(pod.spec, is_root))?;
-    violation("runAsUser=0", format!("{who} must not set runAsUser=0"))
+    let setters = setters(is_root(pod.spec), &container_names(pod.spec, is_root))?;
+    violation("runAsUser=0", format!("{setters} must not set runAsUser=0"))
 }
 
 #[cfg(test)]

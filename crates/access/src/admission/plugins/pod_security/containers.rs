@@ -6,7 +6,7 @@ use super::items;
 use crate::admission::plugins::pod_resources::CONTAINERS;
 
 /// Every container of a spec, in the order in which errors name them.
-pub fn all(spec: &Value) -> impl Iterator<Item = &Value> {
+pub fn all_containers(spec: &Value) -> impl Iterator<Item = &Value> {
     CONTAINERS.iter().flat_map(|list| items(spec, &[list]))
 }
 
@@ -14,9 +14,9 @@ pub fn name(container: &Value) -> &str {
     container.str_at(&["name"])
 }
 
-/// The names of the containers for which something holds.
-pub fn named(spec: &Value, holds: impl Fn(&Value) -> bool) -> Vec<&str> {
-    all(spec).filter(|container| holds(container)).map(name).collect()
+/// The names of the containers that satisfy a predicate.
+pub fn container_names(spec: &Value, predicate: impl Fn(&Value) -> bool) -> Vec<&str> {
+    all_containers(spec).filter(|container| predicate(container)).map(name).collect()
 }
 
 /// A field of a security context; `None` if the context or the field is missing.
@@ -25,7 +25,7 @@ pub fn security<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
 }
 
 /// Whether an update changes images or the number of containers; other updates are not checked.
-pub fn differ(pod: &Value, old: &Value) -> bool {
+pub fn images_differ(pod: &Value, old: &Value) -> bool {
     for list in ["containers", "initContainers"] {
         let (new, old) = (items(pod, &["spec", list]), items(old, &["spec", list]));
         let changed = |(new, old): (&Value, &Value)| new.get("image") != old.get("image");

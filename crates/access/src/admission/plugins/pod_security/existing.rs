@@ -17,7 +17,7 @@ struct Alike {
 
 /// The warnings about the Pods of a namespace.
 pub fn warnings(call: &Call<'_>, namespace: &str, level: LevelVersion) -> Vec<String> {
-    let pods = in_order(call, namespace);
+    let pods = pods(call);
     let checked = pods.len().min(limits::POD_SECURITY_PODS_MAX);
     let mut violations: BTreeMap<String, Alike> = BTreeMap::new();
     for pod in &pods[..checked] {
@@ -44,9 +44,10 @@ pub fn warnings(call: &Call<'_>, namespace: &str, level: LevelVersion) -> Vec<St
             "existing pods in namespace {namespace:?} violate the new PodSecurity enforce level \"{level}\""
         ));
     }
-    let mut named: Vec<String> = violations.iter().map(|(reasons, alike)| format!("{alike}: {reasons}")).collect();
-    named.sort();
-    warnings.extend(named);
+    let mut container_names: Vec<String> =
+        violations.iter().map(|(reasons, alike)| format!("{alike}: {reasons}")).collect();
+    container_names.sort();
+    warnings.extend(container_names);
     warnings
 }
 
@@ -62,11 +63,10 @@ impl std::fmt::Display for Alike {
 }
 
 /// The Pods of a namespace that are not exempt, with one Pod of each controller before the others.
-fn in_order(call: &Call<'_>, namespace: &str) -> Vec<Value> {
+fn pods(call: &Call<'_>) -> Vec<Value> {
     let (mut first, mut rest) = (vec![], vec![]);
     let mut controllers: BTreeSet<String> = BTreeSet::new();
-    for stored in call.all("", "pods").into_iter().filter(|stored| stored.meta.namespace == *namespace) {
-        let pod = stored.body.to_value(stored.revision);
+    for pod in call.all_here("", "pods") {
         if call.settings.pod_security.exempts_runtime_class(pod.str_at(&["spec", "runtimeClassName"])) {
             continue;
         }

@@ -10,12 +10,12 @@ use machinery::Value;
 use machinery::status::aggregate;
 use machinery::{FieldError, Status};
 
-use super::{Call, Decision, Of, items};
+use super::{Call, Decision, Handled, items};
 pub use configuration::PodSecurity;
 use policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 
 /// The resources that are checked: Pods, kinds with a Pod template, and namespaces.
-pub const OF: &[Of] = &[
+pub const RESOURCES: &[Handled] = &[
     ("", "namespaces", ""),
     ("", "pods", ""),
     ("", "pods", "ephemeralcontainers"),
@@ -99,14 +99,14 @@ fn warn_of_exemption(call: &Call<'_>, name: &str, policy: &SecurityPolicy, names
     }
     let has = |label: &str| namespace.at(&["metadata", "labels", &format!("{}{label}", policy::PREFIX)]).is_some();
     let modes = [("enforce", policy.enforce), ("audit", policy.audit), ("warn", policy.warn)];
-    let said = modes.iter().filter(|(mode, level)| {
+    let ignored = modes.iter().filter(|(mode, level)| {
         level.level != SecurityLevel::Privileged && (has(mode) || has(&format!("{mode}-version")))
     });
-    let said: Vec<String> = said.map(|(mode, level)| format!("{mode}={level}")).collect();
-    if !said.is_empty() {
+    let ignored: Vec<String> = ignored.map(|(mode, level)| format!("{mode}={level}")).collect();
+    if !ignored.is_empty() {
         (call.attributes.warn)(format!(
             "namespace {name:?} is exempt from Pod Security, and the policy ({}) will be ignored",
-            said.join(", ")
+            ignored.join(", ")
         ));
     }
 }
@@ -118,14 +118,14 @@ fn annotate(call: &Call<'_>, key: &str, text: impl FnOnce() -> String) {
 /// Whether the namespace or the user of a write is exempt.
 fn is_exempt(call: &Call<'_>) -> bool {
     let configuration = &call.settings.pod_security;
-    let why = if configuration.exempts_namespace(call.attributes.namespace) {
+    let exemption = if configuration.exempts_namespace(call.attributes.namespace) {
         "namespace"
     } else if configuration.exempts_user(&call.attributes.user.name) {
         "user"
     } else {
         return false;
     };
-    annotate(call, "exempt", || why.to_owned());
+    annotate(call, "exempt", || exemption.to_owned());
     true
 }
 
@@ -133,25 +133,25 @@ fn validate_pod(call: &Call<'_>) -> Decision {
     if is_exempt(call) {
         return Ok(());
     }
-    let (policy, errors) = here(call)?;
+    let (policy, errors) = policy_of_namespace(call)?;
     if errors.is_empty() && policy.is_privileged() {
         annotate(call, "enforce-policy", || LevelVersion::PRIVILEGED.to_string());
         return Ok(());
     }
     let pod = call.object();
-    if !call.is_create() && !containers::differ(pod, call.old()) {
+    if !call.is_create() && !containers::images_differ(pod, call.old()) {
         return Ok(());
     }
-    evaluate(call, &policy, &errors, Pod::of(pod), true)
+    evaluate(call, &policy, &errors, Pod::of(pod), Enforcement::Enforced)
 }
 
 fn validate_template(call: &Call<'_>) -> Decision {
     if is_exempt(call) {
         return Ok(());
     }
-    let (policy, errors) = here(call)?;
-    let quiet = policy.warn.level == SecurityLevel::Privileged && policy.audit.level == SecurityLevel::Privileged;
-    if errors.is_empty() && quiet {
+    let (policy, errors) = policy_of_namespace(call)?;
+    let allows_all = policy.warn.level == SecurityLevel::Privileged && policy.audit.level == SecurityLevel::Privileged;
+    if errors.is_empty() && allows_all {
         return Ok(());
     }
     let object = call.object();
@@ -161,21 +161,34 @@ fn validate_template(call: &Call<'_>) -> Decision {
         _ => object.at(&["spec", "template"]),
     };
     match template {
-        Some(template) => evaluate(call, &policy, &errors, Pod::of(template), false),
+        Some(template) => evaluate(call, &policy, &errors, Pod::of(template), Enforcement::Advisory),
         None => Ok(()),
     }
 }
 
 /// The policy of the namespace of a write.
-fn here(call: &Call<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
+fn policy_of_namespace(call: &Call<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
     let name = call.attributes.namespace.as_str();
     let namespace = call.get("", "namespaces", name);
     let namespace = namespace.ok_or_else(|| Status::internal(format!("failed to lookup namespace {name:?}")))?;
     Ok(policy_of(call, &namespace))
 }
 
-/// Evaluates the three modes of a policy. Only Pods are rejected (`enforce`), not objects with Pod templates.
-fn evaluate(call: &Call<'_>, policy: &SecurityPolicy, errors: &[FieldError], pod: Pod<'_>, enforce: bool) -> Decision {
+/// Whether a violation rejects the write: that of a Pod, not of an object with a Pod template.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Enforcement {
+    Enforced,
+    Advisory,
+}
+
+/// Evaluates the three modes of a policy.
+fn evaluate(
+    call: &Call<'_>,
+    policy: &SecurityPolicy,
+    errors: &[FieldError],
+    pod: Pod<'_>,
+    enforcement: Enforcement,
+) -> Decision {
     if call.settings.pod_security.exempts_runtime_class(pod.spec.str_at(&["runtimeClassName"])) {
         annotate(call, "exempt", || "runtimeClass".to_owned());
         return Ok(());
@@ -186,22 +199,22 @@ fn evaluate(call: &Call<'_>, policy: &SecurityPolicy, errors: &[FieldError], pod
     }
     let violated = |level: LevelVersion| -> Option<String> {
         let violations = checks::evaluate(level, pod, call.settings.release);
-        (!violations.is_empty()).then(|| format!("violate PodSecurity \"{level}\": {}", checks::details(&violations)))
+        (!violations.is_empty()).then(|| format!("PodSecurity \"{level}\": {}", checks::details(&violations)))
     };
     let mut decision = Ok(());
-    if enforce {
+    if enforcement == Enforcement::Enforced {
         annotate(call, "enforce-policy", || policy.enforce.to_string());
-        if let Some(why) = violated(policy.enforce) {
-            decision = Err(why.replacen("violate ", "violates ", 1).into());
+        if let Some(violated) = violated(policy.enforce) {
+            decision = Err(format!("violates {violated}").into());
         }
     }
-    if let Some(why) = violated(policy.audit) {
-        annotate(call, "audit-violations", || format!("would {why}"));
+    if let Some(violated) = violated(policy.audit) {
+        annotate(call, "audit-violations", || format!("would violate {violated}"));
     }
     if decision.is_ok()
-        && let Some(why) = violated(policy.warn)
+        && let Some(violated) = violated(policy.warn)
     {
-        (call.attributes.warn)(format!("would {why}"));
+        (call.attributes.warn)(format!("would violate {violated}"));
     }
     decision
 }

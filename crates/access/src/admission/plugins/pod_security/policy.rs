@@ -107,18 +107,24 @@ impl SecurityPolicy {
             ("audit", SecurityLevel::Privileged),
             ("warn", SecurityLevel::Privileged),
         ];
-        for (mode, otherwise) in modes {
+        for (mode, default) in modes {
             let level = match mode {
                 "enforce" => &mut policy.enforce,
                 "audit" => &mut policy.audit,
                 _ => &mut policy.warn,
             };
             if let Some(given) = text(mode) {
-                level.level = reported(SecurityLevel::parse(given), mode, given, otherwise, &mut errors);
+                level.level = SecurityLevel::parse(given).unwrap_or_else(|why| {
+                    errors.push(label_error(mode, given, why));
+                    default
+                });
             }
             let label = format!("{mode}-version");
             if let Some(given) = text(&label) {
-                level.version = reported(parse_version(given), &label, given, None, &mut errors);
+                level.version = parse_version(given).unwrap_or_else(|why| {
+                    errors.push(label_error(&label, given, why));
+                    None
+                });
             }
         }
         // objects with Pod templates, which are not rejected, get warnings at the enforced level
@@ -138,18 +144,9 @@ pub fn error_text(error: &FieldError) -> String {
     format!("{}: {}", error.field, error.message())
 }
 
-fn reported<T>(
-    read: Result<T, &'static str>,
-    label: &str,
-    given: &str,
-    otherwise: T,
-    errors: &mut Vec<FieldError>,
-) -> T {
-    read.unwrap_or_else(|why| {
-        let path = FieldPath::new("metadata").child("labels").key(&format!("{PREFIX}{label}"));
-        errors.push(FieldError::invalid(&path, &Value::from(given), why));
-        otherwise
-    })
+fn label_error(label: &str, given: &str, why: &str) -> FieldError {
+    let path = FieldPath::new("metadata").child("labels").key(&format!("{PREFIX}{label}"));
+    FieldError::invalid(&path, &Value::from(given), why)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
+use super::defaults::set_default;
 use super::{BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, columns, declarative};
 use crate::rules::{Deletion, MetadataRules};
 
@@ -132,20 +133,14 @@ fn name(name: &str, release: Release) -> Vec<String> {
     if release >= Release::V1_36 { names::dns1123_label(name) } else { names::dns1035_label(name) }
 }
 
-fn or_else(object: &mut Value, name: &str, value: Value) {
-    if object.get(name).is_none() {
-        object.set_at(&[name], value);
-    }
-}
-
 fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
-    or_else(spec, "sessionAffinity", Value::from("None"));
-    or_else(spec, "type", Value::from("ClusterIP"));
+    set_default(spec, &["sessionAffinity"], Value::from("None"));
+    set_default(spec, &["type"], Value::from("ClusterIP"));
     default_affinity(spec);
     default_traffic(spec);
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        or_else(port, "protocol", Value::from("TCP"));
+        set_default(port, &["protocol"], Value::from("TCP"));
         let number = port.get("port").cloned().unwrap_or_default();
         let unset = match port.get("targetPort") {
             Some(Value::String(name)) => name.is_empty(),
@@ -154,7 +149,7 @@ fn default(object: &mut Value) {
         if unset {
             port.remove_at(&["targetPort"]);
         }
-        or_else(port, "targetPort", number);
+        set_default(port, &["targetPort"], number);
     }
     default_ingress(object);
 }
@@ -176,13 +171,13 @@ fn default_affinity(spec: &mut Value) {
 fn default_traffic(spec: &mut Value) {
     let inside = matches!(text(spec, "type"), "ClusterIP" | "LoadBalancer" | "NodePort");
     if is_external(spec) {
-        or_else(spec, "externalTrafficPolicy", Value::from("Cluster"));
+        set_default(spec, &["externalTrafficPolicy"], Value::from("Cluster"));
     }
     if inside {
-        or_else(spec, "internalTrafficPolicy", Value::from("Cluster"));
+        set_default(spec, &["internalTrafficPolicy"], Value::from("Cluster"));
     }
     if text(spec, "type") == "LoadBalancer" {
-        or_else(spec, "allocateLoadBalancerNodePorts", Value::Bool(true));
+        set_default(spec, &["allocateLoadBalancerNodePorts"], Value::Bool(true));
     }
 }
 
@@ -191,7 +186,7 @@ fn default_ingress(service: &mut Value) {
     let ingress = service.get_mut("status").and_then(|status| status.get_mut("loadBalancer"));
     let ingress = ingress.and_then(|balancer| balancer.get_mut("ingress")).and_then(Value::as_array_mut);
     for point in ingress.into_iter().flatten().filter(|point| balanced && !text(point, "ip").is_empty()) {
-        or_else(point, "ipMode", Value::from("VIP"));
+        set_default(point, &["ipMode"], Value::from("VIP"));
     }
 }
 

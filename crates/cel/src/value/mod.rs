@@ -7,7 +7,11 @@ pub(crate) mod authorization;
 mod configuration;
 mod convert;
 mod equal;
+mod error;
 pub(crate) mod format;
+mod key;
+mod list;
+mod map;
 mod native;
 pub(crate) mod net;
 pub(crate) mod semver;
@@ -15,8 +19,8 @@ pub(crate) mod time;
 
 use crate::decl::types::Type;
 use crate::decl::{Decl, ListKind, ObjectType};
+use machinery::Value;
 use machinery::quantity::Quantity;
-use machinery::{Text, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -29,92 +33,9 @@ pub use configuration::{Configuration, Foreign};
 pub use convert::from_json;
 pub(crate) use convert::untyped;
 pub(crate) use equal::{compare, equal, item_key, member_text, members};
+pub use error::{Error, Result};
+pub use key::Key;
 pub use native::{misnamed, to_json};
-
-/// Why an evaluation failed. Displayed as by cel-go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(std::sync::Arc<Failure>);
-
-#[derive(Debug, PartialEq, Eq)]
-struct Failure {
-    text: Text,
-    reach: Reach,
-}
-
-/// The extent of a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    /// `&&`, `||` and folds may absorb it.
-    Here,
-    /// As `Here`; no overload of the function accepts the arguments.
-    Overload,
-    /// It ends the evaluation.
-    Evaluation,
-    /// The budget is used up.
-    Budget,
-}
-
-impl Error {
-    #[cold]
-    pub(crate) fn new(text: impl Into<Text>) -> Error {
-        Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Here }))
-    }
-
-    /// The error of a function whose overloads do not accept the arguments.
-    #[cold]
-    pub(crate) fn overload() -> Error {
-        Error::overload_of("no such overload")
-    }
-
-    /// As [`Error::overload`], with a text that names the function.
-    #[cold]
-    pub(crate) fn overload_of(text: impl Into<Text>) -> Error {
-        Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Overload }))
-    }
-
-    /// Whether no overload of a function accepts the arguments.
-    pub fn is_overload(&self) -> bool {
-        self.0.reach == Reach::Overload
-    }
-
-    #[cold]
-    pub(crate) fn cancelled() -> Error {
-        let text = Text::new_static("operation cancelled: actual cost limit exceeded");
-        Error(std::sync::Arc::new(Failure { text, reach: Reach::Budget }))
-    }
-
-    /// An error that ends the evaluation, where cel-go panics.
-    #[cold]
-    pub(crate) fn broken(text: &'static str) -> Error {
-        Error(std::sync::Arc::new(Failure { text: Text::new_static(text), reach: Reach::Evaluation }))
-    }
-
-    /// Whether the error ends the evaluation, so that `&&` and `||` do not absorb it.
-    pub(crate) fn is_fatal(&self) -> bool {
-        !matches!(self.0.reach, Reach::Here | Reach::Overload)
-    }
-
-    /// Whether the evaluation ended because of its cost limit, its work limit or its interrupt.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.reach == Reach::Budget
-    }
-
-    /// The message.
-    pub fn text(&self) -> &str {
-        &self.0.text
-    }
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// The result of an operation on values.
-pub type Result<T> = std::result::Result<T, Error>;
 
 /// A string, borrowed or shared.
 #[derive(Clone, Debug)]
@@ -285,77 +206,6 @@ pub enum Map<'a> {
     Made(machinery::Text, Rc<BTreeMap<Key<'a>, Val<'a>>>),
 }
 
-/// A key of a map that an expression created.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Key<'a> {
-    /// A `bool`.
-    Bool(bool),
-    /// An `int`.
-    Int(i64),
-    /// Only for numbers beyond `i64`: smaller ones are `Int`, as keys are equal across types.
-    Uint(u64),
-    /// A small unsigned key, which keeps its type.
-    SmallUint(i64),
-    /// A `string`.
-    String(Str<'a>),
-}
-
-impl Key<'_> {
-    fn rank(&self) -> (u8, i128, &str) {
-        match self {
-            Key::Bool(b) => (0, i128::from(*b), ""),
-            Key::Int(i) | Key::SmallUint(i) => (1, i128::from(*i), ""),
-            Key::Uint(u) => (1, i128::from(*u), ""),
-            Key::String(s) => (2, 0, s),
-        }
-    }
-}
-
-impl PartialEq for Key<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-
-impl Eq for Key<'_> {}
-
-impl PartialOrd for Key<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Key<'_> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
-    }
-}
-
-impl<'a> Key<'a> {
-    /// The key for a value; none if it can't be one.
-    pub(crate) fn of(value: &Val<'a>) -> Option<Key<'a>> {
-        Some(match value {
-            Val::Bool(b) => Key::Bool(*b),
-            Val::Int(i) => Key::Int(*i),
-            Val::Uint(u) => i64::try_from(*u).map_or(Key::Uint(*u), Key::SmallUint),
-            Val::String(s) => Key::String(s.clone()),
-            Val::Double(d) if d.fract() == 0.0 && d.abs() < 9.3e18 => Key::Int(*d as i64),
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn value(&self) -> Val<'a> {
-        match self {
-            Key::Bool(b) => Val::Bool(*b),
-            Key::Int(i) => Val::Int(*i),
-            Key::SmallUint(i) => Val::Uint(*i as u64),
-            Key::Uint(u) => Val::Uint(*u),
-            Key::String(s) => Val::String(s.clone()),
-        }
-    }
-}
-
 impl<'a> Val<'a> {
     /// A string that owns its text.
     pub fn string(text: impl AsRef<str>) -> Val<'a> {
@@ -481,122 +331,4 @@ impl<'a> Val<'a> {
             _ => 1,
         }
     }
-}
-
-impl<'a> List<'a> {
-    /// The number of items.
-    pub fn len(&self) -> usize {
-        match self {
-            List::Json { items, .. } => items.len(),
-            List::Typed { items, .. } | List::Owned(items) => items.len(),
-        }
-    }
-
-    /// Whether there are no items.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The item at an index; an error if it does not fit its declaration.
-    pub fn get(&self, index: usize) -> Option<Result<Val<'a>>> {
-        match self {
-            List::Json { items, item, .. } => items.get(index).map(|value| from_json(value, item)),
-            List::Typed { items, .. } | List::Owned(items) => items.get(index).map(|value| Ok(value.clone())),
-        }
-    }
-
-    /// All items.
-    pub fn iter(&self) -> impl Iterator<Item = Result<Val<'a>>> + '_ {
-        (0..self.len()).filter_map(|i| self.get(i))
-    }
-
-    pub(crate) fn kind(&self) -> Option<&'a ListKind> {
-        match self {
-            List::Json { kind, .. } | List::Typed { kind, .. } => Some(kind),
-            List::Owned(_) => None,
-        }
-    }
-
-    /// All items.
-    pub(crate) fn to_vec(&self) -> Result<Vec<Val<'a>>> {
-        crate::work::step(self.len()).ok_or_else(Error::cancelled)?;
-        match self {
-            List::Typed { items, .. } | List::Owned(items) => Ok(items.to_vec()),
-            List::Json { .. } => self.iter().collect(),
-        }
-    }
-}
-
-impl<'a> Map<'a> {
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        match self {
-            Map::Object(map, _) | Map::Json(map, _) => map.len(),
-            Map::Owned(map) | Map::Made(_, map) => map.len(),
-        }
-    }
-
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The value of a string key.
-    pub fn get_str(&self, key: &str) -> Option<Result<Val<'a>>> {
-        match self {
-            Map::Object(map, object) => {
-                let field = object.keyed(key)?;
-                let value = map.get(&field.name)?;
-                if value.is_null() { None } else { Some(from_json(value, &field.decl)) }
-            }
-            Map::Json(map, value) => map.get(key).map(|v| from_json(v, value)),
-            // look up with a key of a shorter lifetime than that of the map
-            Map::Owned(map) | Map::Made(_, map) => lookup(map, &Key::String(Str::Borrowed(key))),
-        }
-    }
-
-    /// The value of a key; an error if a value of that type can't be a key.
-    pub(crate) fn get(&self, key: &Val<'a>) -> Option<Result<Val<'a>>> {
-        match (self, key) {
-            (_, Val::String(s)) => self.get_str(s),
-            (Map::Object(..) | Map::Json(..), _) => match self {
-                Map::Json(_, decl) if matches!(decl.kind, crate::decl::DeclKind::Json) => None,
-                _ => Some(Err(Error::overload())),
-            },
-            (Map::Owned(map) | Map::Made(_, map), key) => map.get(&Key::of(key)?).map(|v| Ok(v.clone())),
-        }
-    }
-
-    /// Keys and values; an error for a value that does not fit its declaration.
-    pub fn entries(&self) -> Vec<(Val<'a>, Result<Val<'a>>)> {
-        let value = |key: &Val<'a>| self.get(key).unwrap_or_else(|| Err(Error::overload()));
-        self.keys().into_iter().map(|key| (key.clone(), value(&key))).collect()
-    }
-
-    /// The keys, as expressions see them.
-    pub(crate) fn keys(&self) -> Vec<Val<'a>> {
-        match self {
-            Map::Object(map, object) => map
-                .keys()
-                .filter_map(|key| object.named(key))
-                .map(|field| Val::borrowed(field.escaped.as_ref().unwrap_or(&field.name)))
-                .collect(),
-            Map::Json(map, _) => map.keys().map(|key| Val::borrowed(key)).collect(),
-            Map::Owned(map) | Map::Made(_, map) => map.keys().map(Key::value).collect(),
-        }
-    }
-}
-
-fn lookup<'a>(map: &BTreeMap<Key<'a>, Val<'a>>, key: &Key<'_>) -> Option<Result<Val<'a>>> {
-    // shortening the lifetimes of the map makes the comparison possible
-    fn find<'k, 'a: 'k>(map: &'k BTreeMap<Key<'a>, Val<'a>>, key: &'k Key<'_>) -> Option<&'k Val<'a>> {
-        let want = key.rank();
-        let range = map.iter();
-        if map.len() <= 8 {
-            return range.into_iter().find(|(k, _)| k.rank() == want).map(|(_, v)| v);
-        }
-        let Key::String(s) = key else { return None };
-        map.get(&Key::String(Str::Shared((**s).into())))
-    }
-    find(map, key).map(|value| Ok(value.clone()))
 }

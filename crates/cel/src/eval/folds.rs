@@ -1,0 +1,175 @@
+//! Comprehensions, and the accumulators that they change in place.
+
+use super::{Frame, Slot};
+use crate::node::{Fold, Node, Quantifier};
+use crate::value::{Error, Key, List, Map, Result, Val};
+use std::rc::Rc;
+
+impl<'a> Frame<'a> {
+    pub(super) fn fold(&mut self, fold: &'a Fold) -> Result<Val<'a>> {
+        let range = self.eval(&fold.range)?;
+        let init = self.eval(&fold.init);
+        self.set(fold.accu, init);
+        match (range, fold.var2) {
+            (Val::List(list), second) => {
+                for i in 0..list.len() {
+                    let Some(item) = list.get(i) else { break };
+                    match second {
+                        None => self.set(fold.var, item),
+                        Some(second) => {
+                            self.set(fold.var, Ok(Val::Int(i as i64)));
+                            self.set(second, item);
+                        }
+                    }
+                    if !self.iterate(fold)? {
+                        break;
+                    }
+                }
+            }
+            (Val::Map(map), second) => {
+                for key in map.keys() {
+                    if let Some(second) = second {
+                        let value = map.get(&key).unwrap_or_else(|| Err(Error::overload()));
+                        self.set(second, value);
+                    }
+                    self.set(fold.var, Ok(key));
+                    if !self.iterate(fold)? {
+                        break;
+                    }
+                }
+            }
+            (other, second) => return Err(not_iterable(&other, second.is_some())),
+        }
+        self.eval(&fold.result)
+    }
+
+    /// `all` and `exists`: a fold of `&&` or `||`, charged like one.
+    pub(super) fn quantifier(&mut self, quantifier: &'a Quantifier) -> Result<Val<'a>> {
+        let range = self.eval(&quantifier.range)?;
+        let decisive = quantifier.decisive;
+        // What the condition costs, and the accumulator on the left of the operator.
+        let round = if decisive { 3 } else { 2 };
+        let mut accu: Result<bool> = Ok(!decisive);
+        let mut step = |frame: &mut Self| -> Result<bool> {
+            frame.charge(round)?;
+            if accu == Ok(decisive) {
+                return Ok(false);
+            }
+            frame.charge(1)?;
+            let found = frame.eval(&quantifier.predicate);
+            match found {
+                Ok(Val::Bool(b)) if b == decisive => accu = Ok(decisive),
+                Ok(Val::Bool(_)) => {}
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(error) if accu.is_ok() => accu = Err(error),
+                Ok(_) if accu.is_ok() => accu = Err(Error::overload()),
+                _ => {}
+            }
+            Ok(true)
+        };
+        match (range, quantifier.var2) {
+            (Val::List(list), second) => {
+                for i in 0..list.len() {
+                    let Some(item) = list.get(i) else { break };
+                    match second {
+                        None => self.set(quantifier.var, item),
+                        Some(second) => {
+                            self.set(quantifier.var, Ok(Val::Int(i as i64)));
+                            self.set(second, item);
+                        }
+                    }
+                    if !step(self)? {
+                        break;
+                    }
+                }
+            }
+            (Val::Map(map), second) => {
+                for key in map.keys() {
+                    if let Some(second) = second {
+                        let value = map.get(&key).unwrap_or_else(|| Err(Error::overload()));
+                        self.set(second, value);
+                    }
+                    self.set(quantifier.var, Ok(key));
+                    if !step(self)? {
+                        break;
+                    }
+                }
+            }
+            (other, second) => return Err(not_iterable(&other, second.is_some())),
+        }
+        self.charge(1)?;
+        accu.map(Val::Bool)
+    }
+
+    /// One iteration. Returns whether to continue.
+    fn iterate(&mut self, fold: &'a Fold) -> Result<bool> {
+        if let Ok(Val::Bool(false)) = self.absorbable(&fold.condition)? {
+            return Ok(false);
+        }
+        let step = self.absorbable(&fold.step)?;
+        self.set(fold.accu, step);
+        Ok(true)
+    }
+
+    fn take(&mut self, slot: u32) -> Result<Val<'a>> {
+        match self.slots.get_mut(slot as usize).map(|place| std::mem::replace(place, Slot::Empty)) {
+            Some(Slot::Value(value)) => Ok(value),
+            Some(Slot::Failed(error)) => Err(error),
+            _ => Err(Error::overload()),
+        }
+    }
+
+    pub(super) fn append(&mut self, accu: u32, item: &'a Node, made: bool) -> Result<Val<'a>> {
+        self.charge(1)?;
+        let item = self.absorbable(item)?;
+        self.charge(if made { 11 } else { 1 })?;
+        let list = self.take(accu)?;
+        let item = item?;
+        match list {
+            Val::List(List::Owned(mut items)) => {
+                Rc::make_mut(&mut items).push(item);
+                Ok(Val::List(List::Owned(items)))
+            }
+            _ => Err(Error::overload()),
+        }
+    }
+
+    pub(super) fn insert(&mut self, accu: u32, parts: &'a [Node]) -> Result<Val<'a>> {
+        self.charge(1)?;
+        let mut values = Vec::with_capacity(2);
+        for part in parts {
+            values.push(self.eval(part)?);
+        }
+        self.charge(1)?;
+        let Val::Map(Map::Owned(mut map)) = self.take(accu)? else { return Err(Error::overload()) };
+        let pairs: Vec<(Val<'a>, Val<'a>)> = match values.as_slice() {
+            [key, value] => vec![(key.clone(), value.clone())],
+            [Val::Map(other)] => {
+                let keys = other.keys();
+                let values: Result<Vec<_>> =
+                    keys.into_iter().filter_map(|k| other.get(&k).map(|v| v.map(|v| (k, v)))).collect();
+                values?
+            }
+            _ => return Err(Error::overload()),
+        };
+        let target = Rc::make_mut(&mut map);
+        for (key, value) in pairs {
+            let Some(key) = Key::of(&key) else { return Err(Error::overload()) };
+            if target.contains_key(&key) {
+                let shown = crate::library::standard::plain(&key.value());
+                return Err(Error::new(format!("insert failed: key {shown} already exists")));
+            }
+            target.insert(key, value);
+        }
+        Ok(Val::Map(Map::Owned(map)))
+    }
+}
+
+fn not_iterable(value: &Val<'_>, two: bool) -> Error {
+    let name = value.go_type();
+    if two {
+        Error::new(format!("unsupported comprehension range type: {name}"))
+    } else {
+        Error::new(format!("got '{name}', expected iterable type"))
+    }
+}

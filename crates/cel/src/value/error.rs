@@ -1,0 +1,88 @@
+//! Why an evaluation failed.
+
+use machinery::Text;
+
+/// Why an evaluation failed. Displayed as by cel-go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(std::sync::Arc<Failure>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Failure {
+    text: Text,
+    reach: Reach,
+}
+
+/// The extent of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// `&&`, `||` and folds may absorb it.
+    Here,
+    /// As `Here`; no overload of the function accepts the arguments.
+    Overload,
+    /// It ends the evaluation.
+    Evaluation,
+    /// The budget is used up.
+    Budget,
+}
+
+impl Error {
+    #[cold]
+    pub(crate) fn new(text: impl Into<Text>) -> Error {
+        Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Here }))
+    }
+
+    /// The error of a function whose overloads do not accept the arguments.
+    #[cold]
+    pub(crate) fn overload() -> Error {
+        Error::overload_of("no such overload")
+    }
+
+    /// As [`Error::overload`], with a text that names the function.
+    #[cold]
+    pub(crate) fn overload_of(text: impl Into<Text>) -> Error {
+        Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Overload }))
+    }
+
+    /// Whether no overload of a function accepts the arguments.
+    pub fn is_overload(&self) -> bool {
+        self.0.reach == Reach::Overload
+    }
+
+    #[cold]
+    pub(crate) fn cancelled() -> Error {
+        let text = Text::new_static("operation cancelled: actual cost limit exceeded");
+        Error(std::sync::Arc::new(Failure { text, reach: Reach::Budget }))
+    }
+
+    /// An error that ends the evaluation, where cel-go panics.
+    #[cold]
+    pub(crate) fn broken(text: &'static str) -> Error {
+        Error(std::sync::Arc::new(Failure { text: Text::new_static(text), reach: Reach::Evaluation }))
+    }
+
+    /// Whether the error ends the evaluation, so that `&&` and `||` do not absorb it.
+    pub(crate) fn is_fatal(&self) -> bool {
+        !matches!(self.0.reach, Reach::Here | Reach::Overload)
+    }
+
+    /// Whether the evaluation ended because of its cost limit, its work limit or its interrupt.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.reach == Reach::Budget
+    }
+
+    /// The message.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The result of an operation on values.
+pub type Result<T> = std::result::Result<T, Error>;

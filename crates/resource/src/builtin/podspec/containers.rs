@@ -1,0 +1,260 @@
+//! Containers: their names, mounts, ports, probes and restarts.
+
+use std::collections::HashSet;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
+
+use super::environment::{environment, environment_source};
+use super::resources::resources;
+use super::{Errors, Pod, truth};
+use crate::builtin::checks::{invalid_each, is_set, items, list, text};
+use crate::builtin::rule_checks;
+
+impl<'a> Pod<'a> {
+    pub(super) fn containers(&self, path: &FieldPath, errors: &mut Errors) {
+        if list(self.spec, "containers").is_empty() {
+            errors.push(FieldError::required(&path.child("containers"), ""));
+        }
+        let mut known: HashSet<&str> = HashSet::new();
+        let mut ports = HashSet::new();
+        for kind in ["containers", "initContainers", "ephemeralContainers"] {
+            for (path, container) in items(self.spec, kind, path) {
+                self.container_name(container, &path, &mut known, errors);
+                self.container(container, &path, errors);
+                match kind {
+                    "initContainers" => init_container(container, &path, errors),
+                    _ => lifecycle(container, &path, errors),
+                }
+                if kind == "containers" {
+                    host_ports(container, &path, &mut ports, errors);
+                }
+            }
+        }
+    }
+
+    fn container_name(
+        &self,
+        container: &'a Value,
+        path: &FieldPath,
+        known: &mut HashSet<&'a str>,
+        errors: &mut Errors,
+    ) {
+        let name = text(container, "name");
+        if name.is_empty() {
+            return errors.push(FieldError::required(&path.child("name"), ""));
+        }
+        invalid_each(&path.child("name"), name, names::dns1123_label(name), errors);
+        if !known.insert(name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+        }
+    }
+
+    fn container(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
+        let image = text(container, "image");
+        if image.is_empty() {
+            errors.push(FieldError::required(&path.child("image"), ""));
+        } else if image.trim() != image {
+            let why = "must not have leading or trailing whitespace";
+            errors.push(FieldError::invalid(&path.child("image"), &Value::from(image), why));
+        }
+        if text(container, "terminationMessagePolicy").is_empty() {
+            errors.push(FieldError::required(&path.child("terminationMessagePolicy"), ""));
+        }
+        for (path, variable) in items(container, "env", path) {
+            environment(variable, &path, errors);
+            let reference = variable.at(&["valueFrom", "fileKeyRef"]).filter(|reference| !reference.is_null());
+            if let Some(reference) = reference
+                && !self.volumes.contains(text(reference, "volumeName"))
+            {
+                let (path, name) =
+                    (path.child("valueFrom").child("fileKeyRef").child("volumeName"), text(reference, "volumeName"));
+                errors.push(FieldError::not_found(&path, &Value::from(name)));
+            }
+        }
+        let sources = path.child("envFrom");
+        list(container, "envFrom").iter().for_each(|source| environment_source(source, &sources, errors));
+        self.mounts(container, path, errors);
+        ports(container, path, errors);
+        resources(container, path, &self.claims, errors);
+        self.restart_rules(container, path, errors);
+    }
+
+    fn restart_rules(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
+        if !list(container, "restartPolicyRules").is_empty() && !is_set(container, "restartPolicy") {
+            let why = "must specify restartPolicy when restart rules are used";
+            errors.push(FieldError::required(&path.child("restartPolicy"), why));
+        }
+        if !path.as_str().contains("initContainers") || is_set(container, "restartPolicy") {
+            restart_rules(container, path, errors);
+        }
+        let pod_policy = text(self.spec, "restartPolicy");
+        let (path, mut known) = (path.child("resizePolicy"), HashSet::new());
+        for policy in list(container, "resizePolicy") {
+            let (resource, given) = (text(policy, "resourceName"), text(policy, "restartPolicy"));
+            if !known.insert(resource) {
+                errors.push(FieldError::duplicate(&path, &Value::from(resource)));
+            }
+            for (value, choices) in [(resource, ["cpu", "memory"]), (given, ["NotRequired", "RestartContainer"])] {
+                if value.is_empty() {
+                    errors.push(FieldError::required(&path, ""));
+                } else if !choices.contains(&value) {
+                    errors.push(FieldError::not_supported(&path, &Value::from(value), &choices));
+                }
+            }
+            if pod_policy == "Never" && !given.is_empty() && given != "NotRequired" {
+                let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+                errors.push(FieldError::invalid(&path, &Value::from(given), why));
+            }
+        }
+    }
+
+    fn mounts(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
+        let mut places = HashSet::new();
+        for (path, mount) in items(container, "volumeMounts", path) {
+            let (name, place) = (text(mount, "name"), text(mount, "mountPath"));
+            if name.is_empty() {
+                errors.push(FieldError::required(&path.child("name"), ""));
+            }
+            if !self.volumes.contains(name) {
+                errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
+            }
+            mount_modes(mount, container, &path, errors);
+            if !place.is_empty() && !places.insert(place) {
+                let why = "must be unique";
+                errors.push(FieldError::invalid(&path.child("mountPath"), &Value::from(place), why));
+            }
+        }
+        for (path, device) in items(container, "volumeDevices", path) {
+            let name = text(device, "name");
+            if name.is_empty() {
+                errors.push(FieldError::required(&path.child("name"), ""));
+            }
+            if !self.volumes.contains(name) {
+                errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
+            }
+        }
+    }
+}
+
+/// How mounts are seen outside of a container, and whether they are read-only below. Upstream leaves out their index.
+fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
+    let path = FieldPath::new(path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list));
+    if text(mount, "mountPropagation") == "Bidirectional" && !truth(container, &["securityContext", "privileged"]) {
+        let why = "Bidirectional mount propagation is available only to privileged containers";
+        errors.push(FieldError::forbidden(&path.child("mountPropagation"), why));
+    }
+    const MODES: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
+    let (mode, path) = (text(mount, "recursiveReadOnly"), path.child("recursiveReadOnly"));
+    if !is_set(mount, "recursiveReadOnly") {
+        return;
+    }
+    if !MODES.contains(&mode) {
+        return errors.push(FieldError::not_supported(&path, &Value::from(mode), &MODES));
+    }
+    if mode == "Disabled" {
+        return;
+    }
+    if !truth(mount, &["readOnly"]) {
+        let why = "may only be specified when readOnly is true";
+        errors.push(FieldError::forbidden(&path, why));
+    }
+    if !["", "None"].contains(&text(mount, "mountPropagation")) {
+        let why = "may only be specified when mountPropagation is None or not specified";
+        errors.push(FieldError::forbidden(&path, why));
+    }
+}
+
+fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
+    const ACTIONS: [&str; 2] = ["Restart", "RestartAllContainers"];
+    for (path, rule) in items(container, "restartPolicyRules", path) {
+        let action = text(rule, "action");
+        if action.is_empty() {
+            errors.push(FieldError::required(&path.child("action"), ""));
+        } else if !ACTIONS.contains(&action) {
+            errors.push(FieldError::not_supported(&path.child("action"), &Value::from(action), &ACTIONS));
+        }
+        if !is_set(rule, "exitCodes") {
+            errors.push(FieldError::required(&path.child("exitCodes"), "must be specified"));
+        }
+    }
+}
+
+const NO_SIDECAR: &str = "may not be set for init containers without restartPolicy=Always";
+
+/// Drops the errors behind the first `own` that lie within probes which init containers may not have.
+pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
+    let is_unchecked = |error: &&FieldError| error.detail == NO_SIDECAR;
+    let paths: HashSet<String> = errors[..own].iter().filter(is_unchecked).map(|error| error.field.clone()).collect();
+    if paths.is_empty() {
+        return;
+    }
+    let is_within = |field: &str| {
+        let ends = field.match_indices('.').map(|(dot, _)| dot).chain([field.len()]);
+        ends.map(|end| &field[..end]).any(|prefix| paths.contains(prefix))
+    };
+    let rest = errors.split_off(own);
+    errors.extend(rest.into_iter().filter(|error| !is_within(&error.field)));
+}
+
+fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {
+    let is_sidecar = text(container, "restartPolicy") == "Always";
+    if is_sidecar {
+        return lifecycle(container, path, errors);
+    }
+    for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+        if is_set(container, name) {
+            errors.push(FieldError::forbidden(&path.child(name), NO_SIDECAR));
+        }
+    }
+}
+
+fn lifecycle(container: &Value, path: &FieldPath, errors: &mut Errors) {
+    let grace = ["readinessProbe", "terminationGracePeriodSeconds"];
+    if let Some(seconds) = container.at(&grace).filter(|seconds| !seconds.is_null()) {
+        let path = path.child(grace[0]).child(grace[1]);
+        errors.push(FieldError::invalid(&path, seconds, "must not be set for readinessProbes"));
+    }
+    for name in ["livenessProbe", "startupProbe"] {
+        let seconds = container.at(&[name, grace[1]]).filter(|seconds| seconds.as_int().is_some_and(|it| it < 1));
+        if let Some(seconds) = seconds {
+            let path = path.child(name).child(grace[1]);
+            errors.push(FieldError::invalid(&path, seconds, "must be greater than 0"));
+        }
+    }
+    for name in ["livenessProbe", "startupProbe"] {
+        let threshold = container.at(&[name, "successThreshold"]).filter(|number| number.as_int() != Some(1));
+        if let Some(threshold) = threshold {
+            errors.push(FieldError::invalid(&path.child(name).child("successThreshold"), threshold, "must be 1"));
+        }
+    }
+}
+
+fn ports(container: &Value, path: &FieldPath, errors: &mut Errors) {
+    let mut known = HashSet::new();
+    for (path, port) in items(container, "ports", path) {
+        let name = text(port, "name");
+        if !name.is_empty() && rule_checks::port_name_problems(name).is_empty() && !known.insert(name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+        }
+        if text(port, "protocol").is_empty() {
+            errors.push(FieldError::required(&path.child("protocol"), ""));
+        }
+    }
+}
+
+fn host_ports<'a>(
+    container: &'a Value,
+    path: &FieldPath,
+    known: &mut HashSet<(i64, &'a str, &'a str)>,
+    errors: &mut Errors,
+) {
+    for (path, port) in items(container, "ports", path) {
+        let Some(number) = port.get("hostPort").and_then(Value::as_int).filter(|number| *number != 0) else { continue };
+        let (protocol, address) = (text(port, "protocol"), text(port, "hostIP"));
+        if !known.insert((number, protocol, address)) {
+            let shown = format!("{protocol}/{address}/{number}");
+            errors.push(FieldError::duplicate(&path.child("hostPort"), &Value::from(shown)));
+        }
+    }
+}

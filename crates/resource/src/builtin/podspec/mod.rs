@@ -1,0 +1,151 @@
+//! Rules of the spec of a Pod that are neither defaults nor simple: of Pods themselves and of their templates.
+
+mod containers;
+mod environment;
+mod resources;
+mod scheduling;
+mod security;
+
+pub use containers::drop_unchecked;
+pub use resources::container_resource;
+pub use scheduling::{node_selector, selector_operators, validate_toleration};
+
+use std::collections::HashSet;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Map, Value, names};
+
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
+use super::pod_volumes;
+use scheduling::{affinity, spread};
+use security::security;
+
+type Errors = Vec<FieldError>;
+
+fn truth(object: &Value, path: &[&str]) -> bool {
+    object.at(path).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Validates the spec of a Pod or of a template of Pods.
+pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
+    let volumes = pod_volumes::valid_names(spec, path, errors);
+    let claims: Vec<&str> = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name")).collect();
+    let pod = Pod { spec, volumes, claims };
+    pod.containers(path, errors);
+    pod.restart_policy(path, errors);
+    pod.host(path, errors);
+    pod.names(path, errors);
+    pod.dns(path, errors);
+    pod.claims(path, errors);
+    if let Some(system) = spec.get("os").map(|os| text(os, "name")).filter(|name| !name.is_empty()) {
+        const SYSTEMS: [&str; 2] = ["linux", "windows"];
+        if !SYSTEMS.contains(&system) {
+            errors.push(FieldError::not_supported(&path.child("os"), &Value::from(system), &SYSTEMS));
+        }
+    }
+    security(spec, path, errors);
+    let overhead = spec.get("overhead").and_then(Value::as_object);
+    for (name, amount) in overhead.into_iter().flat_map(Map::iter) {
+        // upstream shows the overhead as if it were limits
+        let path = path.child("overhead").child("limits").key(name);
+        container_resource(name, &path, errors);
+        if amount.as_str().is_some_and(|amount| amount.starts_with('-')) {
+            errors.push(FieldError::invalid(&path, amount, "must be greater than or equal to 0"));
+        }
+    }
+    for (path, toleration) in items(spec, "tolerations", path) {
+        validate_toleration(toleration, &path, errors);
+    }
+    affinity(spec, path, errors);
+    spread(spec, path, errors);
+}
+
+struct Pod<'a> {
+    spec: &'a Value,
+    /// The names of the volumes.
+    volumes: HashSet<&'a str>,
+    claims: Vec<&'a str>,
+}
+
+impl<'a> Pod<'a> {
+    fn restart_policy(&self, path: &FieldPath, errors: &mut Errors) {
+        let policy = text(self.spec, "restartPolicy");
+        if policy.is_empty() {
+            errors.push(FieldError::required(&path.child("restartPolicy"), ""));
+        }
+        if text(self.spec, "dnsPolicy").is_empty() {
+            errors.push(FieldError::required(&path.child("dnsPolicy"), ""));
+        }
+    }
+
+    fn host(&self, path: &FieldPath, errors: &mut Errors) {
+        if truth(self.spec, &["hostPID"]) && truth(self.spec, &["shareProcessNamespace"]) {
+            let why = "ShareProcessNamespace and HostPID cannot both be enabled";
+            errors.push(FieldError::invalid(&path.child("shareProcessNamespace"), &Value::Bool(true), why));
+        }
+    }
+
+    fn names(&self, path: &FieldPath, errors: &mut Errors) {
+        let mut known = HashSet::new();
+        for (path, gate) in items(self.spec, "schedulingGates", path) {
+            let name = text(gate, "name");
+            if !known.insert(name) {
+                errors.push(FieldError::duplicate(&path, &Value::from(name)));
+            }
+        }
+    }
+
+    /// Each ResourceClaim is named, or made from a template.
+    fn claims(&self, path: &FieldPath, errors: &mut Errors) {
+        let mut known = HashSet::new();
+        for (path, claim) in items(self.spec, "resourceClaims", path) {
+            let name = text(claim, "name");
+            if name.is_empty() {
+                errors.push(FieldError::required(&path.child("name"), ""));
+            } else if !known.insert(name) {
+                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+            } else {
+                invalid_each(&path.child("name"), name, names::dns1123_label(name), errors);
+            }
+            const SOURCES: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
+            let why = match SOURCES.iter().filter(|source| is_set(claim, source)).count() {
+                0 => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+                1 => "",
+                _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+            };
+            if !why.is_empty() {
+                errors.push(invalid_internal(&path, claim, "core.PodResourceClaim", why));
+            }
+            for source in SOURCES.into_iter().filter(|source| is_set(claim, source)) {
+                let name = text(claim, source);
+                invalid_each(&path.child(source), name, names::dns1123_subdomain(name), errors);
+            }
+        }
+    }
+
+    fn dns(&self, path: &FieldPath, errors: &mut Errors) {
+        let (policy, path) = (text(self.spec, "dnsPolicy"), path.child("dnsConfig"));
+        let empty = Value::object();
+        let config = self.spec.get("dnsConfig").unwrap_or(&empty);
+        if policy == "None" {
+            if !is_set(self.spec, "dnsConfig") {
+                let why = "must provide `dnsConfig` when `dnsPolicy` is None";
+                errors.push(FieldError::required(&path, why));
+            } else if list(config, "nameservers").is_empty() {
+                let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+                errors.push(FieldError::required(&path.child("nameservers"), why));
+            }
+        }
+        const SERVERS_MAX: usize = 3;
+        if list(config, "nameservers").len() > SERVERS_MAX {
+            let (given, why) =
+                (config.get("nameservers").cloned().unwrap_or_default(), "must not have more than 3 nameservers");
+            errors.push(FieldError::invalid(&path.child("nameservers"), &given, why));
+        }
+        for (path, option) in items(config, "options", &path) {
+            if text(option, "name").is_empty() {
+                errors.push(FieldError::required(&path, "must not be empty"));
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Security contexts.
+
+use std::collections::HashSet;
+
+use machinery::Value;
+use machinery::field::{FieldError, FieldPath};
+
+use super::{Errors, truth};
+use crate::builtin::checks::{invalid_internal, items, text};
+
+pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
+    let path = path.child("securityContext");
+    let empty = Value::object();
+    let context = spec.get("securityContext").unwrap_or(&empty);
+    let mut known = HashSet::new();
+    for (path, sysctl) in items(context, "sysctls", &path) {
+        let name = text(sysctl, "name");
+        if !known.insert(name) {
+            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+        }
+        let conflicts = [
+            ("hostNetwork", "net."),
+            ("hostIPC", "kernel.shm"),
+            ("hostIPC", "kernel.msg"),
+            ("hostIPC", "kernel.sem"),
+            ("hostIPC", "fs.mqueue."),
+        ];
+        let conflict = conflicts.iter().find(|(host, prefix)| truth(spec, &[host]) && name.starts_with(prefix));
+        if let Some((host, _)) = conflict {
+            let why = format!("may not be specified when '{host}' is true");
+            errors.push(FieldError::invalid(&path.child("name"), &Value::from(name), why));
+        }
+    }
+    profiles(context, &path, errors);
+    for kind in ["containers", "initContainers"] {
+        for (path, container) in items(spec, kind, &FieldPath::new(path.as_str().trim_end_matches(".securityContext")))
+        {
+            let context = container.get("securityContext").unwrap_or(&empty);
+            let path = path.child("securityContext");
+            profiles(context, &path, errors);
+            let escalates = context.get("allowPrivilegeEscalation").and_then(Value::as_bool) == Some(false);
+            let added = context.at(&["capabilities", "add"]).and_then(Value::as_array).unwrap_or_default();
+            let is_admin = added.iter().any(|name| name.as_str() == Some("CAP_SYS_ADMIN"));
+            for (is_set, what) in [
+                (truth(context, &["privileged"]), "`privileged` to true"),
+                (is_admin, "`capabilities.Add` CAP_SYS_ADMIN"),
+            ] {
+                if escalates && is_set {
+                    let why = format!("cannot set `allowPrivilegeEscalation` to false and {what}");
+                    errors.push(invalid_internal(&path, context, "core.SecurityContext", why));
+                }
+            }
+        }
+    }
+}
+
+/// Profiles of a host name their file; others do not.
+fn profiles(context: &Value, path: &FieldPath, errors: &mut Errors) {
+    for (field, name) in [("appArmorProfile", "AppArmor"), ("seccompProfile", "seccomp")] {
+        let Some(profile) = context.get(field) else { continue };
+        let path = path.child(field).child("localhostProfile");
+        match (text(profile, "type"), profile.get("localhostProfile")) {
+            ("Localhost", None) => {
+                errors.push(FieldError::required(&path, format!("must be set when {name} type is Localhost")));
+            }
+            (kind, Some(given)) if kind != "Localhost" => {
+                let why = format!("can only be set when {name} type is Localhost");
+                errors.push(FieldError::invalid(&path, given, why));
+            }
+            _ => {}
+        }
+    }
+}

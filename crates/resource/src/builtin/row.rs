@@ -1,0 +1,311 @@
+//! The row of a built-in kind, and what follows from it for objects.
+
+use std::sync::LazyLock;
+
+use machinery::{FieldError, Release, Value};
+use schema::apply::FieldSet;
+use schema::definition::ApiVersion;
+use schema::shape::{Struct, TypeError};
+
+use super::columns::{self, BuiltInColumn};
+use crate::rules::{Deletion, MetadataRules};
+
+/// The effect of decoding into the Go type of a kind and encoding it again.
+pub enum Form {
+    Typed(&'static Struct),
+    /// The Go type of that name in the table of `machinery::types`.
+    Named(&'static str),
+    /// CRDs have a decoder of their own.
+    Definition(ApiVersion),
+}
+
+/// How a kind is stored whose objects are stored in another group or version.
+pub struct StoredAs {
+    pub group: &'static str,
+    pub to_stored: fn(Value) -> Value,
+    pub to_shown: fn(Value) -> Value,
+}
+
+/// A field that selectors may use, and where its text is: at the first of these paths that has one. A text that begins with
+/// an equals sign stands for itself.
+pub type Selectable = (&'static str, &'static [&'static str]);
+
+/// An object in its typed shape.
+pub struct Shaped {
+    pub value: Value,
+    pub unknown: Vec<String>,
+    pub error: Option<String>,
+    /// All type errors, if decoding went on after the first.
+    pub errors: Vec<TypeError>,
+}
+
+/// Additional work of the verbs around writes of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hooks {
+    None,
+    /// Reserves cluster IPs and node ports.
+    Service,
+    /// Prevents privilege escalation: authors can only grant permissions that they have.
+    Role,
+    RoleBinding,
+    /// Names and establishes what a CRD defines.
+    Definition,
+    ThirdPartyResource,
+    /// Sets the user of a certificate signing request.
+    CertificateRequest,
+    /// Restricts administrative access to devices.
+    ResourceClaim,
+}
+
+/// The handler in the verbs of a POST of a kind that is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Review {
+    SelfSubject,
+    Access,
+    SelfAccess,
+    SelfRules,
+    Token,
+    TokenRequest,
+    /// Assigns a Pod to a Node.
+    Binding,
+    /// Deletes a Pod unless a budget forbids it.
+    Eviction,
+}
+
+/// How errors of field selectors name a kind with selectable fields of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Labels {
+    Default,
+    /// By its name.
+    OfKind,
+    /// By group, version and name.
+    OfVersion,
+}
+
+/// How the status endpoint of a kind treats metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusMetadata {
+    /// The endpoint writes metadata.
+    Written,
+    /// The endpoint writes metadata, and managedFields do not record it.
+    Unowned,
+    /// Metadata of the stored object are kept.
+    Kept,
+}
+
+/// A subresource that a kind has besides `status` and `scale`.
+#[derive(Debug)]
+pub struct OwnSubresource {
+    pub name: &'static str,
+    pub verbs: &'static [&'static str],
+    pub endpoint: OwnEndpoint,
+}
+
+/// The behaviour of an own subresource.
+#[derive(Clone, Copy, Debug)]
+pub enum OwnEndpoint {
+    /// Writes a part of the object.
+    Part(&'static Part),
+    /// Takes an object of another kind, which is responded to and not stored.
+    Posted(&'static BuiltIn),
+    /// Connects the client with what the object stands for.
+    Connect(Connect),
+}
+
+/// The strategy of a subresource that writes a part of the object.
+pub struct Part {
+    /// Restores what the endpoint does not write; the second is the stored object.
+    pub prepare: fn(&mut Value, &Value),
+    pub validate: fn(&Value, &Value, Release) -> Vec<FieldError>,
+    /// The fields that the endpoint does not write, for managedFields.
+    pub reset: fn() -> &'static FieldSet,
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Part")
+    }
+}
+
+/// How the server itself writes what follows from a posted object.
+pub(super) static AS_SERVER: Part = Part { prepare: keep_owners, validate: |_, _, _| vec![], reset: || &NO_RESETS };
+
+/// Writes of the server itself have no owner.
+fn keep_owners(object: &mut Value, old: &Value) {
+    let path = ["metadata", "managedFields"];
+    match old.at(&path) {
+        Some(owners) => object.set_at(&path, owners.clone()),
+        None => drop(object.remove_at(&path)),
+    }
+}
+
+static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
+
+/// The target of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connect {
+    /// The log of a container.
+    Log,
+    /// The streams of a container, by the kind of the options.
+    Streams(&'static str),
+    /// The HTTP server of a Pod, Service or Node, by the kind of the options.
+    Proxy(&'static str),
+}
+
+impl OwnSubresource {
+    /// Whether a path may follow the name.
+    pub fn takes_paths(&self) -> bool {
+        matches!(self.endpoint, OwnEndpoint::Connect(Connect::Proxy(_)))
+    }
+
+    /// Group, version and kind of its objects, if they are not those of the resource.
+    pub fn kind(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        match self.endpoint {
+            OwnEndpoint::Posted(row) => Some((row.group, row.version, row.kind)),
+            OwnEndpoint::Connect(Connect::Streams(kind) | Connect::Proxy(kind)) => Some(("", "v1", kind)),
+            OwnEndpoint::Connect(Connect::Log) | OwnEndpoint::Part(_) => None,
+        }
+    }
+}
+
+/// The rules of declarative validation of a kind.
+pub type Declarative = fn(&Value, Option<&Value>) -> Vec<FieldError>;
+
+/// A built-in kind.
+pub struct BuiltIn {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub kind: &'static str,
+    pub plural: &'static str,
+    pub singular: &'static str,
+    pub short_names: &'static [&'static str],
+    pub categories: &'static [&'static str],
+    pub namespaced: bool,
+    pub status: bool,
+    /// Whether a create resets the status to its zero value.
+    pub fresh_status: bool,
+    /// Whether the generation counts the changes of an object.
+    pub generation: bool,
+    /// Whether there is a subresource `scale`, of `spec.replicas` and `status.replicas`.
+    pub scale: bool,
+    pub status_metadata: StatusMetadata,
+    pub metadata: MetadataRules,
+    pub deletion: Deletion,
+    pub hooks: Hooks,
+    /// The review that responds to a POST, if objects of the kind are not stored.
+    pub review: Option<Review>,
+    /// The fields that the main endpoint resets, if that is not the status alone.
+    pub resets: Option<fn() -> &'static FieldSet>,
+    /// The objects of a kind that is computed when it is read.
+    pub computed: Option<fn() -> Vec<Value>>,
+    /// Subresources besides the status.
+    pub subresources: &'static [OwnSubresource],
+    /// Whether deletecollection is a verb of the kind.
+    pub delete_collection: bool,
+    /// Whether objects of the status endpoint can be shown as tables.
+    pub status_tables: bool,
+    /// PUT without resourceVersion overwrites.
+    pub unconditional_update: bool,
+    /// PUT of an object that does not exist creates it.
+    pub create_on_update: bool,
+    /// Errors show the group in keys of objects.
+    pub keyed_by_group: bool,
+    /// How errors of field selectors name the kind.
+    pub labels: Labels,
+    /// Fields besides name and namespace that selectors may use.
+    pub selectable: &'static [Selectable],
+    pub form: Form,
+    pub stored_as: Option<&'static StoredAs>,
+    /// Text of the warning in every response; empty if the version is not deprecated.
+    pub deprecation: &'static str,
+    /// The release of Kubernetes that no longer serves the version, if it is known.
+    pub removed_release: &'static str,
+    /// Refuses the body of a create or an update before anything of it is reset.
+    pub check_body: fn(&Value) -> Option<FieldError>,
+    pub default: fn(&mut Value),
+    /// Changes an object before it is validated; the second is the stored one.
+    pub prepare: fn(&mut Value, Option<&Value>),
+    /// Canonicalizes a changed object before its fields get owners.
+    pub canonicalize: fn(&mut Value),
+    /// The object as it is validated, if that is another one.
+    pub validated: fn(&Value) -> Option<Value>,
+    pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
+    /// Changes an object whose status is written before it is validated; the second is the stored one.
+    pub prepare_status: fn(&mut Value, &Value),
+    /// The errors of a write to the status subresource.
+    pub validate_status: fn(&Value, &Value, Release) -> Vec<FieldError>,
+    /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
+    /// field, and comes after all others.
+    pub declarative: Option<Declarative>,
+    /// Warnings about what is accepted and not advised.
+    pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
+    /// Whether tables begin with the name.
+    pub name_column: bool,
+    /// The columns of tables besides the name.
+    pub columns: &'static [BuiltInColumn],
+    /// The columns before a release.
+    pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
+}
+
+impl PartialEq for BuiltIn {
+    fn eq(&self, other: &BuiltIn) -> bool {
+        self.group == other.group && self.kind == other.kind
+    }
+}
+
+impl Eq for BuiltIn {}
+
+impl std::fmt::Debug for BuiltIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.kind)
+    }
+}
+
+pub(super) const BASE: BuiltIn = BuiltIn {
+    group: "",
+    version: "v1",
+    kind: "",
+    plural: "",
+    singular: "",
+    short_names: &[],
+    categories: &[],
+    namespaced: true,
+    status: false,
+    fresh_status: false,
+    generation: false,
+    scale: false,
+    status_metadata: StatusMetadata::Written,
+    metadata: MetadataRules::BUILT_IN,
+    deletion: Deletion::DEFAULT,
+    hooks: Hooks::None,
+    review: None,
+    resets: None,
+    computed: None,
+    subresources: &[],
+    delete_collection: true,
+    status_tables: true,
+    unconditional_update: true,
+    create_on_update: false,
+    keyed_by_group: false,
+    selectable: &[],
+    form: Form::Typed(&EMPTY),
+    stored_as: None,
+    deprecation: "",
+    removed_release: "",
+    check_body: |_| None,
+    default: |_| {},
+    prepare: |_, _| {},
+    validate: |_, _, _| vec![],
+    prepare_status: |_, _| {},
+    labels: Labels::Default,
+    canonicalize: |_| {},
+    validated: |_| None,
+    validate_status: |_, _, _| vec![],
+    declarative: None,
+    warnings: |_, _, _| vec![],
+    name_column: true,
+    columns: &[columns::AGE],
+    former_columns: None,
+};
+
+static EMPTY: Struct = Struct { name: "", fields: &[] };

@@ -1,0 +1,104 @@
+//! Defaults of workloads.
+
+use machinery::{Map, Value, json};
+
+use super::prepare::TEMPLATE_GENERATION;
+use crate::builtin::checks::{is_set, text};
+use crate::builtin::defaults::{at_mut, set_default};
+use crate::builtin::pods;
+
+fn default_pod_template(object: &mut Value, path: &[&str]) {
+    if let Some(spec) = at_mut(object, path) {
+        pods::default_spec(spec);
+    }
+}
+
+pub fn default_template(object: &mut Value) {
+    default_pod_template(object, &["spec", "template", "spec"]);
+    default_pod_template(object, &["template", "spec"]);
+}
+
+pub fn default_deployment(object: &mut Value) {
+    default_template(object);
+    if object.str_at(&["spec", "strategy", "type"]) == "RollingUpdate" {
+        set_default(object, &["spec", "strategy", "rollingUpdate", "maxUnavailable"], Value::from("25%"));
+        set_default(object, &["spec", "strategy", "rollingUpdate", "maxSurge"], Value::from("25%"));
+    }
+}
+
+pub fn default_daemon_set(object: &mut Value) {
+    default_template(object);
+    set_default(object, &["metadata", "annotations", TEMPLATE_GENERATION], Value::from("1"));
+    if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
+        set_default(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
+    }
+    // what is set has both amounts, as numbers that are no pointers in Go
+    if object.at(&["spec", "updateStrategy", "rollingUpdate"]).is_some_and(|rolling| !rolling.is_null()) {
+        for name in ["maxUnavailable", "maxSurge"] {
+            set_default(object, &["spec", "updateStrategy", "rollingUpdate", name], Value::Int(0));
+        }
+    }
+}
+
+pub fn default_stateful_set(object: &mut Value) {
+    default_template(object);
+    if object.str_at(&["spec", "updateStrategy", "type"]).is_empty() && object.get("spec").is_some() {
+        object.set_at(&["spec", "updateStrategy", "type"], Value::from("RollingUpdate"));
+        set_default(object, &["spec", "updateStrategy", "rollingUpdate"], Value::object());
+    }
+    let strategy = object.at(&["spec", "updateStrategy"]).unwrap_or(&Value::Null);
+    if text(strategy, "type") == "RollingUpdate" && is_set(strategy, "rollingUpdate") {
+        set_default(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], Value::Int(0));
+        set_default(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
+    }
+    let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
+    set_default(object, &["spec", "persistentVolumeClaimRetentionPolicy"], kept);
+    let claims = at_mut(object, &["spec", "volumeClaimTemplates"]).and_then(Value::as_array_mut);
+    for claim in claims.into_iter().flatten() {
+        set_default(claim, &["apiVersion"], Value::from("v1"));
+        set_default(claim, &["kind"], Value::from("PersistentVolumeClaim"));
+    }
+}
+
+/// Selector and labels of a ReplicationController default to the labels of its template.
+pub fn default_controller(object: &mut Value) {
+    default_template(object);
+    let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
+    if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
+        for path in [["spec", "selector"], ["metadata", "labels"]] {
+            if object.at(&path).and_then(Value::as_object).is_none_or(Map::is_empty) {
+                object.set_at(&path, Value::Object(labels.clone()));
+            }
+        }
+    }
+}
+
+pub fn default_cron_job(object: &mut Value) {
+    default_pod_template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
+}
+
+/// Defaults of Jobs that do not apply to the Job templates of CronJobs.
+pub fn default_job(object: &mut Value) {
+    default_template(object);
+    let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
+    if let Some(labels) = labels {
+        let own = object.at(&["metadata", "labels"]).and_then(Value::as_object);
+        if own.is_none_or(Map::is_empty) {
+            object.set_at(&["metadata", "labels"], Value::Object(labels));
+        }
+    }
+    let Some(spec) = object.get_mut("spec") else { return };
+    let retries = if spec.get("backoffLimitPerIndex").is_some() { i64::from(i32::MAX) } else { 6 };
+    set_default(spec, &["backoffLimit"], Value::Int(retries));
+    set_default(spec, &["completionMode"], Value::from("NonIndexed"));
+    set_default(spec, &["manualSelector"], Value::Bool(false));
+    let replaced = if spec.get("podFailurePolicy").is_some() { "Failed" } else { "TerminatingOrFailed" };
+    set_default(spec, &["podReplacementPolicy"], Value::from(replaced));
+
+    set_default(spec, &["suspend"], Value::Bool(false));
+    if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
+        spec.set_at(&["completions"], Value::Int(1));
+        spec.set_at(&["parallelism"], Value::Int(1));
+    }
+    set_default(spec, &["parallelism"], Value::Int(1));
+}

@@ -1,0 +1,195 @@
+//! Validation of Jobs and CronJobs.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::selector::LabelSelector;
+use machinery::{Map, Release, Value, names};
+
+use super::failures::failure_policy;
+use super::{labels_or_null, shown_selector, template_errors};
+use crate::builtin::checks::{invalid_shown, list, text};
+use crate::builtin::{job_rules, pods};
+
+/// A Job.
+pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    let spec = object.get("spec").unwrap_or(&empty);
+    match spec.get("selector").filter(|selector| !selector.is_null()) {
+        None => errors.push(FieldError::required(&path.child("selector"), "")),
+        Some(selector) => pods::selector_operators(Some(selector), &path.child("selector"), &mut errors),
+    }
+    let template = spec.get("template").unwrap_or(&empty);
+    let labels = pods::template_labels(template).cloned().unwrap_or_default();
+    let parsed = spec.get("selector").and_then(LabelSelector::from_value);
+    if !parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str))) {
+        let why = "`selector` does not match template `labels`";
+        let path = path.child("template").child("metadata").child("labels");
+        errors.push(FieldError::invalid(&path, &labels_or_null(template), why));
+    }
+    job_errors(spec, &path, &mut errors);
+    let name = object.str_at(&["metadata", "name"]);
+    if let Some(last) = spec.get("completions").and_then(Value::as_int).filter(|_| is_indexed(spec)) {
+        let pod = format!("{name}-{}", last.saturating_sub(1).max(0));
+        let problems = names::dns1123_label(&pod);
+        if !problems.is_empty() {
+            let why = format!("will not able to create pod with invalid DNS label: {pod}");
+            errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
+        }
+    }
+    if let Some((old, before)) = old.and_then(|old| Some((old, old.get("spec")?))) {
+        let started = old.at(&["status", "startTime"]).is_some_and(|time| !time.is_null());
+        let suspended = before.get("suspend").and_then(Value::as_bool).unwrap_or_default();
+        job_changes(spec, before, suspended && !started, &path, &mut errors);
+    }
+    errors
+}
+
+fn is_indexed(spec: &Value) -> bool {
+    text(spec, "completionMode") == "Indexed"
+}
+
+/// The immutable fields of a Job.
+fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let names = [
+        "completions",
+        "selector",
+        "template",
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ];
+    for name in names {
+        let (new, old) = (spec.get(name), old.get(name));
+        if name == "completions" && is_indexed(spec) {
+            if let Some(new) = new.filter(|new| Some(*new) != old && Some(*new) != spec.get("parallelism")) {
+                let why = "can only be modified in tandem with spec.parallelism";
+                errors.push(FieldError::invalid(&path.child(name), new, why));
+            }
+            continue;
+        }
+        if name == "template" && waits {
+            waiting_template(new, old, &path.child("template").child("spec"), errors);
+        } else if new != old {
+            errors.push(invalid_shown(&path.child(name), shown_part(name, new), "field is immutable"));
+        }
+    }
+}
+
+/// The template of a Job that waits to be started: where its Pods may run, and what they need, still changes.
+fn waiting_template(new: Option<&Value>, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (empty, new) = (Value::object(), new.and_then(|template| template.get("spec")));
+    let (new, mut old) = (new.unwrap_or(&empty), old.and_then(|old| old.get("spec")).cloned().unwrap_or_default());
+    let mut take = |path: &[&str]| match new.at(path) {
+        Some(value) => old.set_at(path, value.clone()),
+        None => drop(old.remove_at(path)),
+    };
+    take(&["affinity", "nodeAffinity"]);
+    ["nodeSelector", "tolerations", "schedulingGates"].into_iter().for_each(|name| take(&[name]));
+    if old.get("affinity").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        old.remove_at(&["affinity"]);
+    }
+    let containers = old.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten();
+    for (before, container) in containers.zip(list(new, "containers")) {
+        match container.get("resources") {
+            Some(resources) => before.set_at(&["resources"], resources.clone()),
+            None => drop(before.remove_at(&["resources"])),
+        }
+    }
+    if *new != old {
+        let shown = machinery::types::internal_json(new, "core.PodSpec", false);
+        errors.push(invalid_shown(path, shown, "field is immutable"));
+    }
+}
+
+/// A part of a Job's spec as Go prints it.
+fn shown_part(name: &str, value: Option<&Value>) -> String {
+    use machinery::types::internal_json;
+    let Some(value) = value else { return "null".to_owned() };
+    match name {
+        "template" => internal_json(value, "core.PodTemplateSpec", false),
+        "podFailurePolicy" => internal_json(value, "batch.PodFailurePolicy", false),
+        "successPolicy" => internal_json(value, "batch.SuccessPolicy", false),
+        "selector" => shown_selector(value),
+        _ => machinery::field::render(value),
+    }
+}
+
+/// A template of Jobs.
+pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    const NAME_BYTES_MAX: usize = 52;
+    let name = object.str_at(&["metadata", "name"]);
+    if name.len() > NAME_BYTES_MAX {
+        let why = "must be no more than 52 characters";
+        errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
+    }
+    if object.str_at(&["spec", "concurrencyPolicy"]).is_empty() {
+        errors.push(FieldError::required(&path.child("concurrencyPolicy"), ""));
+    }
+    let (spec, path) =
+        (object.at(&["spec", "jobTemplate", "spec"]).unwrap_or(&empty), path.child("jobTemplate").child("spec"));
+    if let Some(selector) = spec.get("selector").filter(|selector| !selector.is_null()) {
+        let why = "`selector` will be auto-generated";
+        errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), why));
+    }
+    if spec.get("manualSelector").and_then(Value::as_bool) == Some(true) {
+        let path = path.child("manualSelector");
+        errors.push(FieldError::not_supported(&path, &Value::Bool(true), &["nil", "false"]));
+    }
+    job_errors(spec, &path, &mut errors);
+    errors
+}
+
+/// The spec of a Job.
+fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let empty = Value::object();
+    let template = spec.get("template").unwrap_or(&empty);
+    template_errors(template, &path.child("template"), errors);
+    let is_set = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
+    let value = |name: &str| spec.get(name).cloned().unwrap_or_default();
+    let indexed = is_indexed(spec);
+    if indexed {
+        if !is_set("completions") {
+            errors.push(FieldError::required(&path.child("completions"), "when completion mode is Indexed"));
+        }
+    } else {
+        for name in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+            if is_set(name) {
+                let why = "requires indexed completion mode";
+                errors.push(FieldError::invalid(&path.child(name), &value(name), why));
+            }
+        }
+    }
+    if is_set("maxFailedIndexes") && !is_set("backoffLimitPerIndex") {
+        errors.push(FieldError::required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"));
+    }
+    let policy = template.str_at(&["spec", "restartPolicy"]);
+    if !matches!(policy, "OnFailure" | "Never") {
+        let path = path.child("template").child("spec").child("restartPolicy");
+        match policy {
+            "" | "Always" => {
+                errors.push(FieldError::required(&path, "valid values: \"OnFailure\", \"Never\""));
+            }
+            other => {
+                errors.push(FieldError::not_supported(&path, &Value::from(other), &["OnFailure", "Never"]));
+            }
+        }
+    }
+    failure_policy(spec, policy, path, errors);
+    job_rules::success_policy(spec, path, errors);
+    if is_set("podFailurePolicy") && text(spec, "podReplacementPolicy") == "TerminatingOrFailed" {
+        let path = path.child("podReplacementPolicy");
+        errors.push(FieldError::not_supported(&path, &Value::from("TerminatingOrFailed"), &["Failed"]));
+    }
+    let number = |name: &str| spec.get(name).and_then(Value::as_int);
+    if let Some(most) = number("maxFailedIndexes")
+        && indexed
+        && number("completions").is_some_and(|all| most > all)
+    {
+        let why = "must be less than or equal to completions";
+        errors.push(FieldError::invalid(&path.child("maxFailedIndexes"), &Value::Int(most), why));
+    }
+}

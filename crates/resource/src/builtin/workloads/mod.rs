@@ -1,0 +1,191 @@
+//! Workloads and some other kinds: defaults and validation that depend on several fields.
+
+mod defaults;
+mod failures;
+mod jobs;
+mod prepare;
+
+pub use defaults::{
+    default_controller, default_cron_job, default_daemon_set, default_deployment, default_job, default_stateful_set,
+    default_template,
+};
+pub use jobs::{validate_cron_job, validate_job};
+pub use prepare::{prepare_daemon_set, prepare_deployment, prepare_job};
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::selector::LabelSelector;
+use machinery::{Map, Release, Value, json};
+
+use super::checks::{invalid_shown, list, text};
+use super::{claim_templates, pods, rollouts};
+
+/// The data of a ControllerRevision does not change.
+pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (path, data) = (FieldPath::new("data"), object.get("data").filter(|data| !data.is_null()));
+    match (data, old.and_then(|old| old.get("data"))) {
+        (None, Some(_)) => vec![FieldError::invalid(&path, &Value::Null, "field is immutable")],
+        (Some(data), None) if data.as_object().is_none() => {
+            vec![FieldError::required(&path, "data must be a valid JSON object")]
+        }
+        (None, _) => vec![FieldError::required(&path, "data is mandatory")],
+        (Some(data), Some(old)) if data != old => vec![FieldError::invalid(&path, data, "field is immutable")],
+        _ => vec![],
+    }
+}
+
+/// A PodTemplate.
+pub fn validate_pod_template(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    template_errors(object.get("template").unwrap_or(&Value::object()), &FieldPath::new("template"), &mut errors);
+    errors
+}
+
+/// A selector as Go prints it.
+fn shown_selector(selector: &Value) -> String {
+    machinery::types::published_json(selector, "meta.v1.LabelSelector")
+}
+
+/// DaemonSets, Deployments, ReplicaSets and StatefulSets.
+pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("spec");
+    let selector = object.at(&["spec", "selector"]).filter(|selector| !selector.is_null());
+    let kind = object.str_at(&["kind"]);
+    match selector {
+        None if kind == "DaemonSet" => {}
+        None => errors.push(FieldError::required(&path.child("selector"), "")),
+        Some(selector) => {
+            pods::selector_operators(Some(selector), &path.child("selector"), &mut errors);
+            if is_empty_selector(selector) {
+                let kind = if kind == "ReplicaSet" { "deployment".to_owned() } else { kind.to_lowercase() };
+                let why = format!("empty selector is invalid for {kind}");
+                errors.push(FieldError::invalid(&path.child("selector"), selector, why));
+            }
+        }
+    }
+    validate_template(object, selector, &path, &mut errors);
+    rollouts::check(object, &path, &mut errors);
+    if kind == "StatefulSet" {
+        claim_templates::check(object, old, &path, &mut errors);
+    }
+    if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
+        && selector != Some(old)
+    {
+        let shown = selector.map_or_else(|| "null".to_owned(), shown_selector);
+        errors.push(invalid_shown(&path.child("selector"), shown, "field is immutable"));
+    }
+    errors
+}
+
+fn is_empty_selector(selector: &Value) -> bool {
+    let is_empty = |name| match selector.get(name) {
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        _ => true,
+    };
+    is_empty("matchLabels") && is_empty("matchExpressions")
+}
+
+/// Whether a selector can be used: its labels and expressions are valid.
+fn is_usable(selector: &Value) -> bool {
+    let mut errors = vec![];
+    pods::selector_operators(Some(selector), &FieldPath::root(), &mut errors);
+    errors.extend(super::checks::label_selector(selector, &FieldPath::root()));
+    errors.is_empty()
+}
+
+fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let empty = Value::object();
+    let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
+    let labels = pods::template_labels(template).cloned().unwrap_or_default();
+    let usable = selector.filter(|selector| is_usable(selector));
+    let is_plain = object.str_at(&["kind"]) == "ReplicationController";
+    let is_reported = !["ReplicationController", "DaemonSet"].contains(&object.str_at(&["kind"]));
+    if let (Some(selector), None, true) = (selector, usable, is_reported) {
+        let is_set = object.str_at(&["kind"]) == "StatefulSet";
+        let (shown, why) = (shown_selector(selector), if is_set { "" } else { "invalid label selector" });
+        errors.push(invalid_shown(&path.child("selector"), shown, why));
+    }
+    let selects = |selector: &Value| {
+        if let Some(wanted) = selector.get("matchLabels").and_then(Value::as_object).filter(|_| is_plain) {
+            return Map::iter(wanted).all(|(key, value)| labels.get(key) == Some(value));
+        }
+        let parsed = LabelSelector::from_value(selector);
+        parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
+    };
+    let matches = |selector: &Value| is_empty_selector(selector) || selects(selector);
+    let usable = if is_plain { selector } else { usable };
+    if selector.is_none() || usable.is_some_and(|selector| !matches(selector)) {
+        let labels = labels_or_null(template);
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(&template_path.child("metadata").child("labels"), &labels, why));
+    }
+    template_errors(template, &template_path, errors);
+    let (spec, path) = (template.get("spec").unwrap_or(&empty), template_path.child("spec"));
+    let policy = text(spec, "restartPolicy");
+    if policy != "Always" && !policy.is_empty() {
+        errors.push(FieldError::not_supported(&path.child("restartPolicy"), &Value::from(policy), &["Always"]));
+    }
+    if spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null()) {
+        let kind = object.str_at(&["kind"]);
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(FieldError::forbidden(&path.child("activeDeadlineSeconds"), why));
+    }
+}
+
+/// The labels of a template as errors show them.
+fn labels_or_null(template: &Value) -> Value {
+    template.at(&["metadata", "labels"]).cloned().unwrap_or_default()
+}
+
+/// The metadata and the spec of a template of Pods.
+fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (empty, null) = (Value::object(), Value::Null);
+    // upstream leaves out `metadata`
+    let labels = template.at(&["metadata", "labels"]).unwrap_or(&null);
+    super::rule_checks::labels(labels, &path.child("labels"), errors);
+    pods::validate_spec(template.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
+    if !list(template.get("spec").unwrap_or(&empty), "ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(&path.child("spec").child("ephemeralContainers"), why));
+    }
+}
+
+pub fn validate_controller(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("spec");
+    let selector = object.at(&["spec", "selector"]).and_then(Value::as_object);
+    if selector.is_none_or(Map::is_empty) {
+        errors.push(FieldError::required(&path.child("selector"), ""));
+    }
+    let wanted = json!({"matchLabels": (selector.cloned().map(Value::Object).unwrap_or_default())});
+    if object.at(&["spec", "template"]).is_none_or(Value::is_null) {
+        errors.push(FieldError::required(&path.child("template"), ""));
+    } else {
+        validate_template(object, Some(&wanted), &path, &mut errors);
+    }
+    errors
+}
+
+/// The numbers of replicas in a status: none is greater than that of all replicas.
+pub fn validate_replicas(object: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let path = FieldPath::new("status");
+    let number = |name: &str| object.at(&["status", name]).and_then(Value::as_int).unwrap_or_default();
+    let parts: &[&str] = match object.str_at(&["kind"]) {
+        "Deployment" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        "StatefulSet" => &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        _ => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+    };
+    for name in parts.iter().filter(|name| number(name) > number("replicas")) {
+        let why = "cannot be greater than status.replicas";
+        errors.push(FieldError::invalid(&path.child(name), &Value::Int(number(name)), why));
+    }
+    if number("availableReplicas") > number("readyReplicas") {
+        let why = if object.str_at(&["kind"]) == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
+        let why = format!("cannot be greater than {why}");
+        let available = Value::Int(number("availableReplicas"));
+        errors.push(FieldError::invalid(&path.child("availableReplicas"), &available, why));
+    }
+    errors
+}

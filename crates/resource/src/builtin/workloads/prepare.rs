@@ -1,0 +1,56 @@
+//! What the server sets in workloads: the selector of a Job, and how changes are counted.
+
+use machinery::Value;
+
+const JOB_LABELS: [(&str, &str); 4] = [
+    ("batch.kubernetes.io/controller-uid", "uid"),
+    ("batch.kubernetes.io/job-name", "name"),
+    ("controller-uid", "uid"),
+    ("job-name", "name"),
+];
+
+/// A Job without a selector of its own selects the Pods that have its uid.
+pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
+    let manual = job.at(&["spec", "manualSelector"]).and_then(Value::as_bool).unwrap_or_default();
+    if old.is_some() || manual {
+        return;
+    }
+    // labels that default to those of the template are the same map in Go
+    let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
+    for (label, field) in JOB_LABELS {
+        let value = Value::from(job.str_at(&["metadata", field]));
+        job.set_at(&["spec", "template", "metadata", "labels", label], value);
+    }
+    if shares {
+        let labels = job.at(&["spec", "template", "metadata", "labels"]).cloned().unwrap_or_default();
+        job.set_at(&["metadata", "labels"], labels);
+    }
+    let uid = Value::from(job.str_at(&["metadata", "uid"]));
+    job.set_at(&["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
+}
+
+pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Counts the changes of the template in an annotation, which stands for a field that v1 does not have.
+pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
+    let generation = match old {
+        None => 1,
+        Some(old) => {
+            let text = old.str_at(&["metadata", "annotations", TEMPLATE_GENERATION]);
+            let template = ["spec", "template"];
+            text.parse::<i64>().unwrap_or_default() + i64::from(object.at(&template) != old.at(&template))
+        }
+    };
+    object.set_at(&["metadata", "annotations", TEMPLATE_GENERATION], Value::from(generation.to_string()));
+}
+
+/// A Deployment's generation counts the changes of its annotations, too.
+pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
+    let annotations = ["metadata", "annotations"];
+    if let Some(old) =
+        old.filter(|old| object.at(&annotations) != old.at(&annotations) && object.get("spec") == old.get("spec"))
+    {
+        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+}

@@ -1,0 +1,91 @@
+//! Type errors of the reader.
+
+use super::Reader;
+use crate::limits::TYPE_ERRORS_MAX;
+use crate::shape::Field;
+use crate::shape::error::{Conversion, TypeError, TypeProblem};
+use machinery::value::PATHS_BYTES_MAX;
+use machinery::{Text, Value};
+
+impl Reader {
+    /// The error of a type that decodes itself.
+    pub(super) fn fail(&mut self, message: String) {
+        self.add_error(TypeProblem::Rejected(message.into()), Conversion::Same, true);
+    }
+
+    /// Adds an error. Those beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are left out, except the first that ends
+    /// decoding and the first that does not: only one error is reported.
+    pub(super) fn add_error(&mut self, problem: TypeProblem, conversion: Conversion, ends: bool) {
+        self.error_bytes += self.path.len();
+        let is_full = self.errors.len() >= TYPE_ERRORS_MAX || self.error_bytes > PATHS_BYTES_MAX;
+        let has_such = if ends { &mut self.has_ending } else { &mut self.has_other };
+        if std::mem::replace(has_such, true) && is_full {
+            return;
+        }
+        // errors of one map or list have one problem, and share its texts
+        let problem = match self.errors.last() {
+            Some(last) if last.problem == problem => last.problem.clone(),
+            _ => problem,
+        };
+        self.errors.push(TypeError { path: self.path.clone(), problem, conversion, ends });
+    }
+
+    /// A value of another Go type than `go`, of this reflect.Kind.
+    pub(super) fn mismatch(&mut self, value: &Value, go: &str, kind: &str) {
+        self.mismatched(value, go, conversion(value, go, kind), false);
+    }
+
+    /// The same inside of a type that decodes itself.
+    pub(super) fn own_mismatch(&mut self, value: &Value, go: &str) {
+        self.mismatched(value, go, Conversion::Decoding, true);
+    }
+
+    fn mismatched(&mut self, value: &Value, go: &str, conversion: Conversion, ends: bool) {
+        let found = match value {
+            Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64" | "uint8") => {
+                format!("number {}", literal(value)).into()
+            }
+            other => Text::new_static(other.json_type()),
+        };
+        let joined = |name: &str, fields: &[&Field]| {
+            let path: Vec<String> = fields.iter().map(|f| format!("{}{}", f.embedded, f.name)).collect();
+            if path.is_empty() { Text::default() } else { format!("{name}.{}", path.join(".")).into() }
+        };
+        let outermost = self.outer.map(|outer| outer.name).or(self.structs.last().copied());
+        let field = outermost.map(|name| joined(name, &self.fields)).unwrap_or_default();
+        let conversion = match self.outer {
+            Some(outer) => Conversion::DecodingField(joined(outer.name, &self.fields[outer.depth..])),
+            None => conversion,
+        };
+        self.add_error(TypeProblem::Mismatch { found, field, wanted: go.into() }, conversion, ends);
+    }
+}
+
+/// The number as its literal most likely stood in the document: a float without a fraction had one written.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => format!("{f}.0"),
+        Value::Float(f) if f.fract() == 0.0 && f.abs() < 1e21 => format!("{f:.0}"),
+        other => other.to_json(),
+    }
+}
+
+/// The error of the conversion of a value to a Go type of this kind. Go converts numbers to each other and whole ones to
+/// texts, and nothing else.
+fn conversion(value: &Value, go: &str, kind: &str) -> Conversion {
+    let found = match value {
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+        other => other.json_type(),
+    };
+    let to = |what| Conversion::To { what, wanted: go.into() };
+    match (kind, value) {
+        ("map" | "slice", _) => Conversion::Other(format!("cannot restore {kind} from {found}").into()),
+        ("struct", _) => Conversion::Other(format!("cannot restore struct from: {found}").into()),
+        (kind, Value::Int(_)) if kind != "bool" => to("cannot convert int64 to "),
+        (kind, Value::Float(_)) if !matches!(kind, "bool" | "string") => to("cannot convert float64 to "),
+        _ => Conversion::Other(format!("unrecognized type: {kind}").into()),
+    }
+}
