@@ -74,8 +74,10 @@ def same(value, key=""):
         if value.startswith("apiVersion: "):
             value = without_descriptions(value)
             value = CONTINUE.sub(r"\1<token>", YAML_AGE.sub(r"\1<age>", value))
-            # lists whose order is left open, such as conditions, are sorted in JSON only
-            value = "\n".join(sorted(value.split("\n")))
+            # lists whose order is left open, such as conditions, are sorted in JSON only; the order of errors is that of a map,
+            # and the lines of a message follow from it
+            parts = value.split() if "\nkind: Status\n" in value else value.split("\n")
+            value = "\n".join(sorted(parts))
         value = sorted_errors(value)
         return VERSIONED.sub(r"\1<rv>", ADDRESS.sub("<address>", TIME.sub("<time>", value)))
     return value

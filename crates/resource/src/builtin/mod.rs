@@ -101,7 +101,7 @@ impl BuiltIn {
 
     /// A type error with the names of the types of this version. Types of metadata are always of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
-        const SHARED: [&str; 3] = ["LabelSelector", "ObjectMeta", "OwnerReference"];
+        const SHARED: [&str; 4] = ["LabelSelector", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference"];
         match why.rsplit_once(" of type v1.") {
             Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
                 format!("{head} of type {}.{name}", self.version)
