@@ -299,7 +299,7 @@ mod tests {
                 {"type": "Resource", "resource": {"name": "cpu", "target": target}},
                 {"type": "Resource", "resource": {"name": "memory", "target": memory}}
             ]},
-            "status": {"currentReplicas": 1, "desiredReplicas": 0}
+            "status": {"currentMetrics": null, "currentReplicas": 1, "desiredReplicas": 0}
         });
         let shown = to_shown(stored.clone());
         assert_eq!(shown.at(&["spec", "targetCPUUtilizationPercentage"]), Some(&Value::Int(50)));
