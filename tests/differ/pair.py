@@ -13,6 +13,8 @@ PROTOBUF = "azhz"
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 VERSIONED = re.compile(r"""(resourceVersion[\\"]*: ?[\\"]*|current: |in record \()[1-9]\d*""")
 YAML_AGE = re.compile(r"(?m)^( +- +)(\d+[smhdy])+$")
+# the token of a page, which contains the revision
+CONTINUE = re.compile(r"(?m)^( *continue: )eyJ[\w-]+$")
 DESCRIPTION = re.compile(r"^( *)(- )?description:")
 # headers that are compared beside those of the replay tool
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
@@ -71,9 +73,11 @@ def same(value, key=""):
             return "<age>"
         if value.startswith("apiVersion: "):
             value = without_descriptions(value)
-            value = YAML_AGE.sub(r"\1<age>", value)
-            # lists whose order is left open, such as conditions, are sorted in JSON only
-            value = "\n".join(sorted(value.split("\n")))
+            value = CONTINUE.sub(r"\1<token>", YAML_AGE.sub(r"\1<age>", value))
+            # lists whose order is left open, such as conditions, are sorted in JSON only; the order of errors is that of a map,
+            # and the lines of a message follow from it
+            parts = value.split() if "\nkind: Status\n" in value else value.split("\n")
+            value = "\n".join(sorted(parts))
         value = sorted_errors(value)
         return VERSIONED.sub(r"\1<rv>", ADDRESS.sub("<address>", TIME.sub("<time>", value)))
     return value

@@ -190,6 +190,10 @@ impl Source {
         if issue.offset == NOWHERE {
             return format!("ERROR: <input>:-1:0: {}", issue.message);
         }
+        if self.text.is_empty() {
+            // it has no line to show
+            return format!("ERROR: <input>:1:0: {}", issue.message);
+        }
         let (line, column) = self.location(issue.offset);
         let mut text = format!("ERROR: <input>:{line}:{}: {}", column + 1, issue.message);
         let snippet = self.text.split('\n').nth(line - 1).unwrap_or_default().replace('\t', " ");

@@ -7,6 +7,7 @@ use machinery::{Status, Text, Value};
 use objects::{Body, Rendition, Stored};
 use schema::Malformed;
 
+use super::builtin::Labels;
 use super::conversion::Webhook;
 use super::{Conversion, Resource, Version};
 use crate::limits;
@@ -209,9 +210,15 @@ impl Resource {
 
     /// The error for a field selector that uses an unsupported `label`.
     pub fn unsupported_label(&self, label: &str) -> Status {
-        if let Some(row) = self.built_in().filter(|row| row.names_kind_in_labels) {
-            let label = machinery::value::quote(label);
-            return Status::bad_request(format!("field label {label} not supported for {}", row.kind));
+        if let Some(row) = self.built_in().filter(|row| row.labels != Labels::Default) {
+            let why = match row.labels {
+                Labels::OfVersion => {
+                    let (group, version, kind) = (row.group, row.version, row.kind);
+                    format!("field label not supported for {group}/{version}, Kind={kind}: {label}")
+                }
+                _ => format!("field label {} not supported for {}", machinery::value::quote(label), row.kind),
+            };
+            return Status::bad_request(why);
         }
         if self.built_in().is_none_or(|row| !row.selectable.is_empty()) {
             return Status::bad_request(format!("field label not supported: {label}"));

@@ -7,7 +7,7 @@ use base::request::FeatureGates;
 use machinery::{Release, Text};
 
 use super::names::{Named, Names};
-use super::{Resource, Version};
+use super::{Resource, Version, builtin};
 
 /// The resource and the names of the CRD of a group and plural.
 pub struct Defined {
@@ -71,6 +71,15 @@ impl Registry {
         let found = |resource: &Arc<Resource>| resource.kind == kind && resource.version(version).is_some();
         let snapshot = self.snapshot.load();
         snapshot.values().any(|resource| !resource.is_custom() && resource.group == group && found(resource))
+    }
+
+    /// Whether a group is one of built-in kinds that are not all switched off.
+    pub fn is_own_group(&self, group: &str) -> bool {
+        let snapshot = self.snapshot.load();
+        let from = (Text::from(group), Text::default());
+        let mut of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(|r| r.group == group);
+        let is_served = of_group.any(|resource| !resource.is_custom());
+        builtin::is_built_in_group(group) && (is_served || !builtin::kinds().any(|row| row.group == group))
     }
 
     /// Whether a group and plural belong to a built-in kind.

@@ -21,7 +21,7 @@ var internalRoots = []string{
 	"core.Taint", "core.PodResourceClaim", "core.PersistentVolumeClaim", "core.HostIP", "policy.PodDisruptionBudgetSpec", "core.NodeAddress",
 	"apps.DeploymentStrategy", "apps.DaemonSetUpdateStrategy", "apps.StatefulSetUpdateStrategy", "batch.PodFailurePolicy", "batch.SuccessPolicy", "batch.JobSpec",
 	"resource.ResourceClaimSpec", "resource.ResourceClaimTemplateSpec", "resource.ResourceSliceSpec",
-	"resource.AllocatedDeviceStatus", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "networking.ParentReference",
+	"resource.AllocatedDeviceStatus", "resource.AllocationResult", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "storage.CSINodeDriver", "networking.ParentReference",
 	"flowcontrol.FlowSchemaSpec", "flowcontrol.PriorityLevelConfigurationSpec",
 }
 
@@ -110,7 +110,7 @@ func (t *internalTypes) add(name string) {
 	t.done[name] = lines
 }
 
-// kind is the type of a field: string, bool, int, any, or a struct, with `[]`, `{}` or `*` in front.
+// kind is the type of a field: string, bool, int, any, raw, or a struct, with `[]`, `{}` or `*` in front.
 func (t *internalTypes) kind(group string, expression ast.Expr) string {
 	switch node := expression.(type) {
 	case *ast.StarExpr:
@@ -158,6 +158,8 @@ func (t *internalTypes) selected(node *ast.SelectorExpr) string {
 		return "time"
 	case "resource.Quantity":
 		return "quantity"
+	case "runtime.RawExtension":
+		return "raw"
 	}
 	named := strings.Replace(name, "api.", "core.", 1)
 	if _, known := t.specs[named]; known {

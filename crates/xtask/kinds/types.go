@@ -195,7 +195,7 @@ func (t *types) typeOf(of reflect.Type) (string, error) {
 		return "[]" + inner + named(of, "[]"+of.Elem().String()), err
 	case reflect.Map:
 		inner, err := t.typeOf(of.Elem())
-		return "{}" + inner + named(of, "map["+of.Key().String()+"]"+of.Elem().String()), err
+		return "{}" + inner + named(of, "map[string]"+of.Elem().String()), err
 	}
 	return "", fmt.Errorf("a %s has no place in the table", of)
 }

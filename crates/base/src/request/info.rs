@@ -61,6 +61,8 @@ pub struct RequestInfo {
     pub watch_path: bool,
     /// The path has two slashes before the group, which matches no route.
     pub malformed: bool,
+    /// The path ends at `/watch` or `/proxy`, which names no resource.
+    pub is_unfinished: bool,
     /// The namespace segment of the path is empty.
     pub has_empty_namespace: bool,
 }
@@ -96,6 +98,7 @@ impl RequestInfo {
             rest: 0,
             watch_path: false,
             malformed: false,
+            is_unfinished: false,
             has_empty_namespace: false,
         };
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -122,6 +125,7 @@ impl RequestInfo {
             _ => return,
         };
         self.is_resource = true;
+        self.is_unfinished = matches!(rest, ["watch" | "proxy"]);
         if let ["watch", after @ ..] = rest
             && !after.is_empty()
         {

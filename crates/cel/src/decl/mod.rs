@@ -61,6 +61,15 @@ pub enum DeclKind {
     },
     /// `object` with `additionalProperties`.
     Map(Arc<Decl>),
+    /// A map of a variable that no schema describes, whose keys have a known size.
+    Entries {
+        /// The keys.
+        key: Arc<Decl>,
+        /// The values.
+        value: Arc<Decl>,
+        /// Whether the size of a value that is selected as a field is known, too.
+        selected: bool,
+    },
     /// `object` with `properties`.
     Object(Arc<ObjectType>),
     /// Data of unknown shape.
@@ -205,12 +214,42 @@ impl Decl {
         }
     }
 
+    /// A value of a type that no schema describes, of at most `elements_max` code points or bytes.
+    pub fn of_type(exposed: Type, elements_max: u64) -> Arc<Decl> {
+        let elements = i64::try_from(elements_max).unwrap_or(i64::MAX);
+        Arc::new(Decl::simple(DeclKind::Preserved, exposed, elements, 0))
+    }
+
+    /// A map of at most `entries_max` entries; `selected` as in [`DeclKind::Entries`].
+    pub fn entries(key: &Arc<Decl>, value: &Arc<Decl>, entries_max: u64, selected: bool) -> Arc<Decl> {
+        let of = |decl: &Arc<Decl>| decl.exposed.clone().unwrap_or(Type::Dyn);
+        let exposed = Some(Type::map(of(key), of(value)));
+        let kind = DeclKind::Entries { key: key.clone(), value: value.clone(), selected };
+        Arc::new(Decl { exposed, elements_max: entries_max, ..Decl::simple(kind, Type::Dyn, 0, 0) })
+    }
+
+    /// An object with a type of this name, which begins with `kubernetes.`.
+    pub fn object(name: &'static str, fields: &[(&'static str, Arc<Decl>)]) -> Arc<Decl> {
+        let field = |(name, decl): &(&'static str, Arc<Decl>)| DeclField {
+            name: Text::new_static(name),
+            escaped: Some(Text::new_static(name)),
+            decl: decl.clone(),
+        };
+        let mut fields: Vec<DeclField> = fields.iter().map(field).collect();
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        let object = Arc::new(ObjectType { path: Text::new_static(name), fields, has_properties: true });
+        Arc::new(Decl::simple(DeclKind::Object(object.clone()), Type::Object(object), 0, 0))
+    }
+
     /// The declaration of a field or of the elements: `None` if there is none.
     pub(crate) fn step(&self, name: DeclStep<'_>) -> Option<&Decl> {
         match (&self.kind, name) {
             (DeclKind::List { item: Some(item), .. }, DeclStep::Items) => Some(item),
             (DeclKind::Map(value), DeclStep::Items) => Some(value),
             (DeclKind::Map(_), DeclStep::Keys) => Some(&KEY),
+            (DeclKind::Entries { value, .. }, DeclStep::Items) => Some(value),
+            (DeclKind::Entries { key, .. }, DeclStep::Keys) => Some(key),
+            (DeclKind::Entries { value, selected: true, .. }, DeclStep::Field(_)) => Some(value),
             (DeclKind::Object(object), DeclStep::Field(name)) => {
                 let field = object.escaped(name)?;
                 field.decl.exposed.as_ref().map(|_| &*field.decl)

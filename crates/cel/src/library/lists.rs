@@ -81,10 +81,15 @@ pub fn max<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     extreme(args, "max", Ordering::Greater)
 }
 
+/// Whether an item is a value. One that does not convert, or that cannot be compared, is not.
+fn is(item: &Result<Val<'_>>, want: &Val<'_>) -> bool {
+    item.as_ref().is_ok_and(|item| equal(item, want).unwrap_or(false))
+}
+
 pub fn index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let want = args.get(1).ok_or_else(Error::overload)?;
     for (i, item) in list(args)?.iter().enumerate() {
-        if equal(&item?, want)? {
+        if is(&item, want) {
             return Ok(Val::Int(i as i64));
         }
     }
@@ -108,9 +113,7 @@ pub fn last_index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let want = args.get(1).ok_or_else(Error::overload)?;
     let items = list(args)?;
     for i in (0..items.len()).rev() {
-        if let Some(item) = items.get(i)
-            && equal(&item?, want)?
-        {
+        if items.get(i).is_some_and(|item| is(&item, want)) {
             return Ok(Val::Int(i as i64));
         }
     }

@@ -94,6 +94,11 @@ impl Amount {
         self.plus(&Amount::Big { value: -value, power })
     }
 
+    pub(super) fn is_multiple_of(&self, step: &Amount) -> bool {
+        let rest = aligned(self, step).filter(|_| step.signum() != 0).map(|(a, b, _)| a % b);
+        rest.is_some_and(|rest| rest.sign() == Sign::NoSign)
+    }
+
     pub(super) fn compare(&self, other: &Amount) -> Ordering {
         let (sign, of_other) = (self.signum(), other.signum());
         if sign != of_other || sign == 0 {

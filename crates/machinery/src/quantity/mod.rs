@@ -52,6 +52,11 @@ impl Quantity {
         Quantity { amount: self.amount.minus(&other.amount), form, text: None }
     }
 
+    /// Whether it is a whole number of times `step`, which is not zero. No amount is a multiple of one that is too far apart.
+    pub fn is_multiple_of(&self, step: &Quantity) -> bool {
+        self.amount.is_multiple_of(&step.amount)
+    }
+
     /// Compares two amounts, whatever their suffixes.
     pub fn compare(&self, other: &Quantity) -> Ordering {
         self.amount.compare(&other.amount)

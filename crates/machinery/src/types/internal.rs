@@ -2,7 +2,7 @@
 //! of their own, and of its published types, whose fields have the order of their structs.
 //!
 //! `internal.txt` has a line for each struct, and one for each of its fields below it: its name and its type, which is
-//! `string`, `bool`, `int`, `any`, `quantity`, `time`, `selector`, `metadata` or a struct, with `[]` in front for a list, `{}`
+//! `string`, `bool`, `int`, `any`, `raw`, `quantity`, `time`, `selector`, `metadata` or a struct, with `[]` in front for a list, `{}`
 //! for a map and `*` for a pointer. `^` stands for the name of an embedded struct.
 
 use std::collections::HashMap;
@@ -108,8 +108,8 @@ impl Printer {
             ("int", None) => self.text.push('0'),
             ("string" | "bool" | "int" | "quantity", Some(value)) => self.scalar(value),
             ("any", None) => self.text.push('0'),
-            ("any" | "time", Some(value)) => self.scalar(value),
-            ("time", None) => self.text.push_str("null"),
+            ("any" | "raw" | "time", Some(value)) => self.scalar(value),
+            ("raw" | "time", None) => self.text.push_str("null"),
             (name, value) => self.structure(value, name),
         }
     }
@@ -122,6 +122,7 @@ impl Printer {
             (true, Some(metadata)) => {
                 let order = go_struct("meta.v1.ObjectMeta").map(|go| go.fields.iter().map(|field| field.name));
                 let given = order.into_iter().flatten().filter_map(|name| Some((name, metadata.get(name)?)));
+                let given = given.filter(|(_, value)| !is_empty(value));
                 given.map(|(name, value)| (name, Some(value), "any")).collect()
             }
             _ => vec![],

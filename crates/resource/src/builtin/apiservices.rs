@@ -142,7 +142,7 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
         Some(service) => service_errors(service, &path.child("service"), &mut errors),
         None => local_errors(spec, &path, &mut errors),
     }
-    if spec.get("caBundle").is_some() && is_unverified(spec) {
+    if spec.get("service").is_some() && spec.get("caBundle").is_some() && is_unverified(spec) {
         let why = "may not be true if caBundle is present";
         errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
     }

@@ -3,15 +3,17 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json};
 
+use super::autoscaling_versions::{METRICS, to_shown, to_stored};
 use super::checks::{items, list, text};
 use super::{BASE, BuiltIn, Form, StoredAs, tables};
 
-const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
-const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+/// The row of `autoscaling/v1`.
+pub fn v1() -> &'static BuiltIn {
+    static ROW: BuiltIn = V1;
+    &ROW
+}
 
-pub const V1: BuiltIn = BuiltIn {
+const V1: BuiltIn = BuiltIn {
     group: "autoscaling",
     version: "v1",
     kind: "HorizontalPodAutoscaler",
@@ -24,6 +26,8 @@ pub const V1: BuiltIn = BuiltIn {
     generation: true,
     form: Form::Named("autoscaling.v1.HorizontalPodAutoscaler"),
     stored_as: Some(&StoredAs { group: "autoscaling", to_stored, to_shown }),
+    // what only v2 has is in annotations, which writers own as they are shown
+    canonicalize: |object| *object = to_shown(to_stored(std::mem::take(object))),
     default: |object| {
         if object.at(&["spec", "minReplicas"]).is_none_or(Value::is_null) {
             object.set_at(&["spec", "minReplicas"], Value::Int(1));
@@ -155,13 +159,12 @@ fn metric_errors(metric: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
         let why = "must populate information for the given metric source";
         errors.push(FieldError::required(&path.child(own), why));
     }
-    if let Some(own) = own.filter(|_| given.len() != 1) {
-        for field in given.iter().filter(|field| **field != own) {
-            errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
-        }
+    for field in given.iter().filter(|field| given.len() != 1 && Some(**field) != own) {
+        errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
     }
-    // upstream does not look into a metric of a container that does not belong there
-    for field in given.into_iter().filter(|field| *field != "containerResource" || own == Some(*field)) {
+    // upstream looks into the first source
+    const ORDER: [&str; 5] = ["object", "external", "pods", "resource", "containerResource"];
+    if let Some(field) = ORDER.into_iter().find(|field| given.contains(field)) {
         let source = metric.get(field).cloned().unwrap_or_default();
         source_errors(field, &source, &path.child(field), errors);
     }
@@ -215,225 +218,5 @@ fn target_type(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     if let Some(share) = target.get("averageUtilization").filter(|share| share.as_int().is_some_and(|s| s < 1)) {
         errors.push(FieldError::invalid(&path.child("averageUtilization"), share, "must be greater than 0"));
-    }
-}
-
-/// Removes an annotation and decodes its JSON.
-fn take(object: &mut Value, annotation: &str) -> Option<Value> {
-    let text = object.remove_at(&["metadata", "annotations", annotation])?;
-    if object.at(&["metadata", "annotations"]).and_then(Value::as_object).is_some_and(machinery::Map::is_empty) {
-        object.remove_at(&["metadata", "annotations"]);
-    }
-    machinery::value::decode(text.as_str()?.as_bytes()).ok()
-}
-
-fn put(object: &mut Value, annotation: &str, value: &Value) {
-    object.set_at(&["metadata", "annotations", annotation], Value::from(value.to_json()));
-}
-
-/// Copies a field that is set to another path.
-fn copy_field(source: &Value, from: &[&str], out: &mut Value, to: &[&str]) {
-    if let Some(value) = source.at(from).filter(|value| !value.is_null()) {
-        out.set_at(to, value.clone());
-    }
-}
-
-/// The fields of a metric's source, in v2 and in v1.
-type Fields = &'static [(&'static [&'static str], &'static [&'static str])];
-
-const RESOURCE: Fields = &[
-    (&["name"], &["name"]),
-    (&["target", "averageUtilization"], &["targetAverageUtilization"]),
-    (&["target", "averageValue"], &["targetAverageValue"]),
-    (&["container"], &["container"]),
-];
-const PODS: Fields = &[
-    (&["metric", "name"], &["metricName"]),
-    (&["target", "averageValue"], &["targetAverageValue"]),
-    (&["metric", "selector"], &["selector"]),
-];
-const OBJECT: Fields = &[
-    (&["describedObject"], &["target"]),
-    (&["metric", "name"], &["metricName"]),
-    (&["target", "value"], &["targetValue"]),
-    (&["metric", "selector"], &["selector"]),
-    (&["target", "averageValue"], &["averageValue"]),
-];
-const EXTERNAL: Fields = &[
-    (&["metric", "name"], &["metricName"]),
-    (&["metric", "selector"], &["metricSelector"]),
-    (&["target", "value"], &["targetValue"]),
-    (&["target", "averageValue"], &["targetAverageValue"]),
-];
-
-/// The sources of metrics, and their fields.
-const SOURCES: [(&str, Fields); 5] = [
-    ("resource", RESOURCE),
-    ("containerResource", RESOURCE),
-    ("pods", PODS),
-    ("object", OBJECT),
-    ("external", EXTERNAL),
-];
-
-fn metric_to_v1(metric: &Value) -> Value {
-    let mut out = json!({"type": (metric.get("type").cloned().unwrap_or_default())});
-    for (name, fields) in SOURCES {
-        let Some(source) = metric.get(name).filter(|source| !source.is_null()) else { continue };
-        let mut shown = Value::object();
-        fields.iter().for_each(|(from, to)| copy_field(source, from, &mut shown, to));
-        if name == "object" && shown.get("targetValue").is_none() {
-            shown.set_at(&["targetValue"], Value::from("0"));
-        }
-        out.set_at(&[name], shown);
-    }
-    out
-}
-
-fn metric_from_v1(metric: &Value) -> Value {
-    let mut out = json!({"type": (metric.get("type").cloned().unwrap_or_default())});
-    for (name, fields) in SOURCES {
-        let Some(source) = metric.get(name).filter(|source| !source.is_null()) else { continue };
-        let mut stored = Value::object();
-        fields.iter().for_each(|(to, from)| copy_field(source, from, &mut stored, to));
-        let target = stored.get("target").cloned().unwrap_or_default();
-        let kind = if target.get("averageUtilization").is_some() {
-            "Utilization"
-        } else if target.get("averageValue").is_some() {
-            "AverageValue"
-        } else {
-            "Value"
-        };
-        stored.set_at(&["target", "type"], Value::from(kind));
-        out.set_at(&[name], stored);
-    }
-    out
-}
-
-/// The target CPU utilization of a metric, if it has one.
-fn processor_share(metric: &Value) -> Option<Value> {
-    let is_processor = metric.str_at(&["type"]) == "Resource" && metric.str_at(&["resource", "name"]) == "cpu";
-    let share = metric.at(&["resource", "target", "averageUtilization"]).filter(|_| is_processor)?;
-    (!share.is_null()).then(|| share.clone())
-}
-
-fn to_shown(stored: Value) -> Value {
-    let mut object = stored;
-    object.set_at(&["apiVersion"], Value::from("autoscaling/v1"));
-    for annotation in [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR] {
-        take(&mut object, annotation);
-    }
-    if let Some(behavior) = object.remove_at(&["spec", "behavior"]) {
-        put(&mut object, BEHAVIOR, &behavior);
-    }
-    let metrics = object.remove_at(&["spec", "metrics"]).unwrap_or_default();
-    let mut others = vec![];
-    for metric in metrics.as_array().unwrap_or_default() {
-        match processor_share(metric) {
-            Some(share) => object.set_at(&["spec", "targetCPUUtilizationPercentage"], share),
-            None => others.push(metric_to_v1(metric)),
-        }
-    }
-    if !others.is_empty() {
-        put(&mut object, METRICS, &Value::Array(others));
-    }
-    shown_status(&mut object);
-    object
-}
-
-fn shown_status(object: &mut Value) {
-    let current = object.remove_at(&["status", "currentMetrics"]).unwrap_or_default();
-    let mut others = vec![];
-    for metric in current.as_array().unwrap_or_default() {
-        let share = metric.at(&["resource", "current", "averageUtilization"]).cloned();
-        match share.filter(|_| metric.str_at(&["resource", "name"]) == "cpu") {
-            Some(share) => {
-                let average = metric.at(&["resource", "current", "averageValue"]).cloned();
-                let current = json!({
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "currentAverageUtilization": (share.clone()),
-                        "currentAverageValue": (average.unwrap_or_else(|| Value::from("0")))
-                    }
-                });
-                object.set_at(&["status", "currentCPUUtilizationPercentage"], share);
-                others.push(current);
-            }
-            None => others.push(metric.clone()),
-        }
-    }
-    if !others.is_empty() {
-        put(object, CURRENT_METRICS, &Value::Array(others));
-    }
-    let conditions = object.remove_at(&["status", "conditions"]).unwrap_or_default();
-    if conditions.as_array().is_some_and(|conditions| !conditions.is_empty()) {
-        put(object, CONDITIONS, &conditions);
-    }
-    if object.at(&["status", "desiredReplicas"]).is_none() {
-        object.set_at(&["status", "desiredReplicas"], Value::Int(0));
-    }
-    if object.at(&["status", "currentReplicas"]).is_none() {
-        object.set_at(&["status", "currentReplicas"], Value::Int(0));
-    }
-}
-
-fn to_stored(shown: Value) -> Value {
-    let mut object = shown;
-    object.set_at(&["apiVersion"], Value::from("autoscaling/v2"));
-    let mut metrics: Vec<Value> = match take(&mut object, METRICS) {
-        Some(Value::Array(metrics)) => metrics.iter().map(metric_from_v1).collect(),
-        _ => vec![],
-    };
-    if let Some(share) = object.remove_at(&["spec", "targetCPUUtilizationPercentage"]) {
-        let target = json!({"type": "Utilization", "averageUtilization": share});
-        metrics.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "target": target}}));
-    }
-    if !metrics.is_empty() {
-        object.set_at(&["spec", "metrics"], Value::Array(metrics));
-    }
-    if let Some(behavior) = take(&mut object, BEHAVIOR) {
-        object.set_at(&["spec", "behavior"], behavior);
-    }
-    let mut current = match take(&mut object, CURRENT_METRICS) {
-        Some(Value::Array(metrics)) => metrics,
-        _ => vec![],
-    };
-    if let Some(share) = object.remove_at(&["status", "currentCPUUtilizationPercentage"]) {
-        let value = json!({"averageUtilization": share});
-        current.insert(0, json!({"type": "Resource", "resource": {"name": "cpu", "current": value}}));
-    }
-    if !current.is_empty() {
-        object.set_at(&["status", "currentMetrics"], Value::Array(current));
-    }
-    if let Some(conditions) = take(&mut object, CONDITIONS) {
-        object.set_at(&["status", "conditions"], conditions);
-    }
-    object
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn v1_autoscaler_keeps_v2_fields_in_annotations() {
-        let target = json!({"type": "Utilization", "averageUtilization": 50});
-        let memory = json!({"type": "AverageValue", "averageValue": "1Gi"});
-        let stored = json!({
-            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
-            "spec": {"maxReplicas": 3, "metrics": [
-                {"type": "Resource", "resource": {"name": "cpu", "target": target}},
-                {"type": "Resource", "resource": {"name": "memory", "target": memory}}
-            ]},
-            "status": {"currentReplicas": 1, "desiredReplicas": 0}
-        });
-        let shown = to_shown(stored.clone());
-        assert_eq!(shown.at(&["spec", "targetCPUUtilizationPercentage"]), Some(&Value::Int(50)));
-        let kept = r#"[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1Gi"}}]"#;
-        assert_eq!(
-            machinery::value::decode(shown.str_at(&["metadata", "annotations", METRICS]).as_bytes()).ok(),
-            machinery::value::decode(kept.as_bytes()).ok()
-        );
-        assert_eq!(to_stored(shown), stored);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::services::PROXY_VERBS;
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
-    claim_templates, columns, components, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings, pods,
-    routing, runtime_classes, storage_kinds, tables, volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
+    claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings,
+    pods, routing, rule_checks, runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
 };
-use crate::rules::{Deletion, MetadataRules, Propagation};
+use crate::rules::{Deletion, MetadataRules, OnCreate, Propagation};
 
 /// A kind without rules of its own. `go` is its Go type.
 const fn kind(
@@ -241,7 +241,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::JOB,
-        names_kind_in_labels: true,
+        labels: Labels::OfKind,
         selectable: &[("status.successful", &["status.succeeded", "=0"])],
         deletion: Deletion { advice: CHILDREN, ..ORPHANED },
         default: workloads::default_job,
@@ -339,12 +339,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::IP_ADDRESS,
         short_names: &["ip"],
-        selectable: &[
-            ("spec.parentRef.group", &["spec.parentRef.group"]),
-            ("spec.parentRef.resource", &["spec.parentRef.resource"]),
-            ("spec.parentRef.namespace", &["spec.parentRef.namespace"]),
-            ("spec.parentRef.name", &["spec.parentRef.name"]),
-        ],
+        metadata: MetadataRules { name: |name, _| rule_checks::address_problems(name), ..MetadataRules::BUILT_IN },
         ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {
@@ -379,6 +374,11 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
+        metadata: MetadataRules {
+            name: |name, _| machinery::names::path_segment(name),
+            on_create: OnCreate::Last,
+            ..MetadataRules::BUILT_IN
+        },
         validate: routing::validate_budget,
         validate_status: routing::validate_conditions,
         unconditional_update: false,
@@ -391,17 +391,25 @@ pub static CATALOGUE: &[BuiltIn] = &[
             "poddisruptionbudget",
         )))
     },
-    returned(with_generation(kind(
-        "resource.k8s.io",
-        "resource.v1.DeviceClass",
-        "DeviceClass",
-        "deviceclasses",
-        "deviceclass",
-    ))),
+    BuiltIn {
+        validate: devices::validate_class,
+        declarative: Some(|class, old| declared::errors(class, old, "resource.v1.DeviceClass")),
+        ..returned(with_generation(kind(
+            "resource.k8s.io",
+            "resource.v1.DeviceClass",
+            "DeviceClass",
+            "deviceclasses",
+            "deviceclass",
+        )))
+    },
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
         default: devices::default_resource_claim,
         validate: devices::validate_claim,
+        prepare_status: devices::keep_allocated,
+        validate_status: devices::validate_status,
+        declarative: Some(|claim, old| declared::errors(claim, old, "resource.v1.ResourceClaim")),
+        hooks: Hooks::ResourceClaim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaim",
@@ -413,6 +421,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         default: devices::default_resource_claim,
         validate: devices::validate_claim_template,
+        declarative: Some(|template, old| declared::errors(template, old, "resource.v1.ResourceClaimTemplate")),
+        hooks: Hooks::ResourceClaim,
         ..returned(namespaced(
             "resource.k8s.io",
             "resource.v1.ResourceClaimTemplate",
@@ -425,20 +435,31 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::RESOURCE_SLICE,
         validate: devices::validate_slice,
         default: devices::default_slice,
-        selectable: &[("spec.nodeName", &["spec.nodeName"]), ("spec.driver", &["spec.driver"])],
-        ..with_generation(kind(
+        prepare: devices::prepare_slice,
+        warnings: devices::slice_warnings,
+        declarative: Some(|slice, old| declared::errors(slice, old, "resource.v1.ResourceSlice")),
+        labels: Labels::OfVersion,
+        selectable: &[
+            ("spec.nodeName", &["spec.nodeName"]),
+            ("spec.driver", &["spec.driver"]),
+            ("spec.pool.name", &["spec.pool.name"]),
+        ],
+        ..returned(with_generation(kind(
             "resource.k8s.io",
             "resource.v1.ResourceSlice",
             "ResourceSlice",
             "resourceslices",
             "resourceslice",
-        ))
+        )))
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        validate: devices::validate_taint_rule,
         validate_status: routing::validate_conditions,
         unconditional_update: false,
         default: devices::default_taint_rule,
+        prepare: devices::prepare_taint_rule,
+        declarative: Some(|rule, old| declared::errors(rule, old, "resource.v1.DeviceTaintRule")),
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",
@@ -456,6 +477,12 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::CSI_DRIVER,
+        prepare: |driver, old| {
+            // a new driver has no generation
+            if old.is_some() {
+                track_generation(driver, old);
+            }
+        },
         validate: storage_kinds::validate_driver,
         warnings: volumes::driver_warnings,
         unconditional_update: false,

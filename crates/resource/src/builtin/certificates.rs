@@ -112,7 +112,8 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     let spec = request.get("spec").unwrap_or(&empty);
-    if let Some(why) = request_error(text(spec, "request")) {
+    let request_text = base64::engine::general_purpose::STANDARD.decode(text(spec, "request")).unwrap_or_default();
+    if let Err(why) = super::request_pem::check(&request_text) {
         let shown = spec.get("request").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("request"), &shown, why));
     }
@@ -140,15 +141,6 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
         errors.push(FieldError::invalid(&path.child("expirationSeconds"), &Value::Int(seconds), why));
     }
     errors
-}
-
-/// The error in a request, which is PEM in base64.
-fn request_error(encoded: &str) -> Option<&'static str> {
-    const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
-    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let begins = ["-----BEGIN CERTIFICATE REQUEST-----", "-----BEGIN NEW CERTIFICATE REQUEST-----"];
-    (!begins.iter().any(|begin| text.contains(begin))).then_some(NO_REQUEST)
 }
 
 /// A signer is a domain and a path.
@@ -259,7 +251,7 @@ pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) 
         }
     } else {
         let prefix = format!("{}:", signer.replace('/', ":"));
-        if !name.starts_with(&prefix) {
+        if !name.is_empty() && !name.starts_with(&prefix) {
             let why = format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
             errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
         }

@@ -101,7 +101,10 @@ fn one_condition_errors(condition: &Value, path: &FieldPath, release: Release, e
         true => errors.push(FieldError::required(&path.child("type"), "is required")),
         false => invalid_each(&path.child("type"), kind, names::qualified_name(kind), errors),
     }
-    one_of(condition, "status", path, &["False", "True", "Unknown"], errors);
+    match text(condition, "status").is_empty() && release >= Release::V1_37 {
+        true => errors.push(FieldError::required(&path.child("status"), "")),
+        false => one_of(condition, "status", path, &["False", "True", "Unknown"], errors),
+    }
     if let Some(seen) = condition.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0)) {
         errors.push(FieldError::invalid(
             &path.child("observedGeneration"),

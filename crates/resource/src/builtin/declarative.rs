@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value};
 
-use super::BuiltIn;
 use super::checks::{items, text};
+use super::{BuiltIn, Form};
 
 /// The first release that enforces them.
 const SINCE: Release = Release::V1_37;
@@ -14,9 +14,18 @@ const SINCE: Release = Release::V1_37;
 impl BuiltIn {
     /// What declarative validation makes of the errors of the other rules: those that were found twice are dropped, and
     /// those that it finds itself come after all others, without a detail.
-    pub fn declared_errors(&self, object: &Value, mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
-        let Some(rules) = self.declarative.filter(|_| release >= SINCE) else { return errors };
-        let declared = rules(object);
+    pub fn declared_errors(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        mut errors: Vec<FieldError>,
+        release: Release,
+    ) -> Vec<FieldError> {
+        // CRDs have a server of their own, which does not validate declaratively
+        if release < SINCE || matches!(self.form, Form::Definition(_)) {
+            return errors;
+        }
+        let declared = self.declarative.map_or_else(Vec::new, |rules| rules(object, old));
         let replaced: HashSet<(&str, &str)> =
             declared.iter().map(|error| (error.kind.reason(), error.field.as_str())).collect();
         errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.as_str())));
@@ -27,7 +36,7 @@ impl BuiltIn {
 }
 
 /// A kind whose rules are not enforced yet.
-pub fn none(_object: &Value) -> Vec<FieldError> {
+pub fn none(_object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     vec![]
 }
 
@@ -42,12 +51,12 @@ fn required(at: &Value, name: &str, path: &FieldPath) -> Option<FieldError> {
 }
 
 /// Roles and ClusterRoles.
-pub fn of_role(role: &Value) -> Vec<FieldError> {
+pub fn of_role(role: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     items(role, "rules", &FieldPath::root()).filter_map(|(path, rule)| required(rule, "verbs", &path)).collect()
 }
 
 /// RoleBindings and ClusterRoleBindings.
-pub fn of_role_binding(binding: &Value) -> Vec<FieldError> {
+pub fn of_role_binding(binding: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let root = FieldPath::root();
     let subjects = items(binding, "subjects", &root).filter_map(|(path, subject)| required(subject, "name", &path));
     let reference = binding.get("roleRef").unwrap_or(&Value::Null);
@@ -55,7 +64,7 @@ pub fn of_role_binding(binding: &Value) -> Vec<FieldError> {
 }
 
 /// ValidatingAdmissionPolicyBindings.
-pub fn of_policy_binding(binding: &Value) -> Vec<FieldError> {
+pub fn of_policy_binding(binding: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let (path, spec) = (FieldPath::new("spec"), binding.get("spec").unwrap_or(&Value::Null));
     ["policyName", "validationActions"].into_iter().filter_map(|name| required(spec, name, &path)).collect()
 }
@@ -70,7 +79,7 @@ fn of_union(at: &Value, name: &str, kind: &str, is_required: bool, path: &FieldP
 }
 
 /// PriorityLevelConfigurations.
-pub fn of_priority_level(level: &Value) -> Vec<FieldError> {
+pub fn of_priority_level(level: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let (path, spec) = (FieldPath::new("spec"), level.get("spec").unwrap_or(&Value::Null));
     let mut errors: Vec<FieldError> = of_union(spec, "exempt", "Exempt", false, &path).into_iter().collect();
     errors.extend(of_union(spec, "limited", "Limited", true, &path));
@@ -99,7 +108,7 @@ mod tests {
             vec![FieldError::required(&at("verbs"), "needed"), resources.clone(), resources]
         };
         let texts = |release| -> Vec<String> {
-            rbac::ROLE.declared_errors(&role, written(), release).iter().map(ToString::to_string).collect()
+            rbac::ROLE.declared_errors(&role, None, written(), release).iter().map(ToString::to_string).collect()
         };
         assert_eq!(texts(Release::V1_36).len(), 3);
         let want = ["rules[0].resources: Required value: needed", "rules[0].verbs: Required value"];

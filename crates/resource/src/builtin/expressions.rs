@@ -141,9 +141,10 @@ fn namespace_type() -> Type {
 }
 
 /// The name of a type in the messages of kube-apiserver.
-fn type_name(of: &Type) -> String {
+pub fn type_name(of: &Type) -> String {
     match of {
         Type::Null => "null_type".to_owned(),
+        Type::Any => "google.protobuf.Any".to_owned(),
         Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
         Type::Duration => "google.protobuf.Duration".to_owned(),
         Type::List(item) => format!("list({})", type_name(item)),

@@ -114,7 +114,7 @@ pub fn validate_status(job: &Value, old: &Value, _release: Release) -> Vec<Field
         }
     }
     let ready = number(status, "ready");
-    if ready > number(status, "active") && number(status, "active") >= 0 {
+    if ready > number(status, "active") {
         let why = "cannot set more ready pods than active";
         errors.push(FieldError::invalid(&path.child("ready"), &Value::Int(ready), why));
     }

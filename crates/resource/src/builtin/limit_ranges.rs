@@ -50,8 +50,12 @@ fn names(item: &Value, path: &FieldPath, errors: &mut Errors) {
     }
     lists.push("maxLimitRequestRatio");
     for list in lists {
-        for (name, _) in given(list).into_iter().flat_map(Map::iter).filter(|_| matches!(kind, "Container" | "Pod")) {
-            podspec::container_resource(name, &path.child(list).key(name), errors);
+        for (name, _) in given(list).into_iter().flat_map(Map::iter) {
+            let path = path.child(list).key(name);
+            match kind {
+                "Container" | "Pod" => podspec::container_resource(name, &path, errors),
+                _ => podspec::resource_name(name, &path, errors),
+            }
         }
     }
     let limits_storage = |list: &str| given(list).is_some_and(|list| list.get("storage").is_some());

@@ -5,6 +5,7 @@ mod admission;
 mod allocations;
 mod apiservices;
 mod autoscaling;
+mod autoscaling_versions;
 mod catalogue;
 mod certificates;
 mod checks;
@@ -13,9 +14,10 @@ mod columns;
 mod components;
 mod config;
 mod declarative;
+mod declared;
 mod defaults;
 mod definition;
-mod devices;
+pub mod devices;
 mod events;
 mod expressions;
 mod flow;
@@ -37,6 +39,7 @@ mod podspec;
 mod policies;
 mod quotas;
 mod rbac;
+mod request_pem;
 mod reviews;
 mod rollouts;
 mod routing;
@@ -69,8 +72,8 @@ pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
 pub use reviews::TOKEN_REQUEST;
 pub use row::{
-    BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, Part, Review, Selectable, Shaped, StatusMetadata,
-    StoredAs,
+    BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Part, Review, Selectable, Shaped,
+    StatusMetadata, StoredAs,
 };
 pub use runtime_config::RuntimeConfig;
 pub use served::{beta_definition, served, sibling, stored_kinds};
@@ -98,7 +101,7 @@ impl BuiltIn {
 
     /// A type error with the names of the types of this version. Types of metadata are always of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
-        const SHARED: [&str; 3] = ["LabelSelector", "ObjectMeta", "OwnerReference"];
+        const SHARED: [&str; 4] = ["LabelSelector", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference"];
         match why.rsplit_once(" of type v1.") {
             Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
                 format!("{head} of type {}.{name}", self.version)

@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::checks::{invalid_each, items, list, text};
+use super::checks::{invalid_each, invalid_shown, items, list, text};
 use super::{BASE, BuiltIn, Form, Review};
 use crate::limits;
 use crate::rules::MetadataRules;
@@ -347,7 +347,10 @@ fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     let own =
         |key: &str| key == "managedFields" || (key == "namespace" && review.str_at(&["kind"]) == LOCAL_ACCESS.kind);
     if members.into_iter().any(|(key, value)| !own(key) && !value.is_null()) {
-        errors.push(FieldError::invalid(&FieldPath::new("metadata"), metadata, "must be empty"));
+        let is_local = review.str_at(&["kind"]) == LOCAL_ACCESS.kind;
+        let why = if is_local { "must be empty except for namespace" } else { "must be empty" };
+        let shown = machinery::types::published_json(metadata, "meta.v1.ObjectMeta");
+        errors.push(invalid_shown(&FieldPath::new("metadata"), shown, why));
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, json};
+use machinery::{Release, Value, json, names};
 
 use super::checks::{invalid_each, items, list, text};
 use super::podspec;
+use super::rule_checks::port_name_problems;
 
 /// An Ingress has a backend for what it routes.
 pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -28,12 +29,28 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
             if matches!(kind, "Exact" | "Prefix") && !given.starts_with('/') {
                 errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
             }
+            if matches!(kind, "Exact" | "Prefix") {
+                path_errors(given, &path.child("path"), &mut errors);
+            } else if kind == "ImplementationSpecific" && !given.is_empty() && !given.starts_with('/') {
+                errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
+            }
             if http_path.get("pathType").is_some_and(|kind| !kind.is_null()) {
                 backend_errors(http_path.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
             }
         }
     }
     errors
+}
+
+/// The parts that a path may not have.
+fn path_errors(given: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut invalid = |why: String| errors.push(FieldError::invalid(path, &Value::from(given), why));
+    for part in ["//", "/./", "/../", "%2f", "%2F"].into_iter().filter(|part| given.contains(part)) {
+        invalid(format!("must not contain '{part}'"));
+    }
+    for end in ["/..", "/."].into_iter().filter(|end| given.ends_with(end)) {
+        invalid(format!("cannot end with '{end}'"));
+    }
 }
 
 fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -45,13 +62,23 @@ fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError
         (false, true) => return,
         (true, false) => {}
     }
+    let (service, port) = (path.child("service"), path.child("service").child("port"));
+    match backend.str_at(&["service", "name"]) {
+        "" => errors.push(FieldError::required(&service.child("name"), "")),
+        name => invalid_each(&service.child("name"), name, names::dns1123_label(name), errors),
+    }
     let number = backend.at(&["service", "port", "number"]).and_then(Value::as_int).unwrap_or_default();
     match (backend.str_at(&["service", "port", "name"]), number) {
         ("", 0) => errors.push(FieldError::required(path, "port name or number is required")),
-        (name, number) if !name.is_empty() && number != 0 => {
-            invalid("cannot set both port name & port number");
+        ("", 1..=65535) => {}
+        ("", number) => {
+            let why = "must be between 1 and 65535, inclusive";
+            errors.push(FieldError::invalid(&port.child("number"), &Value::Int(number), why));
         }
-        _ => {}
+        (name, 0) => invalid_each(&port.child("name"), name, port_name_problems(name), errors),
+        _ => {
+            errors.push(FieldError::invalid(path, &Value::from(""), "cannot set both port name & port number"));
+        }
     }
 }
 
@@ -118,6 +145,14 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
         };
         let given = object.at(&["spec", name]).cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child(name), &given, why));
+    }
+    for name in ["minAvailable", "maxUnavailable"] {
+        let given = object.str_at(&["spec", name]);
+        let share = given.strip_suffix('%').and_then(|share| share.parse::<u64>().ok());
+        if share.is_some_and(|share| share > 100) {
+            let why = "must not be greater than 100%";
+            errors.push(FieldError::invalid(&path.child(name), &Value::from(given), why));
+        }
     }
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if super::checks::is_set(spec, "minAvailable") && super::checks::is_set(spec, "maxUnavailable") {

@@ -53,6 +53,8 @@ pub enum Hooks {
     ThirdPartyResource,
     /// Sets the user of a certificate signing request.
     CertificateRequest,
+    /// Restricts administrative access to devices.
+    ResourceClaim,
 }
 
 /// The handler in the verbs of a POST of a kind that is not stored.
@@ -68,6 +70,16 @@ pub enum Review {
     Binding,
     /// Deletes a Pod unless a budget forbids it.
     Eviction,
+}
+
+/// How errors of field selectors name a kind with selectable fields of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Labels {
+    Default,
+    /// By its name.
+    OfKind,
+    /// By group, version and name.
+    OfVersion,
 }
 
 /// How the status endpoint of a kind treats metadata.
@@ -157,7 +169,7 @@ impl OwnSubresource {
 }
 
 /// The rules of declarative validation of a kind.
-pub type Declarative = fn(&Value) -> Vec<FieldError>;
+pub type Declarative = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 
 /// A built-in kind.
 pub struct BuiltIn {
@@ -198,8 +210,8 @@ pub struct BuiltIn {
     pub create_on_update: bool,
     /// Errors show the group in keys of objects.
     pub keyed_by_group: bool,
-    /// Errors of field selectors show the kind.
-    pub names_kind_in_labels: bool,
+    /// How errors of field selectors name the kind.
+    pub labels: Labels,
     /// Fields besides name and namespace that selectors may use.
     pub selectable: &'static [Selectable],
     pub form: Form,
@@ -213,6 +225,8 @@ pub struct BuiltIn {
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
+    /// Canonicalizes a changed object before its fields get owners.
+    pub canonicalize: fn(&mut Value),
     /// The object as it is validated, if that is another one.
     pub validated: fn(&Value) -> Option<Value>,
     pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
@@ -283,7 +297,8 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     prepare: |_, _| {},
     validate: |_, _, _| vec![],
     prepare_status: |_, _| {},
-    names_kind_in_labels: false,
+    labels: Labels::Default,
+    canonicalize: |_| {},
     validated: |_| None,
     validate_status: |_, _, _| vec![],
     declarative: None,

@@ -194,6 +194,15 @@ pub fn labels(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
+/// The problems of a text that has to be an address in its canonical form.
+pub fn address_problems(text: &str) -> Vec<String> {
+    match text.parse::<IpAddr>().map(|address| address.to_string()) {
+        Err(_) => vec![NO_ADDRESS.to_owned()],
+        Ok(canonical) if canonical != text => vec![format!("must be in canonical form ({canonical:?})")],
+        Ok(_) => vec![],
+    }
+}
+
 pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if value.parse::<IpAddr>().is_err() {
         errors.push(FieldError::invalid(path, &Value::from(value), NO_ADDRESS));

@@ -4,7 +4,7 @@
 
 use machinery::Release;
 
-use super::{group_version, kinds};
+use super::{BuiltIn, autoscaling, group_version, kinds};
 
 /// Accepted names without effect here.
 const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
@@ -77,6 +77,13 @@ pub struct RuntimeConfig {
     pub mutating_policies: bool,
     /// `admissionregistration.k8s.io/v1beta1`.
     pub beta_mutating_policies: bool,
+    /// The kinds that are switched off: a bit for each of [`switchable`].
+    off: u128,
+}
+
+/// The kinds that are served by default and can be switched off.
+fn switchable() -> impl Iterator<Item = &'static BuiltIn> {
+    kinds().chain([autoscaling::v1()])
 }
 
 impl RuntimeConfig {
@@ -87,23 +94,34 @@ impl RuntimeConfig {
         entries.sort_by_key(|entry| !ALL.contains(&entry.name));
         let migrations = release >= Release::V1_37;
         let mut config = RuntimeConfig { release, migrations, ..RuntimeConfig::default() };
-        for Entry { name, on } in entries {
+        for &Entry { name, on } in &entries {
             let meant = SWITCHES.iter().filter(|switch| switch.name == name || switch.among.contains(&name));
             meant.for_each(|switch| (switch.set)(&mut config, on));
+        }
+        // what names a resource counts more than what names its version
+        let mut named: Vec<&Entry<'_>> = entries.iter().filter(|entry| is_always_served(entry.name)).collect();
+        named.sort_by_key(|entry| version_of(entry.name) != entry.name);
+        for entry in named {
+            for (bit, _) in switchable().enumerate().filter(|(_, row)| names(entry.name, row)) {
+                config.off = config.off & !(1 << bit) | u128::from(!entry.on) << bit;
+            }
         }
         Ok(config)
     }
 
-    /// The names that change nothing: APIs that cannot be disabled, and those that are not served.
-    pub fn without_effect(list: &[String], release: Release) -> Vec<&str> {
-        let is_met = |entry: &Entry<'_>| {
-            let config = |on: bool| RuntimeConfig::parse(&[format!("{}={on}", entry.name)], release).ok();
-            let is_default = if entry.on { is_always_served(entry.name) } else { OFF_BY_DEFAULT.contains(&entry.name) };
-            is_default || FIXED.contains(&entry.name) || config(true) != config(false)
-        };
-        let entries = list.iter().filter_map(|entry| Entry::parse(entry).ok());
-        entries.filter(|entry| !is_met(entry)).map(|entry| entry.name).collect()
+    /// Whether a kind that is served by default is still on.
+    pub fn serves(&self, row: &BuiltIn) -> bool {
+        let is_same =
+            |known: &BuiltIn| (known.group, known.version, known.plural) == (row.group, row.version, row.plural);
+        switchable().position(is_same).is_none_or(|bit| self.off >> bit & 1 == 0)
     }
+}
+
+/// Whether the name of a version or a resource is that of a kind.
+fn names(name: &str, row: &BuiltIn) -> bool {
+    let version = group_version(row.group, row.version);
+    let resource = name.strip_prefix(version.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    name == version.as_str() || resource == Some(row.plural)
 }
 
 struct Entry<'a> {
@@ -139,7 +157,22 @@ fn version_of(name: &str) -> &str {
 }
 
 fn is_always_served(name: &str) -> bool {
-    kinds().any(|built_in| group_version(built_in.group, built_in.version) == version_of(name))
+    switchable().any(|built_in| group_version(built_in.group, built_in.version) == version_of(name))
+}
+
+impl RuntimeConfig {
+    /// The names that change nothing: those of APIs that are as named anyway, and of APIs that are not served.
+    pub fn without_effect(list: &[String], release: Release) -> Vec<&str> {
+        let changes = |entry: &Entry<'_>| {
+            let config = |on: bool| RuntimeConfig::parse(&[format!("{}={on}", entry.name)], release).ok();
+            // what is asked for is the default
+            let holds = FIXED.contains(&entry.name) || (is_always_served(entry.name) && entry.on);
+            let is_off = !entry.on && OFF_BY_DEFAULT.contains(&entry.name);
+            holds || is_off || config(true) != config(false)
+        };
+        let entries = list.iter().filter_map(|entry| Entry::parse(entry).ok());
+        entries.filter(|entry| !changes(entry)).map(|entry| entry.name).collect()
+    }
 }
 
 #[cfg(test)]
@@ -176,15 +209,37 @@ mod tests {
         let cases = [
             ("api/all=true", ""),
             ("v1=true", ""),
-            ("rbac.authorization.k8s.io/v1=false", "rbac.authorization.k8s.io/v1"),
+            ("rbac.authorization.k8s.io/v1=false", ""),
             ("internal.apiserver.k8s.io/v1alpha1=true", "internal.apiserver.k8s.io/v1alpha1"),
             ("internal.apiserver.k8s.io/v1alpha1=false", ""),
             ("apiextensions.k8s.io/v1beta1=true", ""),
-            ("apps/v1/deployments=false", "apps/v1/deployments"),
+            ("apps/v1/deployments=false", ""),
+            ("apps/v1/deployments=true", ""),
         ];
         for (entry, want) in cases {
             let list = [entry.to_owned()];
             assert_eq!(RuntimeConfig::without_effect(&list, Release::NEWEST).join(","), want, "{entry}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_switched_off() {
+        assert!(switchable().count() < 128, "a bit for each");
+        let cases = [
+            ("", "apps/v1/deployments batch/v1/jobs autoscaling/v1/horizontalpodautoscalers"),
+            ("batch/v1=false", "apps/v1/deployments autoscaling/v1/horizontalpodautoscalers"),
+            ("apps/v1/deployments=false,autoscaling/v1=false", "batch/v1/jobs"),
+            (
+                "batch/v1/jobs=true,batch/v1=false,apps/v1=false",
+                "batch/v1/jobs autoscaling/v1/horizontalpodautoscalers",
+            ),
+        ];
+        for (text, want) in cases {
+            let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+            let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
+            let is_on = |name: &&str| switchable().any(|row| names(name, row) && config.serves(row));
+            let all = ["apps/v1/deployments", "batch/v1/jobs", "autoscaling/v1/horizontalpodautoscalers"];
+            assert_eq!(all.into_iter().filter(is_on).collect::<Vec<_>>().join(" "), want, "{text}");
         }
     }
 

@@ -34,22 +34,31 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
         (false, true) => Some(MIGRATION),
         (true, true) => Some(BOTH_MIGRATIONS),
     };
-    static AUTOSCALER: [BuiltIn; 1] = [autoscaling::V1];
+    let autoscaler = std::slice::from_ref(autoscaling::v1());
+    let (is_v1_on, is_v2_on) = (config.serves(autoscaling::v1()), is_autoscaler_on(config));
     let older_of = |built_in: &BuiltIn| match built_in.kind {
         "CustomResourceDefinition" => older,
-        "HorizontalPodAutoscaler" => &AUTOSCALER,
+        "HorizontalPodAutoscaler" if is_v1_on => autoscaler,
         _ => &[],
     };
-    let all = kinds().chain(third_party).map(|built_in| (built_in, older_of(built_in)));
+    let on = kinds().filter(|row| config.serves(row));
+    // without v2, v1 is served alone
+    let alone = autoscaler.iter().filter(|_| is_v1_on && !is_v2_on);
+    let all =
+        on.chain(third_party).map(|built_in| (built_in, older_of(built_in))).chain(alone.map(|row| (row, &[][..])));
     all.chain(mutations.iter().copied()).chain(migrations).collect()
+}
+
+/// Whether HorizontalPodAutoscalers are served in their storage version.
+fn is_autoscaler_on(config: RuntimeConfig) -> bool {
+    kinds().filter(|row| row.kind == autoscaling::v1().kind).all(|row| config.serves(row))
 }
 
 /// Another version or group of a kind, with the same stored objects, by its `apiVersion`; served or not.
 pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
     static BETA_DEFINITION: BuiltIn = definition::BETA;
     static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
-    static V1_AUTOSCALER: BuiltIn = autoscaling::V1;
-    let mut all = kinds().chain([&BETA_DEFINITION, &V1_AUTOSCALER]).chain(&MIGRATIONS);
+    let mut all = kinds().chain([&BETA_DEFINITION, autoscaling::v1()]).chain(&MIGRATIONS);
     let found = all.find(|s| s.kind == built_in.kind && group_version(s.group, s.version) == api_version)?;
     let is_other = (found.group, found.version) != (built_in.group, built_in.version);
     (is_other && found.storage_group() == built_in.storage_group()).then_some(found)

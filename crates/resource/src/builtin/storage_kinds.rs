@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, is_set, items, list, text};
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
 use super::podspec;
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
@@ -54,7 +54,7 @@ pub fn validate_driver(driver: &Value, _old: Option<&Value>, _release: Release) 
     errors
 }
 
-pub fn validate_node(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     let spec = node.get("spec").unwrap_or(&empty);
     repeated(spec, "drivers", "name", &path, &mut errors);
@@ -77,7 +77,23 @@ pub fn validate_node(node: &Value, _old: Option<&Value>, _release: Release) -> V
             invalid_each(&path, key, names::qualified_name(key), &mut errors);
         }
     }
+    for before in old.map_or(&[][..], |old| list(old.get("spec").unwrap_or(&Value::Null), "drivers")) {
+        changed_drivers(spec, before, &path.child("drivers"), &mut errors);
+    }
     errors
+}
+
+/// Of a driver that a Node has already, only the number of volumes may change.
+fn changed_drivers(spec: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
+    let fixed = |driver: &Value| {
+        let mut driver = driver.clone();
+        driver.remove_at(&["allocatable"]);
+        driver
+    };
+    let is_changed = |driver: &&Value| text(driver, "name") == text(before, "name") && fixed(driver) != fixed(before);
+    for driver in list(spec, "drivers").iter().filter(is_changed) {
+        errors.push(invalid_internal(path, &fixed(driver), "storage.CSINodeDriver", "field is immutable"));
+    }
 }
 
 pub fn validate_class(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -116,7 +132,7 @@ pub fn validate_attributes(class: &Value, old: Option<&Value>, _release: Release
     names.map(refused).collect()
 }
 
-pub fn validate_attachment(attachment: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, empty) = (vec![], Value::object());
     let path = FieldPath::new("spec").child("source");
     let source = attachment.at(&["spec", "source"]).unwrap_or(&empty);
@@ -130,6 +146,9 @@ pub fn validate_attachment(attachment: &Value, _old: Option<&Value>, _release: R
             errors.push(FieldError::required(&path, "must specify non empty persistentVolumeName"));
         }
         invalid_each(&path, name, names::dns1123_subdomain(name), &mut errors);
+    }
+    if old.is_some_and(|old| old.get("spec") != attachment.get("spec")) {
+        errors.push(FieldError::invalid(&FieldPath::new("spec"), &Value::Null, "field is immutable"));
     }
     errors
 }

@@ -93,6 +93,14 @@ fn shrunk(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &m
     }
 }
 
+const RESIZING: [&str; 5] = [
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
 /// The resources that the status of a claim names are known ones, of which storage is the only one without a domain.
 pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
@@ -106,6 +114,10 @@ pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> 
                 errors.push(FieldError::not_supported(&path, &value, &["storage"]));
             }
             super::checks::invalid_each(&path, resource, problems, &mut errors);
+            let state = given.and_then(|given| given.get(resource.as_str())).and_then(Value::as_str);
+            if name == "allocatedResourceStatuses" && !state.is_some_and(|state| RESIZING.contains(&state)) {
+                errors.push(FieldError::not_supported(&path, &Value::from(resource.as_str()), &RESIZING));
+            }
         }
     }
     errors

@@ -228,10 +228,11 @@ impl BuiltInCodec {
             return Ok(());
         }
         let version = |api_version: &str| api_version.rsplit('/').next().unwrap_or_default().to_owned();
+        let given = if api_version.is_empty() { expected.as_str() } else { api_version.as_str() };
         if kind != self.row.kind
-            && let Some(error) = self.other_kind_error(&kind, &api_version, object, Some(document))
+            && let Some(error) = self.other_kind_error(&kind, given, object, Some(document))
         {
-            return Err(self.at.bad_body(&kind, &version(&api_version), &error));
+            return Err(self.at.bad_body(&kind, &version(given), &error));
         }
         if (!kind.is_empty() && kind != self.row.kind) || other {
             let api_version = if api_version.is_empty() { expected.as_str() } else { &api_version };
@@ -252,6 +253,10 @@ impl BuiltInCodec {
             return Err(why);
         }
         let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        if api_version.is_empty() && !kind.is_empty() && kind != self.row.kind {
+            let why = "is registered for the internal version of group \"\" in scheme \"pkg/runtime/scheme.go:111\"";
+            return Err(format!("no kind {} {why}", machinery::value::quote(&kind)));
+        }
         if api_version.is_empty() {
             let read = std::mem::replace(object, Value::object());
             let fields = read.as_object().into_iter().flat_map(machinery::Map::keys).map(ToString::to_string);

@@ -51,6 +51,9 @@ impl Codec for CustomCodec {
             return Err(Unpatched::Invalid(format!("Object 'Kind' is missing in '{}'", object.to_json())));
         }
         if object.get("apiVersion").is_none() {
+            if object.get("metadata").is_some_and(|metadata| !matches!(metadata, Value::Object(_) | Value::Null)) {
+                self.normalize(object, strict)?;
+            }
             let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
             return Err(Unpatched::Failed(Status::internal(why)));
         }

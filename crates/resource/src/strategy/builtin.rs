@@ -59,7 +59,7 @@ impl Strategy for BuiltInStrategy {
         let release = self.release();
         let own = row.errors(object, None, release);
         let errors = row.metadata.merge_create_errors(object, row.namespaced, own, release);
-        row.declared_errors(object, errors, release).into()
+        row.declared_errors(object, None, errors, release).into()
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
@@ -83,11 +83,15 @@ impl Strategy for BuiltInStrategy {
         let release = self.release();
         let mut errors = row.metadata.update_errors(object, old, row.namespaced, release);
         errors.extend(row.errors(object, Some(old), release));
-        row.declared_errors(object, errors, release).into()
+        row.declared_errors(object, Some(old), errors, release).into()
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
         (self.0.row.warnings)(object, Some(old), self.release())
+    }
+
+    fn canonicalize(&self, object: &mut Value) {
+        (self.0.row.canonicalize)(object);
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
@@ -124,7 +128,11 @@ impl Strategy for BuiltInStatus {
         let release = self.release();
         let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
         errors.extend(row.status_errors(object, old, release));
-        row.declared_errors(object, errors, release).into()
+        row.declared_errors(object, Some(old), errors, release).into()
+    }
+
+    fn canonicalize(&self, object: &mut Value) {
+        (self.0.row.canonicalize)(object);
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
@@ -154,7 +162,7 @@ impl Strategy for PartStrategy {
         let release = self.release();
         let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
         errors.extend((self.1.validate)(object, old, release));
-        row.declared_errors(object, errors, release).into()
+        row.declared_errors(object, Some(old), errors, release).into()
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {

@@ -282,7 +282,12 @@ impl RuleErrors<'_> {
             && !rules.values.contains(&text)
             && !(text.is_empty() && (rules.required.is_some() || field.print == Print::NonEmpty))
         {
-            self.errors.push(FieldError::not_supported(path, &Value::from(text), &rules.values));
+            let mut error = FieldError::not_supported(path, &Value::from(text), &rules.values);
+            if matches!(field.shape, Shape::Text(name) if name != "string") {
+                // Go prints values of its own string types as JSON
+                error.value = machinery::types::internal_json(&Value::from(text), "string", false);
+            }
+            self.errors.push(error);
         }
         for (name, checked) in &rules.checks {
             let is_checked = match checked {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_NONE_MATCH};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
-use resource::no_such_method;
+use resource::{Registry, no_such_method};
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
@@ -85,7 +85,7 @@ impl Edge {
         if info.path.starts_with("//") {
             return page_not_found();
         }
-        let is_built_in = is_built_in(path);
+        let is_built_in = is_built_in(path, &self.context.registry);
         if let Some(response) = self.discovery.respond(path, text_of(headers, IF_NONE_MATCH), reply) {
             // built-in routes check the method and the media types, those of custom resources do not
             let error = if is_built_in { route_error(info, headers, self.served) } else { None };
@@ -179,9 +179,9 @@ fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
 }
 
 /// Whether a path belongs to the discovery documents of built-in groups.
-fn is_built_in(path: &str) -> bool {
+fn is_built_in(path: &str, registry: &Registry) -> bool {
     let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
-    group.is_some_and(resource::builtin::is_built_in_group) || path == "/api" || path.starts_with("/api/")
+    group.is_some_and(|group| registry.is_own_group(group)) || path == "/api" || path.starts_with("/api/")
 }
 
 /// The error of a route that serves GET only, takes and returns only these media types.

@@ -56,6 +56,12 @@ impl Edge {
             let details = Details { retry_after_seconds: 1, ..Details::default() };
             return Err(reply.status(&Status::new(Reason::ServiceUnavailable, message).with_details(details)));
         }
+        if info.is_unfinished {
+            let uri = arrival.target();
+            let why = "failed to create RequestInfo: unable to determine kind and namespace from url";
+            let text = format!("Internal Server Error: {}: {why}, {}\n", quoted(uri), escape(uri));
+            return Err(respond::text(500, &text));
+        }
         let timeout = self.timeout(&info).map_err(|status| reply.status(&status))?;
         // authentication may call webhooks, so it counts towards the request timeout
         let until = clock::instant() + timeout;

@@ -11,6 +11,7 @@ use machinery::Text;
 
 use super::chain::{Edge, HttpResponse};
 use super::measure;
+use super::perform::is_served;
 use super::request_body::RequestBody;
 use super::respond::{self, Reply};
 use super::route::NotServed;
@@ -46,7 +47,8 @@ impl Edge {
         let manager = default_manager(headers);
         let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
         let request = Arc::new(request.posted_to(route.posted_to).audited(reply.audit_context.clone()));
-        if let Some(text) = deprecation.filter(|_| reply.named || !request.resource.serving.routes) {
+        let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);
+        if let Some(text) = deprecation.filter(|_| is_routed) {
             measure::deprecated(&request);
             if let Some(audit_context) = &reply.audit_context {
                 audit_context.annotate("k8s.io/deprecated", "true");

@@ -166,6 +166,14 @@ fn body_format(served: &[Media], headers: &HeaderMap) -> Result<Format, Status> 
     }
 }
 
+/// Whether a request has a route: a verb of its resource and, for a patch, a type of patches.
+pub(super) fn is_served(served: &[Media], request: &Request, headers: &HeaderMap) -> bool {
+    match verb_of(request) {
+        Ok(Verb::Patch) => patch_kind(served, request, headers).is_ok(),
+        verb => verb.is_ok(),
+    }
+}
+
 fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Result<(PatchKind, Format), Status> {
     let cbor = served.contains(&Media::Cbor);
     let kind = PatchKind::of(content_type(headers)).filter(|(_, format)| cbor || *format != Format::Cbor);

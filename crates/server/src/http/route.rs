@@ -43,19 +43,20 @@ impl Edge {
 
     /// Routes a path with the current registry.
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
-        let is_built_in_group = info.group.is_empty() || resource::builtin::is_built_in_group(&info.group);
-        let is_reserved = is_built_in_group || resource::builtin::is_reserved_group(&info.group);
-        let unknown =
-            || if is_reserved { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
+        let group = info.group.as_str();
+        let is_own_group = group.is_empty() || self.context.registry.is_own_group(group);
+        let is_reserved = resource::builtin::is_reserved_group(group);
+        let is_listed = is_own_group || is_reserved && !resource::builtin::is_built_in_group(group);
+        let unknown = || if is_listed { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
-        if is_reserved && !resource.is_allowed_in_reserved_groups() {
+        if (group.is_empty() || is_reserved) && !resource.is_allowed_in_reserved_groups() {
             return Err(unknown());
         }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;
-        if is_built_in_group && info.rest > 0 && resource.own_subresource(&info.subresource).is_none() {
+        if is_own_group && info.rest > 0 && resource.own_subresource(&info.subresource).is_none() {
             return Err(unknown());
         }
         if resource.broken {
@@ -75,11 +76,14 @@ impl Edge {
             _ => true,
         };
         let lists_all = resource.serving.routes && resource.namespaced && !resource.is_review();
-        if !scoped && lists_all && info.name.is_empty() {
+        if !scoped && lists_all && info.name.is_empty() && info.subresource.is_empty() {
             // the path exists, since GET on it lists all namespaces
             return Err(NotServed::Status(no_such_method(), None));
         }
         if !scoped {
+            return Err(unknown());
+        }
+        if resource.serving.routes && info.watch_path && !info.subresource.is_empty() {
             return Err(unknown());
         }
         let subresource = match info.subresource.as_str() {

@@ -93,7 +93,8 @@ fn cells(request: &Request) -> Vec<Cells> {
         return vec![
             Cells::computed("Desired", "integer", "Number of desired replicas", |o, _| count(o, "spec")),
             Cells::computed("Available", "integer", "Number of actual replicas", |o, _| count(o, "status")),
-            Cells::age("date"),
+            // the handlers of built-in kinds have a table of their own
+            Cells::age(if request.resource.built_in().is_some() { "string" } else { "date" }),
         ];
     }
     if let Some(built_in) = request.resource.built_in() {
@@ -131,6 +132,7 @@ pub struct Table {
     columns: Vec<Cells>,
     /// Whether the first column is the name.
     has_name: bool,
+    name_format: &'static str,
     include: Include,
     /// Whether the kind has only the default columns, in which case `rows` of an empty table is null.
     has_null_rows: bool,
@@ -152,19 +154,22 @@ impl Table {
         };
         let has_name = request.resource.built_in().is_none_or(|built_in| built_in.name_column);
         let has_null_rows = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
-        Ok(Table { accepted: *accepted, columns: cells(request), has_name, include, has_null_rows })
+        let is_own_scale = request.subresource == Subresource::Scale && request.resource.built_in().is_some();
+        let name_format = if is_own_scale { "" } else { "name" };
+        Ok(Table { accepted: *accepted, columns: cells(request), has_name, name_format, include, has_null_rows })
     }
 
     fn definitions(&self) -> Value {
         let name: Value = [
             ("name", Value::from("Name")),
             ("type", Value::from("string")),
-            ("format", Value::from("name")),
+            ("format", Value::from(self.name_format)),
             ("description", Value::from(NAME_DESCRIPTION)),
             ("priority", Value::Int(0)),
         ]
         .into();
-        self.has_name.then_some(name).into_iter().chain(self.columns.iter().map(Cells::definition)).collect()
+        let defined = self.columns.iter().filter(|cells| !cells.name.is_empty());
+        self.has_name.then_some(name).into_iter().chain(defined.map(Cells::definition)).collect()
     }
 
     /// The row of one object.

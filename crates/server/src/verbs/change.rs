@@ -181,6 +181,7 @@ impl Write<'_> {
         let Change::Apply { configuration, force, repeated } = &self.change else { return Err(request.not_found()) };
         let mut object = request.track_apply(None, configuration, *force, &self.manager()).await?.object;
         repeated.report(request)?;
+        request.strategy.codec().normalize_applied(&mut object, configuration, None)?;
         let uid = configuration.str_at(&["metadata", "uid"]);
         if !uid.is_empty() {
             let why =
@@ -188,7 +189,6 @@ impl Write<'_> {
             let resource = &request.resource;
             return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
         }
-        request.strategy.codec().normalize_applied(&mut object, configuration, None)?;
         meta::wipe_system_fields(request, &mut object)?;
         meta::check_name(&object, request.name())?;
         meta::dedup_owners(request, &mut object, true);

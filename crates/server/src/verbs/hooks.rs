@@ -1,9 +1,9 @@
 //! Actions before and after writes of some kinds, beyond their strategies.
 
-use machinery::{Status, Value};
+use machinery::{FieldError, Status, Text, Value};
 use objects::Stored;
 use resource::Subresource;
-use resource::builtin::Hooks;
+use resource::builtin::{Hooks, devices};
 
 use super::change::Write;
 use super::{Context, naming, rbac, third_party};
@@ -14,9 +14,7 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     match write.request.resource.hooks {
         Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
         Hooks::RoleBinding => rbac::check_binding(write.context, write.request, new, old).await,
-        Hooks::None | Hooks::Service | Hooks::Definition | Hooks::ThirdPartyResource | Hooks::CertificateRequest => {
-            Ok(())
-        }
+        _ => Ok(()),
     }
 }
 
@@ -40,6 +38,21 @@ pub async fn reserve(
         }
         _ => Ok(None),
     }
+}
+
+/// The errors of an object that depend on others. They come before those of its strategy.
+pub fn errors(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let resource = &write.request.resource;
+    let place = match (resource.hooks, write.request.subresource, old) {
+        (Hooks::ResourceClaim, Subresource::None, None) => devices::admin_access(object),
+        (Hooks::ResourceClaim, Subresource::Status, Some(old)) => devices::admin_results(object, old),
+        _ => None,
+    };
+    let Some(path) = place else { return vec![] };
+    let namespaces = write.context.objects.collection(&Text::default(), &Text::new_static("namespaces"));
+    let namespace = namespaces.get(object.str_at(&["metadata", "namespace"]));
+    let namespace = namespace.map(|stored| stored.body.to_value(stored.revision));
+    devices::admin_access_error(&path, namespace.as_ref()).into_iter().collect()
 }
 
 /// Sets the user of a request in the spec of a CertificateSigningRequest.
@@ -92,6 +105,6 @@ pub async fn after_delete(write: &Write<'_>, object: &Value) {
         Hooks::Definition | Hooks::ThirdPartyResource => {
             naming::after_delete(write.context, object.str_at(&["metadata", "name"])).await;
         }
-        Hooks::None | Hooks::Role | Hooks::RoleBinding | Hooks::CertificateRequest => {}
+        _ => {}
     }
 }

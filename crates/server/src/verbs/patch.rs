@@ -10,6 +10,7 @@ use machinery::{FieldError, FieldPath, Release, Status, Value};
 use resource::{Document, Format, Strict, Unpatched};
 
 use super::Request;
+use super::meta;
 
 /// The media types of PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,9 +175,11 @@ impl Patch {
         };
         let mut strict = Strict::of(self.duplicates(old));
         let strategic = matches!(self, Patch::Strategic(_));
-        strategy.codec().decode_patched(&mut object, &mut strict, strategic).map_err(|error| match error {
+        let decoded = strategy.codec().decode_patched(&mut object, &mut strict, strategic);
+        decoded.map_err(|error| match error {
             Unpatched::Invalid(why) => invalid(why),
-            Unpatched::Failed(status) => status,
+            // another name is reported first
+            Unpatched::Failed(status) => meta::check_name(&object, request.name()).err().unwrap_or(status),
         })?;
         strict.check_size()?;
         match validation {

@@ -190,9 +190,9 @@ impl Write<'_> {
         let submitted = TypeMeta::of(object);
         let validity = deadline::long(|| prepare_and_validate(strategy, object, old)).await;
         validity.warnings.into_iter().for_each(|warning| request.warn(warning));
-        if !validity.errors.is_empty() {
-            let name = object.str_at(&["metadata", "name"]);
-            return Err(strategy.invalid(&submitted, name, &validity.errors));
+        let errors = [hooks::errors(self, object, old), validity.errors].concat();
+        if !errors.is_empty() {
+            return Err(strategy.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors));
         }
         match old {
             None => hooks::check_create(self, object).await?,

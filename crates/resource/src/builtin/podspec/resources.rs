@@ -71,6 +71,18 @@ const COUNTED: [&str; 18] = [
     "requests.hugepages-",
 ];
 
+/// The name of a resource: a standard one, or one with a domain.
+pub fn resource_name(name: &str, path: &FieldPath, errors: &mut Errors) {
+    let problems = names::qualified_name(name);
+    let is_name = problems.is_empty();
+    invalid_each(path, name, problems, errors);
+    let is_known = name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-");
+    if is_name && !is_known && !COUNTED.contains(&name) {
+        let why = "must be a standard resource type or fully qualified";
+        errors.push(FieldError::invalid(path, &Value::from(name), why));
+    }
+}
+
 /// A resource of a container.
 pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     let problems = names::qualified_name(name);

@@ -78,20 +78,26 @@ pub const ENDPOINTS: &[BuiltInColumn] = &[
                 }
             }
         }
-        shortened(shown, NONE)
+        shortened(shown, if list(o, "subsets").is_empty() { NONE } else { "" })
     }),
     AGE,
 ];
 
-pub const IP_ADDRESS: &[BuiltInColumn] = &[text_column("ParentRef", "Object that has the address.", |o, _| {
-    let part = |name: &str| o.str_at(&["spec", "parentRef", name]);
-    if o.at(&["spec", "parentRef"]).is_none() {
-        return Value::from(NONE);
-    }
-    let group = if part("group").is_empty() { String::new() } else { format!(".{}", part("group")) };
-    let namespace = if part("namespace").is_empty() { String::new() } else { format!("/{}", part("namespace")) };
-    Value::from(format!("{}{group}{namespace}/{}", part("resource"), part("name")).to_lowercase())
-})];
+/// A cell that no column is defined for.
+const UNNAMED_AGE: BuiltInColumn = BuiltInColumn { name: "", ..AGE };
+
+pub const IP_ADDRESS: &[BuiltInColumn] = &[
+    text_column("ParentRef", "Object that has the address.", |o, _| {
+        let part = |name: &str| o.str_at(&["spec", "parentRef", name]);
+        if o.at(&["spec", "parentRef"]).is_none() {
+            return Value::from(NONE);
+        }
+        let group = if part("group").is_empty() { String::new() } else { format!(".{}", part("group")) };
+        let namespace = if part("namespace").is_empty() { String::new() } else { format!("/{}", part("namespace")) };
+        Value::from(format!("{}{group}{namespace}/{}", part("resource"), part("name")).to_lowercase())
+    }),
+    UNNAMED_AGE,
+];
 
 pub const SERVICE_CIDR: &[BuiltInColumn] = &[
     text_column("CIDRs", "Ranges of addresses.", |o, _| {

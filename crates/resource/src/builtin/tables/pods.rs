@@ -99,7 +99,11 @@ pub const NODE: &[BuiltInColumn] = &[
         text_or(node, &["status", "nodeInfo", "osImage"], "<unknown>")
     })),
     wide(text_column("Kernel-Version", "Version of the kernel.", |node, _| {
-        text_or(node, &["status", "nodeInfo", "kernelVersion"], "<unknown>")
+        let version = text_or(node, &["status", "nodeInfo", "kernelVersion"], "<unknown>");
+        match node.str_at(&["status", "nodeInfo", "architecture"]) {
+            "" => version,
+            architecture => Value::from(format!("{} ({architecture})", version.as_str().unwrap_or_default())),
+        }
     })),
     wide(text_column("Container-Runtime", "Runtime of containers and its version.", |node, _| {
         text_or(node, &["status", "nodeInfo", "containerRuntimeVersion"], "<unknown>")

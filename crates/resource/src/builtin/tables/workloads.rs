@@ -1,9 +1,8 @@
 //! Deployments and their like, Jobs, Pods, autoscalers.
 
-use super::{
-    NONE, at, boolean, flag, int, integer, joined, number, selector_at, shortened, size, text_column, text_or, wide,
-};
+use super::{NONE, at, boolean, flag, int, integer, joined, number, selector_at, size, text_column, text_or, wide};
 use crate::builtin::BuiltInColumn;
+use crate::builtin::autoscaling_versions::newest;
 use crate::builtin::checks::text;
 use crate::builtin::columns::AGE;
 use machinery::{Value, jsonpath};
@@ -147,10 +146,7 @@ pub const AUTOSCALER: &[BuiltInColumn] = &[
         let part = |name: &str| o.str_at(&["spec", "scaleTargetRef", name]).to_owned();
         Value::from(format!("{}/{}", part("kind"), part("name")))
     }),
-    text_column("Targets", "Metrics, and their targets.", |o, _| {
-        let metrics = at(o, &["spec", "metrics"]).iter().map(metric_text);
-        shortened(metrics.collect(), NONE)
-    }),
+    text_column("Targets", "Metrics, and their targets.", |o, _| Value::from(metric_texts(&newest(o)))),
     text_column("MinPods", "Least number of Pods.", |o, _| {
         Value::from(number(o, &["spec", "minReplicas"]).to_string())
     }),
@@ -159,19 +155,54 @@ pub const AUTOSCALER: &[BuiltInColumn] = &[
     AGE,
 ];
 
-fn metric_text(metric: &Value) -> String {
-    let source =
-        ["resource", "pods", "object", "external", "containerResource"].into_iter().find_map(|name| metric.get(name));
-    let source = source.unwrap_or(&Value::Null);
-    let name = match text(source, "name") {
-        "" => source.str_at(&["metric", "name"]),
-        name => name,
+/// The metrics of an autoscaler of v2, each as its current value and its target.
+fn metric_texts(object: &Value) -> String {
+    const SHOWN_MAX: usize = 2;
+    let (metrics, current) = (at(object, &["spec", "metrics"]), at(object, &["status", "currentMetrics"]));
+    if metrics.is_empty() {
+        return NONE.to_owned();
+    }
+    let texts = metrics.iter().enumerate().map(|(i, metric)| metric_text(metric, current.get(i)));
+    let shown = texts.take(SHOWN_MAX).collect::<Vec<_>>().join(", ");
+    match metrics.len().saturating_sub(SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown} + {more} more..."),
+    }
+}
+
+fn metric_text(metric: &Value, current: Option<&Value>) -> String {
+    const FIELDS: [(&str, &str); 5] = [
+        ("External", "external"),
+        ("Pods", "pods"),
+        ("Object", "object"),
+        ("Resource", "resource"),
+        ("ContainerResource", "containerResource"),
+    ];
+    let Some((kind, field)) = FIELDS.into_iter().find(|(kind, _)| *kind == text(metric, "type")) else {
+        return "<unknown type>".to_owned();
     };
-    match source.at(&["target", "averageUtilization"]).and_then(Value::as_int) {
-        Some(share) => format!("{name}: <unknown>/{share}%"),
-        None => {
-            let value = [source.str_at(&["target", "averageValue"]), source.str_at(&["target", "value"])];
-            format!("<unknown>/{}", value.into_iter().find(|value| !value.is_empty()).unwrap_or_default())
+    let (target, name) = (|name: &str| metric.at(&[field, "target", name]), metric.str_at(&[field, "name"]));
+    let now = |name: &str| {
+        let value = current.and_then(|current| current.at(&[field, "current", name])).filter(|value| !value.is_null());
+        value.map(|value| value.as_str().map_or_else(|| value.to_json(), str::to_owned))
+    };
+    let unknown = || "<unknown>".to_owned();
+    let shown = |name: &str| target(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_resource = field.ends_with("esource");
+    match target("averageValue").filter(|value| !value.is_null()) {
+        Some(_) if is_resource => {
+            format!("{name}: {}/{}", now("averageValue").unwrap_or_else(unknown), shown("averageValue"))
         }
+        None if is_resource => {
+            let share = target("averageUtilization").and_then(Value::as_int);
+            let share = share.map_or_else(|| "<auto>".to_owned(), |share| format!("{share}%"));
+            let current = now("averageUtilization").map_or_else(unknown, |current| format!("{current}%"));
+            format!("{name}: {current}/{share}")
+        }
+        Some(_) => {
+            let note = if kind == "Pods" { "" } else { " (avg)" };
+            format!("{}/{}{note}", now("averageValue").unwrap_or_else(unknown), shown("averageValue"))
+        }
+        None => format!("{}/{}", now("value").unwrap_or_else(unknown), shown("value")),
     }
 }

@@ -1,0 +1,237 @@
+//! ResourceClaims, their templates, and DeviceClasses.
+
+use std::collections::HashMap;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Map, Release, Value, names};
+
+use super::super::checks::{invalid_internal, is_set, items, list, text};
+use super::super::rule_checks;
+use super::fields::{self, Errors};
+use super::selectors;
+
+const LIST_MAX: usize = 32;
+const ALTERNATIVES_MAX: usize = 8;
+const PARAMETERS_BYTES_MAX: usize = 10 * 1024;
+const ALLOCATION_MODES: [&str; 2] = ["All", "ExactCount"];
+
+/// The label of namespaces whose claims may have administrative access.
+const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
+
+pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    let spec = class.get("spec").unwrap_or(&empty);
+    let is_stored = |name: &str| old.is_some_and(|old| old.at(&["spec", name]) == spec.get(name));
+    selectors::check(spec, is_stored("selectors"), &path, &mut errors);
+    if !fields::is_oversized(spec, "config", LIST_MAX, &path, &mut errors) {
+        for (path, config) in items(spec, "config", &path) {
+            configuration(config, is_stored("config"), &path, &mut errors);
+        }
+    }
+    let name = text(spec, "extendedResourceName");
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    let is_extended =
+        !is_native && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty();
+    if is_set(spec, "extendedResourceName") && !is_extended {
+        let why = "must be a valid extended resource name";
+        errors.push(FieldError::invalid(&path.child("extendedResourceName"), &Value::from(name), why));
+    }
+    errors
+}
+
+/// The spec of a ResourceClaim never changes.
+pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    match old {
+        Some(old) if old.get("spec") != claim.get("spec") => {
+            let spec = claim.get("spec").unwrap_or(&empty);
+            errors.push(invalid_internal(&path, spec, "resource.ResourceClaimSpec", "field is immutable"));
+        }
+        Some(_) => {}
+        None => device_claim(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors),
+    }
+    errors
+}
+
+/// A template of ResourceClaims, whose spec never changes.
+pub fn validate_claim_template(template: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    template_metadata(template.at(&["spec", "metadata"]).unwrap_or(&empty), &path.child("metadata"), &mut errors);
+    let devices = path.child("spec").child("devices");
+    device_claim(template.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &devices, &mut errors);
+    let spec = template.get("spec");
+    if old.is_some_and(|old| old.get("spec") != spec) {
+        let (spec, go) = (spec.unwrap_or(&empty), "resource.ResourceClaimTemplateSpec");
+        errors.push(invalid_internal(&path, spec, go, "field is immutable"));
+    }
+    errors
+}
+
+/// The labels and annotations of the claims of a template, which are all that it may set.
+fn template_metadata(metadata: &Value, path: &FieldPath, errors: &mut Errors) {
+    let annotations = metadata.get("annotations").and_then(Value::as_object);
+    for (key, _) in annotations.into_iter().flat_map(Map::iter) {
+        let path = path.child("annotations");
+        super::super::checks::invalid_each(&path, key, names::qualified_name(&key.to_lowercase()), errors);
+    }
+    rule_checks::labels(metadata.get("labels").unwrap_or(&Value::Null), &path.child("labels"), errors);
+    for (name, value) in metadata.as_object().into_iter().flat_map(Map::iter) {
+        if !["labels", "annotations"].contains(&name.as_str()) && !value.is_null() {
+            // errors name the field of the Go struct, with a small first letter
+            let name = if name == "uid" { "uID" } else { name.as_str() };
+            errors.push(FieldError::forbidden(&path.child(name), "cannot be set"));
+        }
+    }
+}
+
+/// Where an object asks for administrative access to devices, which only some namespaces may have.
+pub fn admin_access(object: &Value) -> Option<FieldPath> {
+    let of = |path: &[&str]| object.at(path).and_then(Value::as_array).unwrap_or_default();
+    let requests = [of(&["spec", "devices", "requests"]), of(&["spec", "spec", "devices", "requests"])].concat();
+    let is_admin = |request: &Value| request.at(&["exactly", "adminAccess"]) == Some(&Value::Bool(true));
+    let place = requests.iter().position(is_admin)?;
+    Some(FieldPath::new(format!("spec.devices.requests[{place}].adminAccess")))
+}
+
+/// The error of administrative access in a namespace with other labels.
+pub fn admin_access_error(path: &FieldPath, namespace: Option<&Value>) -> Option<FieldError> {
+    let label = namespace.and_then(|namespace| namespace.at(&["metadata", "labels", ADMIN_LABEL])?.as_str());
+    let why = format!("admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace");
+    (label != Some("true")).then(|| FieldError::forbidden(path, why))
+}
+
+/// The names of requests, each with those of its alternatives.
+pub struct RequestNames<'a>(HashMap<&'a str, Vec<&'a str>>);
+
+impl<'a> RequestNames<'a> {
+    pub fn of(devices: &'a Value) -> RequestNames<'a> {
+        let alternatives =
+            |request: &'a Value| list(request, "firstAvailable").iter().map(|sub| text(sub, "name")).collect();
+        RequestNames(
+            list(devices, "requests").iter().map(|request| (text(request, "name"), alternatives(request))).collect(),
+        )
+    }
+
+    fn has(&self, reference: &str) -> bool {
+        match reference.split_once('/') {
+            None => self.0.contains_key(reference),
+            Some((request, sub)) => self.0.get(request).is_some_and(|alternatives| alternatives.contains(&sub)),
+        }
+    }
+
+    /// A reference to a request or to one of its alternatives.
+    pub fn check(&self, reference: &str, path: &FieldPath, errors: &mut Errors) {
+        const WHY: &str =
+            "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+        let parts: Vec<&str> = reference.split('/').collect();
+        if parts.len() <= 2 {
+            parts.iter().for_each(|part| fields::label(part, path, errors));
+        }
+        if parts.len() > 2 || !self.has(reference) {
+            errors.push(FieldError::invalid(path, &Value::from(reference), WHY));
+        }
+    }
+
+    /// The references of a constraint or a configuration.
+    pub fn check_all(&self, object: &Value, path: &FieldPath, errors: &mut Errors) {
+        if fields::is_oversized(object, "requests", LIST_MAX, path, errors) {
+            return;
+        }
+        let references =
+            || items(object, "requests", path).map(|(path, name)| (path, name.as_str().unwrap_or_default()));
+        references().for_each(|(path, name)| self.check(name, &path, errors));
+        fields::duplicates(references(), errors);
+    }
+}
+
+/// What a claim asks for.
+fn device_claim(devices: &Value, path: &FieldPath, errors: &mut Errors) {
+    let names = RequestNames::of(devices);
+    if !fields::is_oversized(devices, "requests", LIST_MAX, path, errors) {
+        items(devices, "requests", path).for_each(|(path, request)| device_request(request, &path, errors));
+        fields::duplicates(
+            items(devices, "requests", path).map(|(path, request)| (path, text(request, "name"))),
+            errors,
+        );
+    }
+    if !fields::is_oversized(devices, "constraints", LIST_MAX, path, errors) {
+        items(devices, "constraints", path).for_each(|(path, item)| constraint(item, &names, &path, errors));
+    }
+    if !fields::is_oversized(devices, "config", LIST_MAX, path, errors) {
+        for (path, config) in items(devices, "config", path) {
+            names.check_all(config, &path, errors);
+            configuration(config, false, &path, errors);
+        }
+    }
+}
+
+fn device_request(request: &Value, path: &FieldPath, errors: &mut Errors) {
+    const ONE: &str = "exactly one of `exactly` or `firstAvailable` is required";
+    fields::label(text(request, "name"), &path.child("name"), errors);
+    match (request.get("exactly").filter(|exactly| !exactly.is_null()), list(request, "firstAvailable").is_empty()) {
+        (None, true) => errors.push(FieldError::required(path, ONE)),
+        (Some(_), false) => {
+            let why = format!("{ONE}, but multiple fields are set");
+            errors.push(FieldError::invalid(path, &Value::Null, why));
+        }
+        (Some(exactly), true) => devices_of(exactly, &path.child("exactly"), errors),
+        (None, false) => {
+            if fields::is_oversized(request, "firstAvailable", ALTERNATIVES_MAX, path, errors) {
+                return;
+            }
+            let all = || items(request, "firstAvailable", path);
+            for (path, alternative) in all() {
+                fields::label(text(alternative, "name"), &path.child("name"), errors);
+                devices_of(alternative, &path, errors);
+            }
+            fields::duplicates(all().map(|(path, alternative)| (path, text(alternative, "name"))), errors);
+        }
+    }
+}
+
+/// Which devices a request is for, and how many.
+fn devices_of(request: &Value, path: &FieldPath, errors: &mut Errors) {
+    let class = text(request, "deviceClassName");
+    let class_path = path.child("deviceClassName");
+    match class {
+        "" => errors.push(FieldError::required(&class_path, "")),
+        _ => super::super::checks::invalid_each(&class_path, class, names::dns1123_subdomain(class), errors),
+    }
+    selectors::check(request, false, path, errors);
+    let count = request.get("count").and_then(Value::as_int).unwrap_or_default();
+    let mut invalid = |why: &str| errors.push(FieldError::invalid(&path.child("count"), &Value::Int(count), why));
+    match text(request, "allocationMode") {
+        "All" if count != 0 => invalid("must not be specified when allocationMode is 'All'"),
+        "ExactCount" if count <= 0 => invalid("must be greater than zero"),
+        "All" | "ExactCount" => {}
+        other => {
+            let path = path.child("allocationMode");
+            errors.push(FieldError::not_supported(&path, &Value::from(other), &ALLOCATION_MODES));
+        }
+    }
+    fields::tolerations(request, path, errors);
+}
+
+fn constraint(constraint: &Value, names: &RequestNames<'_>, path: &FieldPath, errors: &mut Errors) {
+    names.check_all(constraint, path, errors);
+    let attribute = ["matchAttribute", "distinctAttribute"].into_iter().find(|name| is_set(constraint, name));
+    match attribute {
+        Some(name) => fields::fully_qualified_name(text(constraint, name), &path.child(name), errors),
+        // upstream's words for both mistakes
+        None => errors.push(FieldError::required(
+            path,
+            "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set",
+        )),
+    }
+}
+
+/// A configuration for a driver. The size of one that is stored already is not checked.
+pub fn configuration(config: &Value, is_stored: bool, path: &FieldPath, errors: &mut Errors) {
+    let path = path.child("opaque");
+    let Some(opaque) = config.get("opaque").filter(|opaque| !opaque.is_null()) else {
+        return errors.push(FieldError::required(&path, ""));
+    };
+    fields::driver(text(opaque, "driver"), &path.child("driver"), errors);
+    let most = (!is_stored).then_some(PARAMETERS_BYTES_MAX);
+    fields::raw_object(opaque.get("parameters"), most, &path.child("parameters"), errors);
+}

@@ -1,0 +1,101 @@
+//! Devices: classes, claims and their templates, slices and taints (`resource.k8s.io`).
+//!
+//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `declared.txt`.
+
+mod capacity;
+mod claims;
+mod fields;
+mod results;
+mod selectors;
+mod slices;
+
+pub use claims::{admin_access, admin_access_error, validate_claim, validate_claim_template, validate_class};
+pub use fields::identifier;
+pub use results::{admin_results, is_uuid, keep_allocated, validate_status};
+pub use slices::{slice_warnings, validate_slice};
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Map, Release, Value};
+
+use super::defaults::{at_mut, set_default};
+
+/// Requests of a ResourceClaim, or of its template, are for one device.
+pub fn default_resource_claim(object: &mut Value) {
+    for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
+        for request in items_mut(object, path) {
+            if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
+                set_default(request, &["exactly", "count"], Value::Int(1));
+            }
+            for alternative in items_mut(request, &["firstAvailable"]) {
+                if alternative.str_at(&["allocationMode"]).is_empty() {
+                    alternative.set_at(&["allocationMode"], Value::from("ExactCount"));
+                }
+                if alternative.str_at(&["allocationMode"]) == "ExactCount" {
+                    set_default(alternative, &["count"], Value::Int(1));
+                }
+            }
+        }
+    }
+}
+
+/// Taints of devices have the time at which they were added.
+pub fn default_taint_rule(rule: &mut Value) {
+    if rule.at(&["spec", "taint"]).is_some_and(|taint| !taint.is_null()) {
+        set_default(rule, &["spec", "taint", "timeAdded"], Value::from(base::clock::now_rfc3339()));
+    }
+}
+
+/// The same in a ResourceSlice.
+pub fn default_slice(slice: &mut Value) {
+    for device in items_mut(slice, &["spec", "devices"]) {
+        for taint in items_mut(device, &["taints"]) {
+            set_default(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
+        }
+    }
+}
+
+/// The time of a taint follows its effect.
+pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {
+    let Some(old) = old else { return };
+    let (effect, added) = (["spec", "taint", "effect"], ["spec", "taint", "timeAdded"]);
+    if rule.at(&effect) != old.at(&effect) && rule.at(&added) == old.at(&added) {
+        rule.set_at(&added, Value::from(base::clock::now_rfc3339()));
+    }
+}
+
+/// Drops values of attributes that a feature gate adds.
+pub fn prepare_slice(slice: &mut Value, old: Option<&Value>) {
+    const GATED: [&str; 4] = ["bools", "ints", "strings", "versions"];
+    let uses = |slice: &Value| {
+        let devices = slice.at(&["spec", "devices"]).and_then(Value::as_array).unwrap_or_default();
+        let attributes = devices.iter().filter_map(|device| device.get("attributes")?.as_object()).flat_map(Map::iter);
+        attributes.into_iter().any(|(_, value)| GATED.iter().any(|name| value.get(name).is_some()))
+    };
+    if old.is_some_and(uses) {
+        return;
+    }
+    for device in items_mut(slice, &["spec", "devices"]) {
+        let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
+        for (_, value) in attributes.into_iter().flat_map(Map::iter_mut) {
+            if let Some(value) = value.as_object_mut() {
+                GATED.iter().for_each(|name| drop(value.remove(name)));
+            }
+        }
+    }
+}
+
+/// A rule that taints devices.
+pub fn validate_taint_rule(rule: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    if let Some(selector) = rule.at(&["spec", "deviceSelector"]).filter(|selector| !selector.is_null()) {
+        fields::device_selector(selector, &path.child("deviceSelector"), &mut errors);
+    }
+    let taint = rule.at(&["spec", "taint"]).unwrap_or(&empty);
+    let before = old.map(|old| old.at(&["spec", "taint"]).unwrap_or(&empty));
+    fields::taint(taint, before, &path.child("taint"), &mut errors);
+    errors
+}
+
+fn items_mut<'a>(object: &'a mut Value, path: &[&str]) -> impl Iterator<Item = &'a mut Value> {
+    at_mut(object, path).and_then(Value::as_array_mut).into_iter().flatten()
+}
