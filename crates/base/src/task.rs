@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,6 +19,8 @@ where
     F::Output: Send + 'static,
 {
     tracing::trace!(name, "task starts");
+    // one type for all futures: the code of a task, some hundred lines, is compiled once instead of for every caller
+    let future: Pin<Box<dyn Future<Output = F::Output> + Send>> = Box::pin(future);
     tokio::spawn(future)
 }
 

@@ -8,10 +8,11 @@ use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+use crate::backups::{PassphraseFlags, S3Flags, ScheduleFlags};
 use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
-use crate::place::Place;
+use crate::place::{CertificatePlace, Place};
 use crate::users::KubeconfigTask;
 use crate::values::{cluster_id, context_name, durability, duration, mode, renamed, subject_name};
 use crate::{short_help, upstream_flags};
@@ -233,16 +234,24 @@ pub enum Store {
         #[command(flatten)]
         place: Place,
     },
-    /// Write all objects, at one revision, to a new file.
+    /// Write all objects, at one revision, and the keys of the server to a new file.
+    ///
+    /// The file contains the certificate authority and the key of ServiceAccount tokens, so that certificates and tokens of
+    /// clients stay valid after a restore. Keep it as safe as the data directory, or encrypt it with a passphrase.
     Backup {
         #[command(flatten)]
-        place: Place,
+        place: CertificatePlace,
 
-        /// The file to create; - for stdout.
-        file: PathBuf,
+        /// The file to create; - for stdout, s3://BUCKET/NAME for an object of a bucket.
+        file: String,
+
+        #[command(flatten)]
+        seal: PassphraseFlags,
+
+        #[command(flatten)]
+        s3: S3Flags,
     },
-    /// Create a data directory from a backup. Its server creates new certificates, and clients that watch have to list
-    /// again.
+    /// Create a data directory from a backup. Clients keep their access; those that watch have to list again.
     Restore {
         #[command(flatten)]
         place: Place,
@@ -253,8 +262,41 @@ pub enum Store {
         #[arg(long, value_name = "N", default_value_t = store::RESTORE_BUMP)]
         bump_revision: u64,
 
-        /// The backup.
-        file: PathBuf,
+        /// The backup; s3://BUCKET/NAME for an object of a bucket.
+        file: String,
+
+        #[command(flatten)]
+        seal: PassphraseFlags,
+
+        #[command(flatten)]
+        s3: S3Flags,
+    },
+    /// List or prune the backups that servers have made on a schedule.
+    #[command(subcommand)]
+    Backups(Backups),
+}
+
+#[derive(Subcommand)]
+pub enum Backups {
+    /// List the backups of a target, oldest first.
+    List {
+        /// The target: a directory, or s3://BUCKET[/PREFIX].
+        target: String,
+
+        #[command(flatten)]
+        s3: S3Flags,
+    },
+    /// Remove all backups of a target but the newest.
+    Prune {
+        /// The target: a directory, or s3://BUCKET[/PREFIX].
+        target: String,
+
+        /// Number of backups to keep.
+        #[arg(long, value_name = "N")]
+        keep: usize,
+
+        #[command(flatten)]
+        s3: S3Flags,
     },
 }
 
@@ -399,6 +441,9 @@ pub struct Serve {
 
     #[command(flatten)]
     pub encryption: EncryptionFlags,
+
+    #[command(flatten)]
+    pub backups: ScheduleFlags,
 
     /// Interval of etcd compactions; the history of one interval is kept. 0 disables compaction.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Storage")]

@@ -4,6 +4,7 @@ mod about;
 mod accounts;
 mod admission;
 mod audit;
+mod backups;
 mod cel;
 mod certificate_tasks;
 mod certificates;

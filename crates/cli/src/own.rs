@@ -1,6 +1,6 @@
 //! What a server makes for itself and keeps valid while it runs: its certificates, and the administrator's kubeconfigs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -53,8 +53,8 @@ impl Own {
         self.lock().clone()
     }
 
-    pub fn directory(&self) -> &Path {
-        &self.0.directory.path
+    pub fn directory(&self) -> &Directory {
+        &self.0.directory
     }
 
     /// The files that change when certificates are renewed.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
+use crate::backups::BackupPlan;
 use crate::certificates::hostname;
 use crate::flags::{Engine, Given, Serve};
 use crate::limits;
@@ -25,23 +26,17 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let mut controllers = controllers(flags)?;
     let (plugins, unknown) = flags.admission.plugins(release, controllers.creates_accounts())?;
     let (runtime, feature_gates) = features(flags, release)?;
-    warn_of(&[
-        ("flags", given.without_effect),
-        ("configurations of admission plugins", unknown),
-        ("authorization modes", flags.identity.modes_without_effect()),
-        ("feature gates", texts(&feature_gates.without_effect(&flags.feature_gates, release))),
-        ("admission plugins", texts(&flags.admission.without_effect())),
-        ("APIs", texts(&RuntimeConfig::without_effect(&flags.runtime_config, release))),
-    ]);
+    warn_of_ignored(flags, &given, unknown, &feature_gates, release);
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
     let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
     let own = Own::start(flags)?;
+    let backups = planned_backups(flags, &own, &storage)?;
     own.equip(&mut controllers)?;
     let files = Files::of(flags, &own);
     authentication.tokens = files.tokens()?;
-    let (accounts, key_to_make) = accounts::load(flags, own.directory())?;
+    let (accounts, key_to_make) = accounts::load(flags, &own.directory().path)?;
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
@@ -83,6 +78,9 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         };
         say_ready(server.address, &write_kubeconfigs(flags, &own, server.address)?, started.elapsed());
         log_start(flags, &given.changed, &server);
+        if let Some(plan) = backups {
+            plan.start();
+        }
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;
         stop(server).await;
@@ -104,6 +102,17 @@ fn write_kubeconfigs(flags: &Serve, own: &Own, address: SocketAddr) -> Result<Pa
     // with --storage memory, the directory may not exist yet
     store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
     own.write_kubeconfigs(url(address))
+}
+
+/// The backups that `--backup-schedule` asks for.
+fn planned_backups(flags: &Serve, own: &Own, storage: &server::Storage) -> Result<Option<BackupPlan>, String> {
+    let plan = flags.backups.plan(own.directory(), &storage.store)?;
+    match (plan, flags.engine()) {
+        (None, _) => Ok(None),
+        (plan, Engine::Embedded) => Ok(plan),
+        (_, Engine::Memory) => Err("--backup-schedule: --storage memory has nothing to back up".to_owned()),
+        (_, Engine::Etcd) => Err("--backup-schedule: back up etcd itself, with etcdctl snapshot save".to_owned()),
+    }
 }
 
 /// The optional APIs and the feature gates.
@@ -154,9 +163,17 @@ fn texts(names: &[&str]) -> Vec<String> {
 }
 
 /// Prints one line with the settings that are accepted but have no effect.
-fn warn_of(ignored: &[(&str, Vec<String>)]) {
+fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &FeatureGates, release: Release) {
+    let ignored = [
+        ("flags", given.without_effect.clone()),
+        ("configurations of admission plugins", unknown),
+        ("authorization modes", flags.identity.modes_without_effect()),
+        ("feature gates", texts(&gates.without_effect(&flags.feature_gates, release))),
+        ("admission plugins", texts(&flags.admission.without_effect())),
+        ("APIs", texts(&RuntimeConfig::without_effect(&flags.runtime_config, release))),
+    ];
     let ignored = ignored.iter().filter(|(_, names)| !names.is_empty());
-    let ignored: Vec<String> = ignored.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
+    let ignored: Vec<String> = ignored.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
     if !ignored.is_empty() {
         logs::print_error(&format!("pintle: accepted without effect: {}", ignored.join("; ")));
     }

@@ -17,6 +17,7 @@
 #![deny(missing_docs)]
 
 pub mod cbor;
+pub mod cron;
 mod decode;
 pub mod difflines;
 pub mod field;

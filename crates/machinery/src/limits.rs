@@ -69,3 +69,6 @@ pub(crate) const MERGED_LIST_ITEMS_MAX: usize = 4_000;
 
 /// Steps of a path of a JSON patch that are followed to show values as they were written. Ours: no built-in type nests deeper.
 pub(crate) const RAW_STEPS_MAX: usize = 64;
+
+/// Days that are searched for the next time of a cron expression; robfig/cron searches five years.
+pub(crate) const SCHEDULE_DAYS_AHEAD: usize = 5 * 366;

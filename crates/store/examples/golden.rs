@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     drop(store);
     std::fs::remove_file(data.join("LOCK"))?;
-    store::backup(&data, &directory.join("backup"))?;
+    store::write_backup(store::snapshot(&data)?, &[], std::fs::File::create(directory.join("backup"))?)?;
     std::fs::write(directory.join("expected"), expected)?;
     Ok(())
 }

@@ -16,8 +16,8 @@ fn unavailable(error: &std::io::Error) -> StoreError {
 }
 
 /// Writes entries by rising revision. The file is ignored until it has been finished and renamed.
-pub struct Entries {
-    file: Box<dyn Appending>,
+pub struct Entries<A = Box<dyn Appending>> {
+    file: A,
     header: Header,
     frame: Frame,
     length: u64,
@@ -27,20 +27,27 @@ impl Entries {
     pub fn create(disk: &dyn Disk, name: &str, revision: Revision) -> std::io::Result<Entries> {
         Entries::begin(disk.create(name)?, revision)
     }
+}
 
-    pub fn begin(mut file: Box<dyn Appending>, revision: Revision) -> std::io::Result<Entries> {
+impl<A: Appending> Entries<A> {
+    pub fn begin(mut file: A, revision: Revision) -> std::io::Result<Entries<A>> {
         let header = Header::new(revision);
         file.append(&header.encode())?;
-        Ok(Entries {
-            file,
-            header,
-            frame: Frame::with_capacity(limits::CHECKPOINT_FRAME_BYTES),
-            length: FILE_HEADER as u64,
-        })
+        let frame = Frame::with_capacity(limits::CHECKPOINT_FRAME_BYTES);
+        Ok(Entries { file, header, frame, length: FILE_HEADER as u64 })
     }
 
     pub fn push(&mut self, revision: Revision, key: &[u8], value: &[u8]) -> std::io::Result<()> {
-        self.frame.push(Kind::Put, revision, key, value);
+        self.push_record(Kind::Put, revision, key, value)
+    }
+
+    /// Adds a file of a backup; files precede entries.
+    pub fn push_file(&mut self, name: &str, content: &[u8]) -> std::io::Result<()> {
+        self.push_record(Kind::File, self.header.first, name.as_bytes(), content)
+    }
+
+    fn push_record(&mut self, kind: Kind, revision: Revision, key: &[u8], value: &[u8]) -> std::io::Result<()> {
+        self.frame.push(kind, revision, key, value);
         if self.frame.len() >= limits::CHECKPOINT_FRAME_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -51,12 +58,12 @@ impl Entries {
         self.file.append(&bytes)
     }
 
-    /// Ends and syncs the file; returns its length in bytes.
-    pub fn finish(mut self) -> std::io::Result<u64> {
+    /// Ends and syncs the file; returns its length in bytes, and the file.
+    pub fn finish(mut self) -> std::io::Result<(u64, A)> {
         self.frame.push(Kind::End, self.header.first, &[], &[]);
         self.flush()?;
         self.file.sync()?;
-        Ok(self.length)
+        Ok((self.length, self.file))
     }
 }
 
@@ -101,7 +108,7 @@ pub fn write(files: &Files, before: Revision, gone: &HashSet<Revision>) -> Resul
             },
         )?;
     }
-    let length = entries.finish().map_err(|error| unavailable(&error))?;
+    let (length, _) = entries.finish().map_err(|error| unavailable(&error))?;
     publish(files, Checkpoint { name: checkpoint_name(before), revision: before, length })?;
     tracing::info!(revision = before, bytes = length, "wrote a checkpoint");
     Ok(())
@@ -124,7 +131,7 @@ fn each_change(
             let value = match record.kind {
                 Kind::Put => Some(record.value),
                 Kind::Delete => None,
-                Kind::Roll | Kind::End => continue,
+                Kind::Roll | Kind::End | Kind::File => continue,
             };
             take(Change { revision: record.revision, key: record.key, value })?;
         }

@@ -41,6 +41,20 @@ pub trait Appending: Send {
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 }
 
+impl<A: Appending + ?Sized> Appending for Box<A> {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        (**self).append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        (**self).sync()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        (**self).truncate(length)
+    }
+}
+
 /// A directory of the file system.
 pub struct Directory {
     path: PathBuf,

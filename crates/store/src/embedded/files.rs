@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::disk::Disk;
-use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop};
+use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Record, Stop};
 use crate::contract::{Change, Entry, Revision, StoreError};
 use crate::limits;
 
@@ -170,7 +170,7 @@ impl Files {
                 let value = match record.kind {
                     Kind::Put => Some(record.value),
                     Kind::Delete => None,
-                    Kind::Roll | Kind::End => continue,
+                    Kind::Roll | Kind::End | Kind::File => continue,
                 };
                 if record.revision >= next {
                     let value = value.map(|value| Bytes::copy_from_slice(&value));
@@ -201,21 +201,47 @@ impl Drop for CheckpointGuard {
     }
 }
 
-/// Calls `take` for each entry of a checkpoint, by rising revision; returns the checkpoint's length in bytes.
+/// Calls `take` for each entry of a checkpoint or backup, by rising revision; returns the length in bytes.
 pub fn each_entry(
     disk: &dyn Disk,
     name: &str,
     header: Header,
     mut take: impl FnMut(Change) -> Result<(), StoreError>,
 ) -> Result<u64, StoreError> {
+    each_record(disk, name, header, |record| match record.kind {
+        Kind::Put => take(Change { revision: record.revision, key: record.key, value: Some(record.value) }),
+        _ => Ok(()),
+    })
+}
+
+/// Calls `take` with name and content of each file of a backup.
+pub fn each_file(
+    disk: &dyn Disk,
+    name: &str,
+    header: Header,
+    mut take: impl FnMut(&Bytes, &Bytes),
+) -> Result<(), StoreError> {
+    each_record(disk, name, header, |record| {
+        if record.kind == Kind::File {
+            take(&record.key, &record.value);
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+fn each_record(
+    disk: &dyn Disk,
+    name: &str,
+    header: Header,
+    mut take: impl FnMut(Record) -> Result<(), StoreError>,
+) -> Result<u64, StoreError> {
     let mut reader = Reader::new(disk, name, header.salt, FILE_HEADER as u64);
     let mut ended = false;
     while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
         for record in frame.records {
             match record.kind {
-                Kind::Put if !ended => {
-                    take(Change { revision: record.revision, key: record.key, value: Some(record.value) })?;
-                }
+                Kind::Put | Kind::File if !ended => take(record)?,
                 Kind::End if !ended && record.revision == header.first => ended = true,
                 _ => return Err(checksum_mismatch(name, frame.offset)),
             }

@@ -27,11 +27,13 @@ pub enum Kind {
     Roll = 3,
     /// A checkpoint is complete; the key is empty, the revision is the checkpoint's.
     End = 4,
+    /// A file of a backup: its name is the key, its content the value, the revision that of the backup.
+    File = 5,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Kind> {
-        [Kind::Put, Kind::Delete, Kind::Roll, Kind::End].into_iter().find(|kind| *kind as u8 == byte)
+        [Kind::Put, Kind::Delete, Kind::Roll, Kind::End, Kind::File].into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 

@@ -9,6 +9,7 @@
 
 use crate::limits;
 
+mod backup;
 mod checkpoint;
 mod committer;
 mod disk;
@@ -37,9 +38,10 @@ use files::Files;
 use state::Shared;
 use writer::Writer;
 
+pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
 pub use format::FORMAT_VERSION;
 pub use format::create_directory;
-pub use offline::{RESTORE_BUMP, Summary, backup, backup_to, check, restore, snapshot};
+pub use offline::{Summary, check, snapshot};
 pub use options::{Durability, Options};
 
 /// Why a data directory can't be opened. The text is one clear line.

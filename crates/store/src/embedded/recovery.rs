@@ -220,7 +220,7 @@ impl Segments<'_> {
                 }
                 Kind::Put if record.revision == next => Some(record.value),
                 Kind::Delete if record.revision == next => None,
-                Kind::End => return Err(checksum_mismatch(&segment.name, frame.offset)),
+                Kind::End | Kind::File => return Err(checksum_mismatch(&segment.name, frame.offset)),
                 _ => return Err(missing(self.raw, record.revision)),
             };
             if i == 0 {

@@ -107,6 +107,14 @@ async fn disk_usage_stays_bounded() {
     assert!(oldest.revision > 9_000, "{}", oldest.revision);
 }
 
+/// Writes a backup without files; returns the snapshot that it contains, without its entries.
+fn backup(data: &std::path::Path, file: &std::path::Path) -> store::Snapshot {
+    let snapshot = store::snapshot(data).unwrap();
+    let revision = snapshot.revision;
+    store::write_backup(snapshot, &[], std::fs::File::create_new(file).unwrap()).unwrap();
+    store::Snapshot { revision, entries: vec![] }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::disallowed_methods, reason = "a thread of its own")]
 async fn backup_during_writes_is_a_consistent_snapshot() {
@@ -121,10 +129,10 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
     while !writer.is_finished() || backups == 0 {
         let before = store.head().await.unwrap();
         let file = directory.path().join(format!("backup-{backups}"));
-        let summary = store::backup(&data, &file).unwrap();
+        let summary = backup(&data, &file);
         assert!(summary.revision >= before, "{} after {before}", summary.revision);
         let copy = directory.path().join(format!("copy-{backups}"));
-        assert_eq!(store::restore(&file, &copy, 0).unwrap().revision, summary.revision);
+        assert_eq!(store::restore(&file, &copy, 0).unwrap().summary.revision, summary.revision);
         let restored = reopen(&copy).snapshot().await.unwrap();
         // one key is written after the other, so the newest hundred revisions are those of the hundred keys
         let mut revisions: Vec<u64> = restored.entries.iter().map(|entry| entry.revision).collect();
@@ -145,13 +153,13 @@ async fn restored_store_reuses_no_revision() {
         (directory.path().join("data"), directory.path().join("backup"), directory.path().join("copy"));
     let store = Embedded::open(&data, "a test", SMALL).unwrap();
     let first = store.commit(put("a", Expected::Absent, "old")).await.unwrap();
-    let backed_up = store::backup(&data, &file).unwrap().revision;
+    let backed_up = backup(&data, &file).revision;
     let mut last = first;
     for i in 0..500 {
         last = store.commit(put("a", Expected::At(last), &i.to_string())).await.unwrap();
     }
     drop(store);
-    let summary = store::restore(&file, &copy, store::RESTORE_BUMP).unwrap();
+    let summary = store::restore(&file, &copy, store::RESTORE_BUMP).unwrap().summary;
     assert_eq!((summary.revision, summary.compacted), (backed_up + store::RESTORE_BUMP, summary.revision));
     let store = reopen(&copy);
     for ahead in [backed_up, last, summary.revision - 1] {
@@ -172,11 +180,42 @@ async fn restored_store_reuses_no_revision() {
 }
 
 #[test]
+fn backup_contains_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    drop(Embedded::open(&path("data"), "a test", SMALL).unwrap());
+    let write = |name: &str, file: &str| {
+        let files = [store::BackupFile { name: file.to_owned(), content: "secret".into() }];
+        store::write_backup(
+            store::snapshot(&path("data")).unwrap(),
+            &files,
+            std::fs::File::create(path(name)).unwrap(),
+        )
+        .unwrap();
+    };
+    write("good", "ca.key");
+    assert_eq!(store::restore(&path("good"), &path("copy"), 0).unwrap().files, ["ca.key"]);
+    assert_eq!(std::fs::read(path("copy/ca.key")).unwrap(), b"secret");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path("copy/ca.key")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    for name in ["", "..", "../ca.key", "/etc/passwd", ".hidden"] {
+        write("bad", name);
+        let error = store::restore(&path("bad"), &path("other"), 0).unwrap_err().to_string();
+        assert!(error.contains("invalid name"), "{error}");
+        assert!(!path("other").exists());
+    }
+    std::fs::create_dir(path("used")).unwrap();
+    std::fs::write(path("used/ca.key"), "other").unwrap();
+    let error = store::restore(&path("good"), &path("used"), 0).unwrap_err().to_string();
+    assert!(error.contains("the file exists already"), "{error}");
+}
+
+#[test]
 fn revision_cannot_exceed_int64() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("backup");
     drop(Embedded::open(&directory.path().join("data"), "a test", SMALL).unwrap());
-    store::backup(&directory.path().join("data"), &file).unwrap();
+    backup(&directory.path().join("data"), &file);
     for bump in [u64::MAX, i64::MAX as u64 + 1] {
         let error = store::restore(&file, &directory.path().join("copy"), bump).unwrap_err().to_string();
         assert!(error.contains("cannot be raised by"), "{error}");

@@ -1,0 +1,172 @@
+//! Backups: one file with the live keys at a revision, preceded by the small files that a restored server needs.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::checkpoint::Entries;
+use super::disk::{Appending, Directory, Disk as _};
+use super::files::{checkpoint_name, each_entry, each_file, segment_name};
+use super::frame::{self, Header};
+use super::offline::Summary;
+use super::{OpenError, format};
+use crate::contract::{Revision, Snapshot, StoreError};
+
+/// Default of `--bump-revision`, as etcd's documentation recommends.
+pub const RESTORE_BUMP: Revision = 1_000_000_000;
+
+/// A file of the data directory that a backup contains, such as a private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupFile {
+    /// The name in the data directory, without directories.
+    pub name: String,
+    pub content: Bytes,
+}
+
+/// What [`restore`] has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    pub summary: Summary,
+    /// The names of the files beside the store.
+    pub files: Vec<String>,
+}
+
+/// Writes the entries of a snapshot, and files, to `out`, which is returned. Readers detect a truncated backup.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_backup<W: Write + Send>(snapshot: Snapshot, files: &[BackupFile], out: W) -> std::io::Result<W> {
+    let mut backup = Entries::begin(Stream(out), snapshot.revision)?;
+    files.iter().try_for_each(|file| backup.push_file(&file.name, &file.content))?;
+    let mut entries = snapshot.entries;
+    entries.sort_by_key(|entry| entry.revision);
+    entries.iter().try_for_each(|entry| backup.push(entry.revision, &entry.key, &entry.value))?;
+    let (_, Stream(out)) = backup.finish()?;
+    Ok(out)
+}
+
+/// A stream as the target of a backup.
+struct Stream<W>(W);
+
+impl<W: Write + Send> Appending for Stream<W> {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+
+    fn truncate(&mut self, _: u64) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Fills a new data directory from a backup, after checking every byte of it. The revision of the new store is that of the
+/// backup plus `bump`, and all history before it is compacted, as with `etcdutl snapshot restore --bump-revision
+/// --mark-compacted`: no revision from after the backup is used again, and clients that know one have to list again. Objects
+/// keep the revisions of their last writes. Files get mode 0600; they are written before the store, whose presence shows
+/// that a restore is complete.
+///
+/// # Errors
+///
+/// The backup is corrupt or cannot be read, the revision does not fit into an `i64`, or the directory contains a store or one
+/// of the files.
+pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored, OpenError> {
+    let backup = Backup::open(file)?;
+    let too_far = || backup.error(format!("revision {} cannot be raised by {bump}", backup.header.first));
+    let raised = backup.header.first.checked_add(bump);
+    let revision = raised.filter(|to| i64::try_from(*to).is_ok()).ok_or_else(too_far)?;
+    let objects = backup.count()?;
+    let files = backup.files()?;
+    format::create_directory(directory)?;
+    let _lock = format::take_lock(directory, "pintle store restore")?;
+    if format::is_initialized(directory)? || format::log_directory(directory).exists() {
+        return Err(OpenError::Io(directory.to_owned(), "the directory already contains a store".to_owned()));
+    }
+    let place = Directory::new(directory.to_owned());
+    if let Some(present) = files.iter().find(|file| directory.join(&file.name).exists()) {
+        return Err(OpenError::Io(directory.join(&present.name), "the file exists already".to_owned()));
+    }
+    for file in &files {
+        let written = place.create(&file.name).and_then(|mut new| new.append(&file.content).and_then(|()| new.sync()));
+        written.map_err(|error| OpenError::Io(directory.join(&file.name), error.to_string()))?;
+    }
+    format::make(directory, |log| {
+        backup.fill(log, revision).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
+    })?;
+    let summary = Summary { objects, revision, compacted: revision, torn: false };
+    Ok(Restored { summary, files: files.into_iter().map(|file| file.name).collect() })
+}
+
+/// A backup that is being read.
+struct Backup<'a> {
+    path: &'a Path,
+    place: Directory,
+    name: String,
+    header: Header,
+}
+
+impl<'a> Backup<'a> {
+    fn open(path: &'a Path) -> Result<Backup<'a>, OpenError> {
+        let error = |why: &str| OpenError::Backup(path.to_owned(), why.to_owned());
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.ok_or_else(|| error("the path has no file name"))?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let place = Directory::new(parent.map_or_else(|| PathBuf::from("."), Path::to_owned));
+        let header = match frame::header(&place, &name) {
+            Ok(header) => header.ok_or_else(|| error("it is not a backup"))?,
+            Err(StoreError::Corrupt(_)) => return Err(error("checksum mismatch")),
+            Err(other) => return Err(error(&other.to_string())),
+        };
+        Ok(Backup { path, place, name, header })
+    }
+
+    fn error(&self, why: String) -> OpenError {
+        OpenError::Backup(self.path.to_owned(), why)
+    }
+
+    fn unreadable(&self, error: StoreError) -> OpenError {
+        match error {
+            StoreError::Corrupt(_) => self.error("checksum mismatch".to_owned()),
+            other => self.error(other.to_string()),
+        }
+    }
+
+    /// Reads every byte and counts the objects.
+    fn count(&self) -> Result<usize, OpenError> {
+        let mut objects = 0;
+        let counted = each_entry(&self.place, &self.name, self.header, |_| {
+            objects += 1;
+            Ok(())
+        });
+        counted.map(|_| objects).map_err(|error| self.unreadable(error))
+    }
+
+    fn files(&self) -> Result<Vec<BackupFile>, OpenError> {
+        let mut files = vec![];
+        each_file(&self.place, &self.name, self.header, |name, content| {
+            files.push(BackupFile { name: String::from_utf8_lossy(name).into_owned(), content: content.clone() });
+        })
+        .map_err(|error| self.unreadable(error))?;
+        match files.iter().find(|file| file.name.is_empty() || file.name.starts_with('.') || file.name.contains('/')) {
+            Some(file) => Err(self.error(format!("it contains a file with the invalid name {:?}", file.name))),
+            None => Ok(files),
+        }
+    }
+
+    /// Writes the files of a log that starts at `revision` with the entries of the backup.
+    fn fill(&self, log: &Directory, revision: Revision) -> Result<(), StoreError> {
+        let failed = |error: std::io::Error| StoreError::Unavailable(error.to_string());
+        let mut entries = Entries::create(log, &checkpoint_name(revision), revision).map_err(failed)?;
+        each_entry(&self.place, &self.name, self.header, |entry| {
+            entries.push(entry.revision, &entry.key, &entry.value.unwrap_or_default()).map_err(failed)
+        })?;
+        entries.finish().map_err(failed)?;
+        let header = Header::new(revision + 1);
+        let mut file = log.create(&segment_name(header.first)).map_err(failed)?;
+        file.append(&header.encode()).and_then(|()| file.sync()).and_then(|()| log.sync()).map_err(failed)
+    }
+}
