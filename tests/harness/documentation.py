@@ -2,7 +2,7 @@
 
 A fenced `console` block is executed if the line before it is `<!-- run -->`; lines that begin with `$ ` are commands, a line that
 ends in a backslash continues on the next, one with `<<EOF` until a line EOF, and all others are the expected output of the command above them. After
-`<!-- run: serve -->` the block starts a server in the background.
+`<!-- run: serve -->` the block starts a server in the background, on any free port.
 """
 import os
 import pathlib
@@ -101,6 +101,7 @@ class Shell:
 
     def serve(self, text):
         text = text.replace("cargo run --release --", "pintle")
+        text = re.sub(r"--secure-port \d+", "--secure-port 0", text)
         ready = shlex.quote(str(self.home / "ready"))
         self.execute(f"{text} > {ready} 2>&1 &")
         end = time.monotonic() + SECONDS

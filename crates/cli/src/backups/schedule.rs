@@ -44,10 +44,12 @@ pub struct BackupPlan {
 }
 
 impl ScheduleFlags {
-    /// The plan for a store whose server has its keys in this directory; `None` without a schedule. The error is one line.
+    /// The plan for a store whose server has its keys in this directory; `None` without a schedule. Creates a target
+    /// directory, so that a path that cannot hold backups is found before the first of them. The error is one line.
     pub fn plan(&self, keys: &Directory, store: &Arc<dyn Store>) -> Result<Option<BackupPlan>, String> {
         let (Some(schedule), Some(target)) = (&self.backup_schedule, &self.backup_target) else { return Ok(None) };
-        let target = Target::parse(target, &self.s3).map_err(|why| format!("--backup-target: {why}"))?;
+        let target = Target::parse(target, &self.s3).and_then(|target| target.create().map(|()| target));
+        let target = target.map_err(|why| format!("--backup-target: {why}"))?;
         let keep = usize::try_from(self.backup_retention).unwrap_or(usize::MAX);
         let passphrase = self.seal.read()?;
         let (schedule, keys, store) = (schedule.clone(), keys.clone(), store.clone());

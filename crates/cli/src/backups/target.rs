@@ -26,6 +26,13 @@ impl Target {
         }
     }
 
+    /// Creates the directory if it does not exist; a bucket has to exist.
+    pub fn create(&self) -> Result<(), String> {
+        let Target::Directory(path) = self else { return Ok(()) };
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        created.map_err(|error| format!("cannot create {}: {error}", path.display()))
+    }
+
     /// The backups, oldest first; other files are left out.
     pub async fn list(&self) -> Result<Vec<StoredFile>, String> {
         let mut files = match self {
@@ -40,13 +47,10 @@ impl Target {
     /// The path of a new local file for a backup that will be put here: in the target directory, else in `scratch`.
     pub fn local_path(&self, scratch: &Path) -> Result<PathBuf, String> {
         let directory = match self {
-            Target::Directory(path) => {
-                let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-                made.map_err(|error| format!("cannot create {}: {error}", path.display()))?;
-                path
-            }
+            Target::Directory(path) => path,
             Target::Bucket(_) => scratch,
         };
+        self.create()?;
         Ok(directory.join(super::scratch_name()))
     }
 

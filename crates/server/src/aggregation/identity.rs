@@ -24,9 +24,11 @@ pub const HOP_BY_HOP: [&str; 8] = [
     "upgrade",
 ];
 
-/// Sets the user headers, and removes earlier ones and the credentials of the request. Fails, with Go's error, if a value
-/// cannot be a header: leaving it out would change the user.
+/// Sets the user headers, and removes earlier ones, the credentials of the request, and the headers of its connection, which
+/// could otherwise name user headers as those to be removed. Fails, with Go's error, if a value cannot be a header: leaving
+/// it out would change the user.
 pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
+    remove_hop_by_hop(headers);
     let ours = |name: &HeaderName| {
         let name = name.as_str();
         [USER.as_str(), UID.as_str(), GROUP.as_str()].contains(&name)
@@ -85,26 +87,16 @@ pub fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
 /// The key of an extra field as part of a header name; other characters are percent-encoded.
 fn escaped(key: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
-    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
-    key.bytes().map(one).collect()
+    let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
+    key.bytes().map(escape).collect()
 }
 
-/// Sets the URL of a request to a server, and removes the headers of its connection except those of an upgrade.
-pub fn forward<B>(request: &mut Request<B>, host: &str) {
-    let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
-    let path = request.uri().path().to_owned();
-    if let Ok(target) = Uri::try_from(target) {
-        *request.uri_mut() = target;
-    }
-    *request.version_mut() = http::Version::HTTP_11;
-    let headers = request.headers_mut();
+/// Removes the headers of a connection, those that `Connection` names among them, except those of an upgrade.
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let upgrade = upgrade_of(headers);
-    let named: Vec<String> = headers
-        .get_all("connection")
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|list| list.split(',').map(|name| name.trim().to_lowercase()))
-        .collect();
+    let lines = headers.get_all(CONNECTION).iter().filter_map(|line| line.to_str().ok());
+    let named: Vec<String> =
+        lines.flat_map(|line| line.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect();
     for name in HOP_BY_HOP.iter().copied().chain(named.iter().map(String::as_str)) {
         headers.remove(name);
     }
@@ -112,15 +104,25 @@ pub fn forward<B>(request: &mut Request<B>, host: &str) {
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, protocol);
     }
-    let said = [
+}
+
+/// Sets the URL of a request to a server, and the headers about the original request.
+pub fn forward<B>(request: &mut Request<B>, host: &str) {
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let path = request.uri().path().to_owned();
+    if let Ok(target) = Uri::try_from(target) {
+        *request.uri_mut() = target;
+    }
+    *request.version_mut() = http::Version::HTTP_11;
+    let original = [
         (HOST, host),
         (HeaderName::from_static("x-forwarded-host"), host),
         (HeaderName::from_static("x-forwarded-proto"), "https"),
         (HeaderName::from_static("x-forwarded-uri"), path.as_str()),
     ];
-    for (name, text) in said {
+    for (name, text) in original {
         if let Ok(value) = HeaderValue::from_str(text) {
-            headers.insert(name, value);
+            request.headers_mut().insert(name, value);
         }
     }
 }
@@ -139,7 +141,7 @@ mod tests {
             ("x-remote-extra-scopes", "all"),
             ("x-remote-group", "system:masters"),
             ("impersonate-user", "evil"),
-            ("connection", "X-Mine, close"),
+            ("connection", "X-Mine, close, X-Remote-User, X-Remote-Group"),
             ("x-mine", "1"),
             ("upgrade", "spdy/3.1"),
             ("accept", "*/*"),
