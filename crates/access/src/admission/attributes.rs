@@ -55,9 +55,9 @@ fn is_key(key: &str) -> bool {
 }
 
 /// Encodes a JSON object with its fields in this order, as kube-apiserver writes it in annotations.
-pub fn in_order<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> String {
-    let members = members.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key).to_json(), value.to_json()));
-    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+pub fn in_order<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> String {
+    let fields = fields.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key).to_json(), value.to_json()));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 impl Attributes<'_> {
