@@ -1,6 +1,7 @@
 //! Reviews: objects that are not stored; the response to a POST is the object with its status.
 
 mod access;
+mod budgets;
 mod pods;
 mod rules;
 mod tokens;
