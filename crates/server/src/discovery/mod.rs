@@ -4,11 +4,13 @@
 //! aggregated documents are cached until the registry or an APIService changes.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use base::digest;
+use base::{digest, task};
 use machinery::{Text, Value};
 use resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
+
+use tokio::sync::Mutex;
 
 use crate::aggregation::{Aggregation, Remote};
 
@@ -17,12 +19,20 @@ pub struct Discovery {
     registry: Arc<Registry>,
     /// The aggregated API servers.
     aggregation: Arc<Aggregation>,
-    /// The cached aggregated documents, and the revisions of the registry and of the APIServices they were built from.
-    aggregated: Mutex<Option<((u64, u64), Aggregated)>>,
+    /// The cached aggregated documents. The lock is held while new ones are built, for which other requests wait.
+    aggregated: Mutex<Option<Aggregated>>,
+}
+
+/// What a set of documents is built from: the generations of the registry and of the APIServices.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Generations {
+    registry: u64,
+    aggregation: u64,
 }
 
 #[derive(Clone)]
 struct Aggregated {
+    generations: Generations,
     core: Document,
     groups: Document,
 }
@@ -180,9 +190,9 @@ impl Discovery {
     }
 
     /// Responds to a discovery path; `None` if there is no document. `etag` is the value of `If-None-Match`.
-    pub fn respond<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Response> {
+    pub async fn respond<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Response> {
         if matches!(path, "/api" | "/apis") && render.wants_aggregated() {
-            let aggregated = self.aggregated();
+            let aggregated = self.aggregated().await;
             let document = if path == "/api" { aggregated.core } else { aggregated.groups };
             if etag == document.etag {
                 return Some(render.not_modified(&document.etag));
@@ -194,18 +204,20 @@ impl Discovery {
         self.document(path).map(|document| render.document(&document, !is_custom_version))
     }
 
-    fn aggregated(&self) -> Aggregated {
-        let generation = (self.registry.generation(), self.aggregation.generation());
-        let mut kept = self.aggregated.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, documents)) = &*kept
-            && *known == generation
-        {
+    /// The aggregated documents of the current state.
+    async fn aggregated(&self) -> Aggregated {
+        let mut kept = self.aggregated.lock().await;
+        let (registry, aggregation) = (self.registry.generation(), self.aggregation.generation());
+        let generations = Generations { registry, aggregation };
+        if let Some(documents) = kept.as_ref().filter(|documents| documents.generations == generations) {
             return documents.clone();
         }
-        let core = self.discovery_list(&[(Text::default(), self.versions(""))]);
-        let groups = self.discovery_list(&self.groups(BTreeSet::new()));
-        let documents = Aggregated { core, groups };
-        *kept = Some((generation, documents.clone()));
+        let documents = task::blocking(|| {
+            let core = self.discovery_list(&[(Text::default(), self.versions(""))]);
+            let groups = self.discovery_list(&self.groups(BTreeSet::new()));
+            Aggregated { generations, core, groups }
+        });
+        *kept = Some(documents.clone());
         documents
     }
 
