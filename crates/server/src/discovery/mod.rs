@@ -3,12 +3,12 @@
 //! Invariant: everything is derived from a registry snapshot on request; a change of a CRD costs nothing here. The
 //! aggregated documents are cached until the registry or an APIService changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base::{digest, task};
 use machinery::{Text, Value};
-use resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
+use resource::{Registry, Resource, Snapshot, Version, builtin, group_version, kube_aware};
 
 use tokio::sync::Mutex;
 
@@ -77,7 +77,7 @@ impl Discovery {
     fn versions(&self, group: &str) -> Vec<Text> {
         let snapshot = self.registry.snapshot();
         let mut versions: Vec<Text> = vec![];
-        for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+        for resource in established(&snapshot, group) {
             for version in resource.versions.iter().filter(|v| v.served) {
                 if !versions.contains(&version.name) {
                     versions.push(version.name.clone());
@@ -125,8 +125,11 @@ impl Discovery {
         let aggregated = aggregated.map(|remote| (remote.group.clone(), remote.version.clone()));
         let more: Vec<(Text, Text)> = aggregated.chain(announced).collect();
         let is_sorted = more.is_empty();
+        let mut positions: HashMap<Text, usize> =
+            groups.iter().enumerate().map(|(position, (group, _))| (group.clone(), position)).collect();
         for (group, version) in more {
-            match groups.iter_mut().find(|(known, _)| *known == group) {
+            let position = *positions.entry(group.clone()).or_insert(groups.len());
+            match groups.get_mut(position) {
                 None => groups.push((group, vec![version])),
                 Some((_, versions)) if !versions.contains(&version) => versions.push(version),
                 Some(_) => {}
@@ -169,7 +172,7 @@ impl Discovery {
     fn resources(&self, group: &str, version: &str) -> Option<Value> {
         let snapshot = self.registry.snapshot();
         let mut list = vec![];
-        for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+        for resource in established(&snapshot, group) {
             if let Some(version) = resource.served(version) {
                 api_resources(resource, version, &mut list);
             }
@@ -201,7 +204,9 @@ impl Discovery {
         }
         let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
         let is_custom_version = group.is_some_and(|group| !builtin::is_built_in_group(group));
-        self.document(path).map(|document| render.document(&document, !is_custom_version))
+        // the list of all groups may take long
+        let document = if path == "/apis" { task::blocking(|| self.document(path)) } else { self.document(path) };
+        document.map(|document| render.document(&document, !is_custom_version))
     }
 
     /// The aggregated documents of the current state.
@@ -232,7 +237,7 @@ impl Discovery {
                     continue;
                 }
                 let mut resources = vec![];
-                for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+                for resource in established(&snapshot, group) {
                     if let Some(version) = resource.served(name) {
                         resources.push(discovery_resource(resource, version));
                     }
@@ -265,6 +270,13 @@ impl Discovery {
         json.push('\n');
         Document { value: Arc::new(list), json: json.into(), etag }
     }
+}
+
+/// The established resources of a group.
+fn established<'a>(snapshot: &'a Snapshot, group: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
+    let from = (Text::from(group), Text::default());
+    let of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(move |r| r.group == group);
+    of_group.filter(|resource| resource.established)
 }
 
 /// Sorts versions by the priority in their APIServices, for built-in groups the one that kube-apiserver registers, then

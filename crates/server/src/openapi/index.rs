@@ -8,14 +8,12 @@ use base::task;
 use bytes::Bytes;
 use machinery::value::write_json_string;
 use machinery::{Value, json};
-use resource::{Resource, Version};
+use resource::{Resource, Snapshot, Version};
 use tokio::sync::{Mutex, OnceCell};
 
 use super::DocumentEncoding;
 use super::remote::RemoteDocuments;
 use crate::limits;
-
-type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
 
 /// Prefix of every hash, as other releases may write other documents.
 const RELEASE: &str = concat!("openapi 1 ", env!("CARGO_PKG_VERSION"));
