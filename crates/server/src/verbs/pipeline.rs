@@ -79,7 +79,7 @@ impl Write<'_> {
             None => this.create(&admit, object, generated).await,
             Some(live) => this.replace(&admit, object, differs, live).await,
         };
-        hooks::finish_reservation(this.context, reservation, matches!(written, Ok(Some(_)))).await;
+        hooks::finish_reservation(this.context, reservation, &written).await;
         written
     }
 
