@@ -395,9 +395,10 @@ fn response_kind(group: &str, version: &str, kind: &str) -> Value {
 
 fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     // routes leave out what the document around them says
-    let kind = match resource.serving.routes {
-        true => response_kind("", "", &resource.kind),
-        false => response_kind(&resource.group, &version.name, &resource.kind),
+    let kind = if resource.serving.routes {
+        response_kind("", "", &resource.kind)
+    } else {
+        response_kind(&resource.group, &version.name, &resource.kind)
     };
     let mut entry: Value = [
         ("resource", Value::String(resource.plural.clone())),
