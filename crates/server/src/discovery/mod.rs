@@ -23,16 +23,16 @@ pub struct Discovery {
     aggregated: Mutex<Option<Aggregated>>,
 }
 
-/// What a set of documents is built from: the generations of the registry and of the APIServices.
+/// The state that documents are built from: the generation of the registry and that of the APIServices.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Generations {
+struct BuiltFrom {
     registry: u64,
     aggregation: u64,
 }
 
 #[derive(Clone)]
 struct Aggregated {
-    generations: Generations,
+    built_from: BuiltFrom,
     core: Document,
     groups: Document,
 }
@@ -213,14 +213,14 @@ impl Discovery {
     async fn aggregated(&self) -> Aggregated {
         let mut kept = self.aggregated.lock().await;
         let (registry, aggregation) = (self.registry.generation(), self.aggregation.generation());
-        let generations = Generations { registry, aggregation };
-        if let Some(documents) = kept.as_ref().filter(|documents| documents.generations == generations) {
+        let built_from = BuiltFrom { registry, aggregation };
+        if let Some(documents) = kept.as_ref().filter(|documents| documents.built_from == built_from) {
             return documents.clone();
         }
         let documents = task::blocking(|| {
             let core = self.discovery_list(&[(Text::default(), self.versions(""))]);
             let groups = self.discovery_list(&self.groups(BTreeSet::new()));
-            Aggregated { generations, core, groups }
+            Aggregated { built_from, core, groups }
         });
         *kept = Some(documents.clone());
         documents
