@@ -88,10 +88,11 @@ fn read(file: &[u8], layout: &Layout) -> Result<Vec<(Place, Bytes)>, String> {
     if header.str_at(&["format"]) != FORMAT {
         return Err(format!("the file has format {:?}, and this version reads {FORMAT:?}", header.str_at(&["format"])));
     }
-    lines.map(|line| one(&decode(line)?, layout)).collect()
+    lines.map(|line| read_object(&decode(line)?, layout)).collect()
 }
 
-fn one(line: &Value, layout: &Layout) -> Result<(Place, Bytes), String> {
+/// The key of the object in a line and its value in the new store.
+fn read_object(line: &Value, layout: &Layout) -> Result<(Place, Bytes), String> {
     let text = |key: &str| Text::from(line.str_at(&[key]));
     let place = layout.place(&Key { group: text("group"), plural: text("resource"), path: text("path") });
     let plain = Body::encode(line.get("object").unwrap_or(&Value::Null)).bytes;
@@ -120,7 +121,7 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
         async move {
             let put = Put { key: place.bytes.clone(), expected: Expected::Absent, value: Some(value) };
             store.commit(put).await.map_err(|refused| match refused {
-                Refused::Conflict(_) => format!("somebody else has written {}", place.bytes.escape_ascii()),
+                Refused::Conflict(_) => format!("another program has written {}", place.bytes.escape_ascii()),
                 Refused::Failed(error) => error.to_string(),
             })
         }
@@ -136,7 +137,7 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
     drop(written);
     let found = present(storage).await?;
     match wanted.iter().find(|(key, value)| found.get(*key) != Some(value)) {
-        Some((key, _)) => Err(format!("{} was read back otherwise than it was written", key.escape_ascii())),
+        Some((key, _)) => Err(format!("{} was not read back as it was written", key.escape_ascii())),
         None => Ok(done),
     }
 }
@@ -144,8 +145,8 @@ pub async fn import(file: &[u8], storage: &Storage, progress: Progress<'_>) -> R
 /// The current objects of a store, by key.
 async fn present(storage: &Storage) -> Result<HashMap<Bytes, Bytes>, String> {
     let snapshot = storage.store.snapshot().await.map_err(|error| error.to_string())?;
-    let ours = snapshot.entries.into_iter().filter(|entry| storage.layout.find(&entry.key).is_some());
-    Ok(ours.map(|entry| (entry.key, entry.value)).collect())
+    let entries = snapshot.entries.into_iter().filter(|entry| storage.layout.find(&entry.key).is_some());
+    Ok(entries.map(|entry| (entry.key, entry.value)).collect())
 }
 
 #[cfg(test)]

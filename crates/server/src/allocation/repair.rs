@@ -18,14 +18,23 @@ pub struct UnownedReservations {
     ports: BTreeSet<u16>,
 }
 
+/// When reservations without a Service are released.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unowned {
+    /// By this repair: no Service is being written.
+    ReleasedNow,
+    /// By the repair that finds them without a Service for the second time.
+    ReleasedLater,
+}
+
 impl Allocation {
-    /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. They are released
-    /// at once if `alone` is true: no other server can be writing a Service that needs them.
+    /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. `suspects` are
+    /// those of the last repair, and become those of this one.
     pub async fn repair(
         &self,
         objects: &Arc<Objects>,
         suspects: &mut UnownedReservations,
-        alone: bool,
+        release: Unowned,
     ) -> Result<(), Status> {
         let services = super::services(objects);
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
@@ -36,13 +45,14 @@ impl Allocation {
             addresses::restore(objects, *address, service).await.map_err(Status::internal)?;
         }
         let unowned: BTreeSet<IpAddr> = reserved.into_iter().filter(|address| !owners.contains_key(address)).collect();
-        let leaked = unowned.iter().filter(|address| alone || suspects.addresses.contains(address));
+        let leaked =
+            unowned.iter().filter(|address| release == Unowned::ReleasedNow || suspects.addresses.contains(address));
         let released = Reserved { addresses: leaked.copied().collect(), ports: vec![] };
         self.release(objects, released).await;
         let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| ports::of(spec)).collect();
         let before = std::mem::take(suspects);
         suspects.addresses = unowned;
-        suspects.ports = self.repair_ports(objects, &known, &before.ports, alone).await?;
+        suspects.ports = self.repair_ports(objects, &known, &before.ports, release).await?;
         Ok(())
     }
 
@@ -52,14 +62,14 @@ impl Allocation {
         objects: &Arc<Objects>,
         known: &BTreeSet<u16>,
         suspects: &BTreeSet<u16>,
-        alone: bool,
+        release: Unowned,
     ) -> Result<BTreeSet<u16>, Status> {
         let first = *self.ranges.ports().start();
         let work = |pool: &mut Pool| {
             let ports = (first..).zip(pool.taken.clone()).filter(|(_, taken)| *taken).map(|(port, _)| port);
             let unowned: BTreeSet<u16> = ports.filter(|port| !known.contains(port)).collect();
             known.iter().for_each(|port| pool.set(*port, true));
-            for port in unowned.iter().filter(|port| alone || suspects.contains(port)) {
+            for port in unowned.iter().filter(|port| release == Unowned::ReleasedNow || suspects.contains(port)) {
                 pool.set(*port, false);
             }
             Ok(unowned)

@@ -90,14 +90,15 @@ async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut cond
 /// The `Dangling` condition of a FlowSchema that names this priority level, without its time.
 fn condition(level: &str, found: bool) -> Value {
     let reference = format!("This FlowSchema references the PriorityLevelConfiguration object named {level:?}");
-    match found {
-        true => json!({
+    if found {
+        json!({
             "type": DANGLING, "status": "False", "reason": "Found", "message": (format!("{reference} and it exists"))
-        }),
-        false => json!({
+        })
+    } else {
+        json!({
             "type": DANGLING, "status": "True", "reason": "NotFound",
             "message": (format!("{reference} but there is no such object"))
-        }),
+        })
     }
 }
 

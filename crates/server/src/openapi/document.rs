@@ -15,9 +15,10 @@ const KUBERNETES: &str = "v1.37.2";
 
 /// Encodes the v3 document of a group version.
 pub fn group(group: &Group, encoding: DocumentEncoding) -> Vec<u8> {
-    let info = match group.members.iter().any(|member| member.resource.built_in().is_some()) {
-        true => json!({"title": "Kubernetes", "version": KUBERNETES}),
-        false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+    let info = if group.members.iter().any(|member| member.resource.built_in().is_some()) {
+        json!({"title": "Kubernetes", "version": KUBERNETES})
+    } else {
+        json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
     };
     let release = group.members.first().map_or(Release::default(), |member| member.resource.release);
     let mut writer = Writer::new(Dialect::V3, encoding, release);

@@ -114,9 +114,10 @@ impl<'a> Paths<'a> {
             group => format!("/apis/{group}/{}", version.name),
         };
         let plural = &resource.plural;
-        let collection = match resource.namespaced {
-            true => format!("{base}/namespaces/{{namespace}}/{plural}"),
-            false => format!("{base}/{plural}"),
+        let collection = if resource.namespaced {
+            format!("{base}/namespaces/{{namespace}}/{plural}")
+        } else {
+            format!("{base}/{plural}")
         };
         let item = format!("{collection}/{{name}}");
         let mut out = vec![];

@@ -48,7 +48,7 @@ pub fn change(existing: &Value, wanted: &Value) -> Repair {
     let known = list(existing, &selectors);
     complete(&selectors, &|selector| known.contains(selector));
     let rules = PolicyRule::of_role(existing);
-    complete(&["rules"], &|rule| missing(&rules, &[PolicyRule::parse(rule)]).is_empty());
+    complete(&["rules"], &|rule| missing(&rules, &[PolicyRule::parse(rule)]) == Ok(vec![]));
     let subjects = list(existing, &["subjects"]);
     let same =
         |a: &Value, b: &Value| ["kind", "namespace", "name"].iter().all(|key| a.str_at(&[key]) == b.str_at(&[key]));
