@@ -13,6 +13,7 @@ use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
 use crate::place::{CertificatePlace, Place};
+use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{cluster_id, context_name, durability, duration, mode, renamed, subject_name};
 use crate::{short_help, upstream_flags};
@@ -108,15 +109,15 @@ pub enum Command {
     /// Check and backup do not change the directory and may run while its server is running.
     #[command(subcommand)]
     Store(Store),
-    /// Export all objects of a data directory or of etcd, at one revision, to a file that any engine can import.
+    /// Export objects of a data directory or of etcd, at one revision, to a file that any engine can import.
     ///
     /// May run while servers are running. Keys in etcd that do not belong to Pintle are skipped.
-    Export(Transfer),
-    /// Import an exported file into an empty data directory or an etcd without objects, and verify the result.
+    Export(Export),
+    /// Import objects of an exported file into a data directory or etcd, and verify the result.
     ///
     /// The whole file is checked before anything is written. Objects get new resourceVersions, so clients have to list
     /// again.
-    Import(Transfer),
+    Import(Import),
     /// Inspect the CEL validation rules of CustomResourceDefinitions.
     #[command(subcommand)]
     Cel(Cel),
@@ -361,22 +362,6 @@ impl Serve {
     pub fn engine(&self) -> Engine {
         if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
     }
-}
-
-/// A file to export to or import from, and the store.
-#[derive(Args)]
-pub struct Transfer {
-    /// The file; - for stdout or stdin.
-    pub file: PathBuf,
-
-    #[command(flatten)]
-    pub place: Place,
-
-    #[command(flatten)]
-    pub etcd: Etcd,
-
-    #[command(flatten)]
-    pub encryption: EncryptionFlags,
 }
 
 /// Addresses and credentials of etcd.
