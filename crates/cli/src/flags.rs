@@ -231,9 +231,19 @@ pub enum Cel {
 #[derive(Subcommand)]
 pub enum Store {
     /// Verify the checksums of the whole store and print a summary, or the place of the first corruption.
+    ///
+    /// With --salvage, the objects that can be read from a damaged store are exported. What is lost is printed to stderr, and
+    /// the exit status is 1 if anything is. The directory is never changed.
     Check {
         #[command(flatten)]
         place: Place,
+
+        /// File to export all readable objects to, for "pintle import"; - for stdout.
+        #[arg(long, value_name = "FILE")]
+        salvage: Option<PathBuf>,
+
+        #[command(flatten)]
+        encryption: EncryptionFlags,
     },
     /// Write all objects, at one revision, and the keys of the server to a new file.
     ///

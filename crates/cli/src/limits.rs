@@ -46,5 +46,5 @@ pub const LISTING_BYTES_MAX: usize = 8 << 20;
 pub const BACKUP_RETRY: Duration = Duration::from_secs(300);
 /// Interval of lines of progress when stderr is no terminal.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
-/// Maximum number of losses of a damaged store that are named.
-pub const LOSSES_NAMED: usize = 1_000;
+/// Maximum number of unreadable objects of a damaged store that are named.
+pub const UNREADABLE_NAMED: usize = 1000;
