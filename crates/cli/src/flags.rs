@@ -12,10 +12,11 @@ use crate::backups::{PassphraseFlags, S3Flags, ScheduleFlags};
 use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
+use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
-use crate::values::{cluster_id, context_name, durability, duration, mode, renamed, subject_name};
+use crate::values::{context_name, durability, duration, mode, renamed, subject_name};
 use crate::{short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
@@ -354,6 +355,20 @@ pub enum Storage {
         #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
         kubeconfig: PathBuf,
     },
+
+    /// Rewrite objects of a running server that it would store otherwise now, such as with another key of encryption.
+    ///
+    /// After a change of --encryption-provider-config this encrypts everything with the newest key. Objects that are up to date
+    /// are not written. The exit status is 1 if an object could not be written; a second run resumes.
+    Rewrite {
+        /// Only this resource, such as secrets or crontabs.stable.example.com. May be repeated.
+        #[arg(long, value_name = "RESOURCE")]
+        resource: Vec<String>,
+
+        /// Kubeconfig of the server.
+        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
+        kubeconfig: PathBuf,
+    },
 }
 
 /// The storage engine.
@@ -372,43 +387,6 @@ impl Serve {
     pub fn engine(&self) -> Engine {
         if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
     }
-}
-
-/// Addresses and credentials of etcd.
-#[derive(Args)]
-pub struct Etcd {
-    /// URLs of the etcd servers, comma separated; implies --storage etcd.
-    #[arg(long, value_name = "URL,...", value_delimiter = ',', help_heading = "Storage")]
-    pub etcd_servers: Vec<String>,
-
-    /// Prefix of all keys in etcd.
-    #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
-    pub etcd_prefix: String,
-
-    /// Id of the etcd cluster, as in etcd's log; other clusters are refused [default: the cluster of the first start on the
-    /// data directory].
-    #[arg(long, value_name = "HEX", value_parser = cluster_id, help_heading = "Storage")]
-    pub etcd_cluster_id: Option<u64>,
-
-    /// CA bundle for the certificates of the etcd servers, PEM [default: the system's].
-    #[arg(long, value_name = "FILE", help_heading = "Storage")]
-    pub etcd_cafile: Option<PathBuf>,
-
-    /// Client certificate for etcd, PEM; requires --etcd-keyfile.
-    #[arg(long, value_name = "FILE", requires = "etcd_keyfile", help_heading = "Storage")]
-    pub etcd_certfile: Option<PathBuf>,
-
-    /// Private key of the client certificate for etcd, PEM.
-    #[arg(long, value_name = "FILE", requires = "etcd_certfile", help_heading = "Storage")]
-    pub etcd_keyfile: Option<PathBuf>,
-
-    /// User name for etcd; requires --etcd-password-file or the environment variable PINTLE_ETCD_PASSWORD.
-    #[arg(long, value_name = "NAME", help_heading = "Storage")]
-    pub etcd_username: Option<String>,
-
-    /// File with the password of the etcd user.
-    #[arg(long, value_name = "FILE", requires = "etcd_username", help_heading = "Storage")]
-    pub etcd_password_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -436,6 +414,13 @@ pub struct Serve {
 
     #[command(flatten)]
     pub encryption: EncryptionFlags,
+
+    /// Load the file of --encryption-provider-config again when it changes. A file that cannot be used is reported in the log,
+    /// and the former configuration stays in force.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, requires = "encryption_provider_config",
+        help_heading = "Storage")]
+    pub encryption_provider_config_automatic_reload: bool,
 
     #[command(flatten)]
     pub backups: ScheduleFlags,

@@ -15,6 +15,7 @@ mod encryption;
 mod envtest;
 #[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;
+mod etcd_flags;
 mod flags;
 mod identity;
 mod kubeconfig;
@@ -25,6 +26,7 @@ mod own;
 mod place;
 mod progress;
 mod reload;
+mod rewriting;
 mod scratch;
 mod serve;
 mod short_help;

@@ -30,7 +30,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let (authorization, authorization_file) = flags.identity.authorization()?;
-    let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
+    let encryption = flags.encryption.open()?;
+    let storage = encryption.apply(open_storage(flags, &feature_gates)?);
     let own = Own::start(flags)?;
     let backups = planned_backups(flags, &own, &storage)?;
     own.equip(&mut controllers)?;
@@ -78,8 +79,9 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         };
         say_ready(server.address, &write_kubeconfigs(flags, &own, server.address)?, started.elapsed());
         log_start(flags, &given.changed, &server);
-        if let Some(plan) = backups {
-            plan.start();
+        backups.into_iter().for_each(BackupPlan::start);
+        if flags.encryption_provider_config_automatic_reload {
+            encryption.follow();
         }
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &own, &mut signals).await;

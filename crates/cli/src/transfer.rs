@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use machinery::selector::LabelSelector;
-use server::transfer::{self, Chosen, Conflict, Imported, Selection, TransferProgress};
+use server::transfer::{self, Chosen, Conflict, Imported, ObjectSelection, TransferProgress};
 use server::{Layout, Storage};
 
 use crate::encryption::EncryptionFlags;
-use crate::flags::Etcd;
+use crate::etcd_flags::Etcd;
 use crate::place::Place;
 use crate::progress::Meter;
 use crate::scratch::Scratch;
@@ -25,7 +25,7 @@ pub struct Export {
     pub file: PathBuf,
 
     #[command(flatten)]
-    pub target: Target,
+    pub target: StoreFlags,
 
     #[command(flatten)]
     pub selection: SelectionFlags,
@@ -43,7 +43,7 @@ pub struct Import {
     pub conflict: ConflictFlag,
 
     #[command(flatten)]
-    pub target: Target,
+    pub target: StoreFlags,
 
     #[command(flatten)]
     pub selection: SelectionFlags,
@@ -51,7 +51,7 @@ pub struct Import {
 
 /// A data directory or etcd.
 #[derive(Args)]
-pub struct Target {
+pub struct StoreFlags {
     #[command(flatten)]
     pub place: Place,
 
@@ -87,8 +87,8 @@ pub struct SelectionFlags {
 }
 
 impl SelectionFlags {
-    fn selection(&self) -> Selection {
-        Selection {
+    fn selection(&self) -> ObjectSelection {
+        ObjectSelection {
             namespaces: self.namespace.clone(),
             resources: self.resource.clone(),
             labels: self.selector.clone().unwrap_or_default(),
@@ -148,7 +148,7 @@ pub fn refuse_existing(file: &Path) -> Result<(), String> {
 /// Writes the file and prints a summary. The error is one line.
 pub fn export(task: &Export) -> Result<(), String> {
     refuse_existing(&task.file)?;
-    let Target { place, etcd, encryption } = &task.target;
+    let StoreFlags { place, etcd, encryption } = &task.target;
     let (snapshot, layout) = match etcd.etcd_servers.is_empty() {
         true => (store::snapshot(&place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
         false => {
@@ -172,7 +172,7 @@ pub fn import(task: &Import) -> Result<(), String> {
         true => drop(std::io::stdin().lock().read_to_end(&mut file).map_err(with_name)?),
         false => file = std::fs::read(&task.file).map_err(with_name)?,
     }
-    let Target { place, etcd, encryption } = &task.target;
+    let StoreFlags { place, etcd, encryption } = &task.target;
     let to_etcd = !etcd.etcd_servers.is_empty();
     let layout = if to_etcd { etcd::storage(etcd, None)?.layout } else { Layout::own() };
     // the file and the flags are checked before a data directory is created

@@ -7,7 +7,7 @@ use machinery::{Value, json};
 use objects::{Key, Layout, Place};
 use store::{Entry, Revision, Snapshot};
 
-use super::{FORMAT, Progress, Selection, TransferProgress, unreadable};
+use super::{FORMAT, ObjectSelection, Progress, TransferProgress, unreadable};
 
 /// The objects of a snapshot that an export writes.
 pub struct Chosen<'a> {
@@ -31,7 +31,7 @@ fn placed<'a>(snapshot: &'a Snapshot, layout: &Layout) -> Vec<(Place, &'a Entry)
 /// # Errors
 ///
 /// One line: nothing is selected, or an object cannot be read whose labels decide.
-pub fn choose<'a>(snapshot: &'a Snapshot, layout: &Layout, selection: &Selection) -> Result<Chosen<'a>, String> {
+pub fn choose<'a>(snapshot: &'a Snapshot, layout: &Layout, selection: &ObjectSelection) -> Result<Chosen<'a>, String> {
     let mut entries = placed(snapshot, layout);
     entries.retain(|(place, _)| selection.has_key(&place.key));
     if !selection.labels.is_empty() {

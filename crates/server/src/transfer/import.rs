@@ -9,7 +9,7 @@ use machinery::{Text, Value};
 use objects::{Body, Key, Layout, Place, Storage};
 use store::{Entry, Expected, Refused, Revision, Write as Put};
 
-use super::{FORMAT, Progress, Selection, TransferProgress, unreadable};
+use super::{FORMAT, ObjectSelection, Progress, TransferProgress, unreadable};
 use crate::limits;
 
 /// What an import does with a store that has objects already.
@@ -46,7 +46,7 @@ pub struct Imported {
 ///
 /// One line: the file is corrupt or has another format, names an object twice, has none that is selected, or an object that the
 /// layout cannot represent.
-pub fn check(file: &[u8], layout: &Layout, selection: &Selection) -> Result<Checked, String> {
+pub fn check(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<Checked, String> {
     let damaged = |why: &str| format!("the file is corrupt: {why}");
     let decode = |line: &[u8]| machinery::value::decode(line).map_err(|error| damaged(&error.to_string()));
     let Some(body) = file.strip_suffix(b"\n") else {
@@ -107,7 +107,7 @@ fn to_value(place: &Place, object: &Value, layout: &Layout) -> Result<Bytes, Str
 }
 
 /// A write of the import.
-struct Step {
+struct PlannedWrite {
     place: Place,
     value: Bytes,
     expected: Expected,
@@ -137,7 +137,7 @@ pub async fn import(
     }
     drop(written);
     let found = present(storage).await?;
-    for Step { place, value, .. } in &steps {
+    for PlannedWrite { place, value, .. } in &steps {
         let stored = found.get(&place.bytes).map(|entry| storage.layout.open(place, entry.value.clone()));
         if !stored.is_some_and(|opened| opened.is_ok_and(|opened| opened.value == value)) {
             return Err(format!("{} was read back otherwise than it was written", place.bytes.escape_ascii()));
@@ -147,7 +147,11 @@ pub async fn import(
 }
 
 /// The writes that bring the objects of a file into a store, and the count of the objects that need none.
-async fn plan(checked: Checked, storage: &Storage, conflict: Conflict) -> Result<(Vec<Step>, Imported), String> {
+async fn plan(
+    checked: Checked,
+    storage: &Storage,
+    conflict: Conflict,
+) -> Result<(Vec<PlannedWrite>, Imported), String> {
     let found = present(storage).await?;
     if let (Conflict::Fail, Some(key)) = (conflict, found.keys().next()) {
         let (count, key) = (found.len(), key.escape_ascii());
@@ -174,13 +178,13 @@ async fn plan(checked: Checked, storage: &Storage, conflict: Conflict) -> Result
                 Expected::At(entry.revision)
             }
         };
-        steps.push(Step { place, value, expected });
+        steps.push(PlannedWrite { place, value, expected });
     }
     Ok((steps, unchanged))
 }
 
-async fn write(step: &Step, storage: &Storage) -> Result<Revision, String> {
-    let Step { place, value, expected } = step;
+async fn write(step: &PlannedWrite, storage: &Storage) -> Result<Revision, String> {
+    let PlannedWrite { place, value, expected } = step;
     let sealed = storage.layout.seal(place, value.clone()).map_err(|why| unreadable(place, &why))?;
     let put = Put { key: place.bytes.clone(), expected: *expected, value: Some(sealed) };
     storage.store.commit(put).await.map_err(|refused| match refused {

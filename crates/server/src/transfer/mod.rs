@@ -15,7 +15,7 @@ use store::Revision;
 
 pub use export::{Chosen, choose, choose_readable, export};
 pub use import::{Checked, Conflict, Imported, check, import};
-pub use selection::Selection;
+pub use selection::ObjectSelection;
 
 const FORMAT: &str = "pintle objects 1";
 

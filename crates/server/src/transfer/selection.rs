@@ -6,7 +6,7 @@ use objects::Key;
 
 /// Which objects are transferred: those that match all three fields. The default selects every object.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub struct ObjectSelection {
     /// The objects in these namespaces, and the Namespaces themselves; empty for all objects.
     pub namespaces: Vec<String>,
     /// Resources, as `plural.group`, or `plural` for the core group; empty for all.
@@ -14,7 +14,7 @@ pub struct Selection {
     pub labels: LabelSelector,
 }
 
-impl Selection {
+impl ObjectSelection {
     /// Whether every object is selected.
     pub fn is_everything(&self) -> bool {
         self.namespaces.is_empty() && self.resources.is_empty() && self.labels.is_empty()

@@ -53,7 +53,7 @@ async fn put(storage: &Storage, group: &str, plural: &str, path: &str, object: &
     storage.store.commit(Put { key: place.bytes, expected, value }).await.unwrap();
 }
 
-async fn selected(storage: &Storage, selection: &Selection) -> Result<Vec<u8>, String> {
+async fn selected(storage: &Storage, selection: &ObjectSelection) -> Result<Vec<u8>, String> {
     let mut file = vec![];
     let snapshot = storage.store.snapshot().await.unwrap();
     let chosen = choose(&snapshot, &storage.layout, selection)?;
@@ -62,11 +62,11 @@ async fn selected(storage: &Storage, selection: &Selection) -> Result<Vec<u8>, S
 }
 
 async fn exported(storage: &Storage) -> Vec<u8> {
-    selected(storage, &Selection::default()).await.unwrap()
+    selected(storage, &ObjectSelection::default()).await.unwrap()
 }
 
 async fn imported(file: &[u8], storage: &Storage, conflict: Conflict) -> Result<Imported, String> {
-    import(check(file, &storage.layout, &Selection::default())?, storage, conflict, &mut |_| {}).await
+    import(check(file, &storage.layout, &ObjectSelection::default())?, storage, conflict, &mut |_| {}).await
 }
 
 async fn values(storage: &Storage) -> Vec<(String, String)> {
@@ -130,13 +130,13 @@ fn invalid_files_are_reported_with_their_line() {
             "line 3: the object /registry/core/configmaps/n/a is in the file twice",
         ),
     ] {
-        let error = check(&file_of(&lines), &empty().layout, &Selection::default()).err().unwrap();
+        let error = check(&file_of(&lines), &empty().layout, &ObjectSelection::default()).err().unwrap();
         assert!(error.starts_with(want), "{error}");
     }
     for (text, want) in
         [("", "the file is empty"), ("hello\n", "the file is corrupt: "), ("{}\n", "the file has format \"\"")]
     {
-        let error = check(text.as_bytes(), &empty().layout, &Selection::default()).err().unwrap();
+        let error = check(text.as_bytes(), &empty().layout, &ObjectSelection::default()).err().unwrap();
         assert!(error.starts_with(want), "{error}");
     }
 }
@@ -204,7 +204,7 @@ async fn objects_are_selected() {
         (&[], &[], "tier=none", &[]),
     ] {
         let labels = LabelSelector::parse(labels).unwrap();
-        let selection = Selection { namespaces: names(namespaces), resources: names(resources), labels };
+        let selection = ObjectSelection { namespaces: names(namespaces), resources: names(resources), labels };
         let checked = check(&file, &storage.layout, &selection);
         if want.is_empty() {
             assert!(checked.is_err_and(|error| error.starts_with("no object of the file has")));
@@ -234,5 +234,5 @@ async fn unreadable_objects_are_left_out() {
     let done = export(&chosen, &storage.layout, &mut vec![], &mut |_| {}).unwrap();
     assert_eq!((done.objects, failed.len()), (4, 1));
     assert!(failed[0].starts_with("the value of /registry/core/configmaps/n/c is no object: "), "{failed:?}");
-    assert!(selected(&storage, &Selection::default()).await.is_err());
+    assert!(selected(&storage, &ObjectSelection::default()).await.is_err());
 }

@@ -259,7 +259,7 @@ fn records(body: &Bytes) -> Option<Vec<Record>> {
 /// What is at an offset of a damaged file.
 pub enum FrameAt {
     Whole(Whole),
-    /// The header is valid, and the records are not: those that can be told apart, none of which is verified.
+    /// The header is valid, and the records are not: those that can be parsed, none of which is verified.
     Corrupt(Vec<Record>),
     None,
 }
