@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::etcd_flags::Etcd;
 use crate::files::read;
-use crate::flags::Etcd;
 
 /// Environment variable with the password of the etcd user, read when no password file is given.
 const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";

@@ -16,6 +16,7 @@ mod encryption;
 mod envtest;
 #[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;
+mod etcd_flags;
 mod files;
 mod flags;
 mod identity;
@@ -24,7 +25,10 @@ mod limits;
 mod logs;
 mod migrate;
 mod place;
+mod progress;
 mod reload;
+mod rewriting;
+mod scratch;
 mod serve;
 mod short_help;
 mod storage;

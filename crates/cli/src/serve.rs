@@ -31,7 +31,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
-    let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
+    let encryption = flags.encryption.open()?;
+    let storage = encryption.apply(open_storage(flags, &feature_gates)?);
     let credentials = Credentials::start(flags)?;
     let backups = planned_backups(flags, &credentials, &storage)?;
     credentials.equip(&mut controllers)?;
@@ -79,8 +80,9 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         };
         say_ready(server.address, &write_kubeconfigs(flags, &credentials, server.address)?, started.elapsed());
         log_start(flags, &given.changed, &server);
-        if let Some(plan) = backups {
-            plan.start();
+        backups.into_iter().for_each(BackupPlan::start);
+        if flags.encryption_provider_config_automatic_reload {
+            encryption.follow();
         }
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
         let ended = until_end(&server, &credentials, &mut signals).await;

@@ -272,6 +272,8 @@ pub struct Stored {
     pub meta: Meta,
     /// Whether the stored bytes would be encoded differently now, so that a write without changes is still made.
     pub stale: bool,
+    /// The mark of the layout when the object was read or written; another one now makes the object stale too.
+    pub mark: u64,
     /// Bytes of the stored object in each [`ProtobufForm`], as an item of a list; 0 if unknown.
     protobuf_bytes: [AtomicU32; 2],
     renditions: Mutex<Vec<(u64, Rendition)>>,
@@ -280,7 +282,7 @@ pub struct Stored {
 impl Stored {
     pub fn new(revision: Revision, body: Body, meta: Meta) -> Stored {
         let (unchanged_by, protobuf_bytes, renditions) = Default::default();
-        Stored { revision, body, meta, stale: false, unchanged_by, protobuf_bytes, renditions }
+        Stored { revision, body, meta, stale: false, mark: 0, unchanged_by, protobuf_bytes, renditions }
     }
 
     /// Decodes the bytes of the store. `None` if they are not an object with metadata.
@@ -300,6 +302,7 @@ impl Stored {
             body,
             meta,
             stale: self.stale,
+            mark: self.mark,
             unchanged_by,
             protobuf_bytes,
             renditions: Mutex::new(renditions),

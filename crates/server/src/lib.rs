@@ -254,7 +254,7 @@ impl Server {
         };
         let context =
             prepare(storage, admission, components, derived.clone(), config.runtime, config.feature_gates).await?;
-        health.watch(context.objects.faults.clone());
+        health.watch(&context.objects);
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = loaded_objects.set(Arc::downgrade(&context.objects));

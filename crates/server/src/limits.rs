@@ -177,7 +177,5 @@ pub const LAST_BOOKMARK_SECONDS: u64 = 2;
 pub const OPENAPI_PIECE_BYTES: usize = 1 << 20;
 /// Concurrent writes of an import, which share an fsync.
 pub const IMPORT_PARALLEL: usize = 64;
-/// Number of objects between two progress reports of an import.
-pub const IMPORT_REPORTED: usize = 5_000;
 /// Timeout in seconds for connections to kubelets and Pods; kube-apiserver's for kubelets.
 pub const DIAL_SECONDS: u64 = 5;

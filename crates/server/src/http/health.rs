@@ -1,12 +1,12 @@
 //! Health checks and `/version`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use base::request::Query;
 use http::Response;
 use machinery::{Release, Value};
-use objects::Faults;
+use objects::{Faults, Objects};
 
 use super::body::Body;
 use super::respond::text;
@@ -23,16 +23,26 @@ pub struct Health {
     loaded: AtomicBool,
     store: Arc<dyn store::Store>,
     faults: OnceLock<Arc<Faults>>,
+    /// The objects, whose layout may depend on services.
+    objects: OnceLock<Weak<Objects>>,
 }
 
 impl Health {
     pub fn new(store: Arc<dyn store::Store>) -> Health {
-        Health { draining: AtomicBool::new(false), loaded: AtomicBool::new(false), store, faults: OnceLock::new() }
+        Health {
+            draining: AtomicBool::new(false),
+            loaded: AtomicBool::new(false),
+            store,
+            faults: OnceLock::new(),
+            objects: OnceLock::new(),
+        }
     }
 
-    /// Sets the faults of the watch caches; from then on checks fail while a watch cache does not follow the store.
-    pub fn watch(&self, faults: Arc<Faults>) {
-        let _ = self.faults.set(faults);
+    /// Sets the objects; from then on checks fail while a watch cache does not follow the store, or while a service that the
+    /// layout depends on is not healthy.
+    pub fn watch(&self, objects: &Arc<Objects>) {
+        let _ = self.faults.set(objects.faults.clone());
+        let _ = self.objects.set(Arc::downgrade(objects));
     }
 
     /// Fails if the store has ended for good or a watch cache is stale.
@@ -61,6 +71,9 @@ impl Health {
         let storage = if endpoint == "/livez" { Ok(()) } else { storage };
         let storage = self.fault().and(storage);
         let mut checks = vec![("ping", Ok(())), ("log", Ok(())), ("storage", storage)];
+        if let Some(services) = self.objects.get().and_then(Weak::upgrade).and_then(|objects| objects.layout_health()) {
+            checks.push(("kms-providers", services));
+        }
         if endpoint == "/readyz" {
             let check = |good: bool| if good { Ok(()) } else { Err("reason withheld".to_owned()) };
             checks.push(("informer-sync", check(self.loaded.load(Ordering::Relaxed))));
