@@ -2,9 +2,10 @@
 
 use super::services::PROXY_VERBS;
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
-    claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings,
-    pods, routing, rule_checks, runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, StatusMetadata, autoscaling,
+    certificates, claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes,
+    pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks, runtime_classes, storage_kinds, tables,
+    track_generation, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, OnCreate, Propagation};
 
@@ -288,6 +289,10 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::POD_CERTIFICATE_REQUEST,
         unconditional_update: false,
+        validate: pod_certificates::validate,
+        validate_status: pod_certificates::validate_status,
+        status_metadata: StatusMetadata::Kept,
+        hooks: Hooks::PodCertificateRequest,
         selectable: &[
             ("spec.signerName", &["spec.signerName"]),
             ("spec.podName", &["spec.podName"]),

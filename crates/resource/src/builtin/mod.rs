@@ -31,6 +31,8 @@ mod migrations;
 mod mutations;
 mod namespaces;
 mod nodes;
+mod pem;
+mod pod_certificates;
 mod pod_status;
 mod pod_volumes;
 mod pod_warnings;

@@ -53,6 +53,8 @@ pub enum Hooks {
     ThirdPartyResource,
     /// Sets the user of a certificate signing request.
     CertificateRequest,
+    /// Requires a permission for the signer to write the status.
+    PodCertificateRequest,
     /// Restricts administrative access to devices.
     ResourceClaim,
 }
