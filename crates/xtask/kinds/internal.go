@@ -117,7 +117,7 @@ func (t *internalTypes) kind(group string, expression ast.Expr) string {
 		return "*" + t.kind(group, node.X)
 	case *ast.ArrayType:
 		if item, ok := node.Elt.(*ast.Ident); ok && item.Name == "byte" {
-			return "any"
+			return "raw"
 		}
 		return "[]" + t.kind(group, node.Elt)
 	case *ast.MapType:

@@ -259,6 +259,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         hooks: Hooks::CertificateRequest,
         metadata: MetadataRules { name: |_, _| vec![], ..MetadataRules::RECHECKED },
         resets: Some(certificates::resets),
+        status_resets: Some(certificates::status_resets),
         prepare: certificates::prepare,
         validate: certificates::validate,
         prepare_status: certificates::set_times,
@@ -310,6 +311,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::SLICE,
         validate: routing::validate_slice,
         prepare: routing::count_labels,
+        counts_gated: true,
         ..with_generation(namespaced(
             "discovery.k8s.io",
             "discovery.v1.EndpointSlice",
@@ -441,6 +443,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         validate: devices::validate_slice,
         default: devices::default_slice,
         prepare: devices::prepare_slice,
+        counts_gated: true,
         warnings: devices::slice_warnings,
         declarative: Some(|slice, old| declared::errors(slice, old, "resource.v1.ResourceSlice")),
         labels: Labels::OfVersion,

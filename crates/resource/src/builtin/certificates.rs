@@ -30,6 +30,12 @@ pub fn resets() -> &'static FieldSet {
     &RESETS
 }
 
+/// Conditions of the status have no owner.
+pub fn status_resets() -> &'static FieldSet {
+    static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "conditions"]]));
+    &RESETS
+}
+
 /// The conditions that only the approval changes.
 const DECIDED: [&str; 2] = ["Approved", "Denied"];
 /// The conditions whose status can only be True, and that cannot be removed.
