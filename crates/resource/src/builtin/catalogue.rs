@@ -7,7 +7,7 @@ use super::{
     pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks, runtime_classes, storage_kinds, tables,
     track_generation, volumes, workloads,
 };
-use crate::rules::{Deletion, MetadataRules, OnCreate, Propagation};
+use crate::rules::{Deletion, MetadataRules, OnCreate, OnUpdate, Propagation};
 
 /// A kind without rules of its own. `go` is its Go type.
 const fn kind(
@@ -71,6 +71,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ENDPOINTS,
+        metadata: MetadataRules { on_update: &[OnUpdate::Change, OnUpdate::Object], ..MetadataRules::BUILT_IN },
         deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         short_names: &["ep"],
         create_on_update: true,
