@@ -152,9 +152,10 @@ def test_servers_make_backups_on_a_schedule(launch, place):
 
 
 def test_failed_backups_are_reported(launch, place):
-    (place / "file").write_text("")
-    flags = ["--backup-schedule", "@every 1s", "--backup-target", str(place / "file" / "below")]
-    with launch(*flags, storage="embedded") as server:
+    target = place / "target"
+    with launch("--backup-schedule", "@every 1s", "--backup-target", str(target), storage="embedded") as server:
+        target.rename(place / "moved")
+        target.write_text("")
         eventually(lambda: "a backup failed" in server.stderr())
         server.ok("GET", MAPS)
 
@@ -164,6 +165,7 @@ def test_failed_backups_are_reported(launch, place):
     (["--backup-schedule", "@daily"], "--backup-target"),
     (["--backup-schedule", "@daily", "--backup-target", "x", "--backup-retention", "0"], "--backup-retention"),
     (["--backup-schedule", "@daily", "--backup-target", "x", "--storage", "memory"], "has nothing to back up"),
+    (["--backup-schedule", "@daily", "--backup-target", "/dev/null/x"], "--backup-target: cannot create /dev/null/x: Not a directory"),
     (["--backup-schedule", "@daily", "--backup-target", "s3://b"], "the environment lacks AWS_ACCESS_KEY_ID"),
     (["--backup-schedule", "@daily", "--backup-target", "x", "--backup-passphrase-file", "missing"], "missing: No such file"),
 ])

@@ -78,7 +78,7 @@ fn derive(key: &[u8], salt: &[u8], info: &[u8]) -> io::Result<[u8; 32]> {
 /// The key that encrypts the file key.
 fn wrap_key(passphrase: &str, salt: &[u8; 16], work: u8) -> io::Result<LessSafeKey> {
     let mut key = [0; 32];
-    let parameters = scrypt::Params::new(work, 8, 1).map_err(|_| invalid("invalid parameters of scrypt"))?;
+    let parameters = scrypt::Params::new(work, 8, 1, key.len()).map_err(|_| invalid("invalid parameters of scrypt"))?;
     let salt = [SALT_LABEL, salt].concat();
     scrypt::scrypt(passphrase.as_bytes(), &salt, &parameters, &mut key)
         .map_err(|_| invalid("invalid parameters of scrypt"))?;
