@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn blocks_of_a_text() {
-        let cases: [(&str, &[(&str, bool, &[u8])]); 7] = [
+        type Found<'a> = (&'a str, bool, &'a [u8]);
+        let cases: [(&str, &[Found<'_>]); 7] = [
             ("", &[]),
             ("-----BEGIN A-----\nYQ==\n-----END A-----\n", &[("A", false, b"a")]),
             (

@@ -13,7 +13,7 @@ use x509_parser::prelude::FromDer as _;
 use super::certificates::signer_errors;
 use super::checks::{self, invalid_each, invalid_internal, invalid_shown, is_set, list, text};
 use super::pem;
-use super::request_pem::{self, PublicKey};
+use super::request_pem::{self, RequestKey};
 
 type Errors = Vec<FieldError>;
 
@@ -113,18 +113,18 @@ fn request_errors(encoded: &str, path: &FieldPath, errors: &mut Errors) {
     if der.len() > REQUEST_BYTES_MAX {
         return errors.push(FieldError::too_long(path, REQUEST_BYTES_MAX));
     }
-    let parsed = request_pem::parse(&der).and_then(|request| Ok((PublicKey::of(&request)?, request)));
+    let parsed = request_pem::parse(&der).and_then(|request| Ok((RequestKey::of(&request)?, request)));
     let Ok((key, request)) = parsed else { return errors.push(unshown(path, "must be a valid PKCS#10 CSR")) };
     match key {
-        PublicKey::Ecdsa(curve) if !["P-256", "P-384", "P-521"].contains(&curve) => {
+        RequestKey::Ecdsa(curve) if !["P-256", "P-384", "P-521"].contains(&curve) => {
             let (shown, why) = (format!("curve {curve}"), "elliptic public keys must use curve P256, P384, or P521");
             errors.push(FieldError::invalid(path, &Value::from(shown), why));
         }
-        PublicKey::Rsa(bits) if ![3072, 4096].contains(&bits) => {
+        RequestKey::Rsa(bits) if ![3072, 4096].contains(&bits) => {
             let (shown, why) = (format!("{bits}-bit modulus"), "RSA keys must have modulus size 3072 or 4096");
             errors.push(FieldError::invalid(path, &Value::from(shown), why));
         }
-        PublicKey::Other => {
+        RequestKey::Other => {
             let why = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
             errors.push(unshown(path, why));
         }

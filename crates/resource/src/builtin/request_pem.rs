@@ -75,7 +75,7 @@ pub fn verify(request: &X509CertificationRequest<'_>) -> Result<(), String> {
 }
 
 /// The public key of a request, as far as rules depend on it.
-pub enum PublicKey {
+pub enum RequestKey {
     Ed25519,
     /// On the curve of this name.
     Ecdsa(&'static str),
@@ -93,13 +93,13 @@ const CURVES: [(&str, &str, usize); 4] = [
     ("1.3.132.0.35", "P-521", 133),
 ];
 
-impl PublicKey {
+impl RequestKey {
     /// The key of a request. Fails if it is none of its algorithm.
-    pub fn of(request: &X509CertificationRequest<'_>) -> Result<PublicKey, String> {
+    pub fn of(request: &X509CertificationRequest<'_>) -> Result<RequestKey, String> {
         let info = &request.certification_request_info.subject_pki;
         let (parameters, key) = (info.algorithm.parameters.as_ref(), &*info.subject_public_key.data);
         match &*info.algorithm.algorithm.to_id_string() {
-            "1.3.101.112" if parameters.is_none() && key.len() == 32 => Ok(PublicKey::Ed25519),
+            "1.3.101.112" if parameters.is_none() && key.len() == 32 => Ok(RequestKey::Ed25519),
             "1.3.101.112" => Err("x509: wrong Ed25519 public key size".to_owned()),
             "1.2.840.10045.2.1" => {
                 let curve = parameters.and_then(|parameters| parameters.as_oid().ok()).map(|oid| oid.to_id_string());
@@ -107,18 +107,18 @@ impl PublicKey {
                 let (_, name, bytes) = curve.ok_or("x509: unsupported elliptic curve")?;
                 let is_point = key.len() == bytes && key[0] == 4;
                 if is_point {
-                    Ok(PublicKey::Ecdsa(name))
+                    Ok(RequestKey::Ecdsa(name))
                 } else {
                     Err("x509: failed to unmarshal elliptic curve point".to_owned())
                 }
             }
             "1.2.840.113549.1.1.1" => match info.parsed() {
                 Ok(x509_parser::public_key::PublicKey::RSA(key)) => {
-                    Ok(PublicKey::Rsa(key.modulus.iter().skip_while(|byte| **byte == 0).count() * 8))
+                    Ok(RequestKey::Rsa(key.modulus.iter().skip_while(|byte| **byte == 0).count() * 8))
                 }
                 _ => Err("x509: invalid RSA public key".to_owned()),
             },
-            _ => Ok(PublicKey::Other),
+            _ => Ok(RequestKey::Other),
         }
     }
 }

@@ -400,7 +400,7 @@ impl Plugins {
                 step.end(validate(&call).map_err(|refusal| refusal.into_status(attributes)))?;
             } else if let Some(needed) = plugin.needs.and_then(|needs| needs(&call)) {
                 let allowed =
-                    may_use_signer(&call.world.authorizer, call.attributes.user, needed.verb, &needed.signer).await;
+                    may_use_signer(call.world.authorizer, call.attributes.user, needed.verb, &needed.signer).await;
                 step.end(if allowed { Ok(()) } else { Err(attributes.forbidden(&needed.refusal)) })?;
             }
         }
