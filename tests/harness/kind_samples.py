@@ -1,4 +1,5 @@
 """Samples of built-in kinds for kinds.py: a full object, a minimal one, a status, and objects that must exist before."""
+import base64
 
 PROBE = {"httpGet": {"path": "/h", "port": 80, "httpHeaders": [{"name": "X", "value": "y"}]}, "periodSeconds": 5}
 CONTAINER = {
@@ -73,6 +74,8 @@ CSR = (
     "MlZ3QTBFQXB0UkN6ZWpJCnlkbExOck1qL3pBeFlGZXY0WDc2ZjJZTW9zWmRDSE1hU282b1JmelNPWlQxMFJiN3BWYmREeGhoUVdp"
     "aFNjUlIKb1d4TG5tSVVKU0h3QlE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K"
 )
+# the same request in DER, in Base64
+STUB = "".join(base64.b64decode(CSR).decode().splitlines()[1:-1])
 AUTHORITY = (
     "-----BEGIN CERTIFICATE-----\nMIIBMDCB46ADAgECAhR7OtLNg8vh1FuVMelGYL1G5MxZDTAFBgMrZXAwDTELMAkG\nA1UEAww"
     "CY2EwIBcNMjYxMTI0MTE0NzIwWhgPMjEyNjEwMzExMTQ3MjBaMA0xCzAJ\nBgNVBAMMAmNhMCowBQYDK2VwAyEAGy8TVaQo08f67J"
@@ -261,6 +264,14 @@ SAMPLES = [
                  "expirationSeconds": 3600}},
         {"spec": {"signerName": "example.com/t", "request": CSR, "usages": ["client auth"]}},
         status={"conditions": [{"type": "Failed", "status": "True", "reason": "R"}]}, **CLUSTER),
+    sample("certificates.k8s.io/v1", "PodCertificateRequest", "podcertificaterequests", {
+        "spec": {"signerName": "example.com/s", "podName": "p", "podUID": "pod-uid", "serviceAccountName": "s",
+                 "serviceAccountUID": "account-uid", "nodeName": "n", "nodeUID": "node-uid", "maxExpirationSeconds": 7200,
+                 "stubPKCS10Request": STUB, "unverifiedUserAnnotations": {"example.com/a": "b"}}},
+        {"spec": {"signerName": "kubernetes.io/s", "podName": "p", "podUID": "pod-uid", "serviceAccountName": "s",
+                  "serviceAccountUID": "account-uid", "nodeName": "n", "nodeUID": "node-uid", "stubPKCS10Request": STUB}},
+        status={"conditions": [{"type": "Denied", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z",
+                                "reason": "R", "message": "m"}]}),
     sample("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", {
         "spec": {"deviceSelector": {"driver": "d.example.com"},
                  "taint": {"key": "k", "value": "v", "effect": "NoSchedule"}}}, None, **CLUSTER),

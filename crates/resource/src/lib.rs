@@ -115,6 +115,11 @@ impl Resource {
         self.review().is_some()
     }
 
+    /// Whether objects are stored, so that they can be watched.
+    pub fn is_stored(&self) -> bool {
+        self.built_in.is_none_or(|row| row.review.is_none() && row.computed.is_none())
+    }
+
     /// The review that responds to a POST, if objects are not stored.
     pub fn review(&self) -> Option<builtin::Review> {
         self.built_in.and_then(|row| row.review)

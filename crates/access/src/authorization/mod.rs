@@ -140,6 +140,26 @@ async fn decide(authorizer: &Authorizer, user: &User, attributes: &AccessAttribu
     Err(Refusal::Forbidden { status: refusal(user, attributes, &reason), reason, is_final: decision.is_denied() })
 }
 
+/// Whether a user has a permission for a signer of certificates, or for all signers of its domain.
+pub async fn may_use_signer(authorizer: &Authorizer, user: &User, verb: &str, signer: &str) -> bool {
+    let domain = signer.split_once('/').map_or(signer, |(domain, _)| domain);
+    for name in [signer.to_owned(), format!("{domain}/*")] {
+        let attributes = AccessAttributes {
+            verb,
+            is_resource: true,
+            group: "certificates.k8s.io",
+            version: "*",
+            resource: "signers",
+            name: &name,
+            ..AccessAttributes::default()
+        };
+        if authorizer.decide(user, &attributes).await.allowed() {
+            return true;
+        }
+    }
+    false
+}
+
 /// Returns an error unless the user is allowed.
 pub async fn require(
     authorizer: &Authorizer,

@@ -1,7 +1,6 @@
 //! CertificateSigningRequest and its approval; ClusterTrustBundle.
 
-use std::collections::{HashMap, HashSet};
-
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use base::clock;
@@ -9,9 +8,11 @@ use base64::Engine as _;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::apply::FieldSet;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
 
 use super::checks::{invalid_each, items, list, text};
-use super::{OwnEndpoint, OwnSubresource, Part};
+use super::{OwnEndpoint, OwnSubresource, Part, pem};
 use crate::rules::metadata;
 
 pub const SUBRESOURCES: &[OwnSubresource] = &[OwnSubresource {
@@ -26,6 +27,12 @@ static APPROVAL_RESETS: LazyLock<FieldSet> =
 /// The spec of a request is immutable, so managedFields do not record it.
 pub fn resets() -> &'static FieldSet {
     static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status"]]));
+    &RESETS
+}
+
+/// Conditions of the status have no owner.
+pub fn status_resets() -> &'static FieldSet {
+    static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "conditions"]]));
     &RESETS
 }
 
@@ -144,7 +151,7 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
 }
 
 /// A signer is a domain and a path.
-fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub(super) fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const FORM: &str = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
     let invalid = |why: &str| FieldError::invalid(path, &Value::from(signer), why);
     if signer.is_empty() {
@@ -239,7 +246,7 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
 }
 
 /// A ClusterTrustBundle.
-pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_bundle(bundle: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
     let (name, signer) = (bundle.str_at(&["metadata", "name"]), bundle.str_at(&["spec", "signerName"]));
@@ -257,10 +264,46 @@ pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) 
         }
         signer_errors(signer, &path.child("signerName"), &mut errors);
     }
-    if !bundle.str_at(&["spec", "trustBundle"]).contains("-----BEGIN CERTIFICATE-----") {
-        let shown = Value::from("<value omitted>");
-        let why = "at least one trust anchor must be provided";
-        errors.push(FieldError::invalid(&path.child("trustBundle"), &shown, why));
+    let trusted = bundle.str_at(&["spec", "trustBundle"]);
+    if old.is_none_or(|old| old.str_at(&["spec", "trustBundle"]) != trusted) {
+        anchor_errors(trusted, &path.child("trustBundle"), &mut errors);
     }
     errors
+}
+
+/// The errors of trust anchors in PEM: certificates of authorities, each once.
+fn anchor_errors(trusted: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const BYTES_MAX: usize = 1024 * 1024;
+    if trusted.len() > BYTES_MAX {
+        return errors.push(FieldError::too_long(path, BYTES_MAX));
+    }
+    let invalid = |why: String| FieldError::invalid(path, &Value::from("<value omitted>"), why);
+    let blocks = pem::blocks(trusted.as_bytes());
+    let problems: Vec<String> = blocks.iter().enumerate().filter_map(|(i, block)| anchor_problem(i, block)).collect();
+    if !problems.is_empty() {
+        return errors.extend(problems.into_iter().map(invalid));
+    }
+    if blocks.is_empty() {
+        errors.push(invalid("at least one trust anchor must be provided".to_owned()));
+    }
+    let mut places: BTreeMap<&[u8], Vec<String>> = BTreeMap::new();
+    for (i, block) in blocks.iter().enumerate() {
+        places.entry(&block.bytes).or_default().push(i.to_string());
+    }
+    for indices in places.into_values().filter(|indices| indices.len() > 1) {
+        errors.push(invalid(format!("duplicate trust anchor (indices [{}])", indices.join(" "))));
+    }
+}
+
+/// Why the block at an index is no trust anchor.
+fn anchor_problem(i: usize, block: &pem::Block) -> Option<String> {
+    if block.label != "CERTIFICATE" {
+        return Some(format!("entry {i} has bad block type: {}", block.label));
+    }
+    if block.has_headers {
+        return Some(format!("entry {i} has PEM block headers"));
+    }
+    let parsed = X509Certificate::from_der(&block.bytes).ok().filter(|(rest, _)| rest.is_empty());
+    let Some((_, certificate)) = parsed else { return Some(format!("entry {i} does not parse as X.509")) };
+    (!certificate.is_ca()).then(|| format!("entry {i} does not have the CA bit set"))
 }

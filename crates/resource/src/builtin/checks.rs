@@ -185,3 +185,29 @@ fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<Fi
 pub fn selector_member(object: &Value, name: &str, path: &FieldPath) -> Vec<FieldError> {
     object.get(name).map(|selector| label_selector(selector, &path.child(name))).unwrap_or_default()
 }
+
+/// The error of a probe or a hook of a container that may have none.
+pub const NO_SIDECAR: &str = "may not be set for init containers without restartPolicy=Always";
+
+/// The error of two backends of one path.
+pub const TWO_BACKENDS: &str = "cannot set both resource and service backends";
+/// The error of an attachment without a source, or with two of them.
+pub const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+/// Details of errors of values whose fields are not checked.
+const UNCHECKED: [&str; 3] = [NO_SIDECAR, TWO_BACKENDS, NO_SINGLE_SOURCE];
+
+/// Drops the errors behind the first `own` that lie within values whose fields are not checked, such as probes which init
+/// containers may not have.
+pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
+    let is_unchecked = |error: &&FieldError| UNCHECKED.contains(&error.detail.as_str());
+    let paths: HashSet<String> = errors[..own].iter().filter(is_unchecked).map(|error| error.field.clone()).collect();
+    if paths.is_empty() {
+        return;
+    }
+    let is_within = |field: &str| {
+        let ends = field.match_indices('.').map(|(dot, _)| dot).chain([field.len()]);
+        ends.map(|end| &field[..end]).any(|prefix| paths.contains(prefix))
+    };
+    let rest = errors.split_off(own);
+    errors.extend(rest.into_iter().filter(|error| !is_within(&error.field)));
+}

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
+use super::checks::{NO_SINGLE_SOURCE, invalid_each, invalid_internal, is_set, items, list, text};
 use super::podspec;
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
@@ -137,9 +137,11 @@ pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Re
     let path = FieldPath::new("spec").child("source");
     let source = attachment.at(&["spec", "source"]).unwrap_or(&empty);
     const SOURCES: [&str; 2] = ["inlineVolumeSpec", "persistentVolumeName"];
-    if SOURCES.iter().filter(|name| is_set(source, name)).count() != 1 {
-        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-        errors.push(FieldError::required(&path, why));
+    let count = SOURCES.iter().filter(|name| is_set(source, name)).count();
+    if count == 0 {
+        errors.push(FieldError::required(&path, NO_SINGLE_SOURCE));
+    } else if count == SOURCES.len() {
+        errors.push(FieldError::forbidden(&path, NO_SINGLE_SOURCE));
     } else if is_set(source, SOURCES[1]) {
         let (name, path) = (text(source, SOURCES[1]), path.child(SOURCES[1]));
         if name.is_empty() {

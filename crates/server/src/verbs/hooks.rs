@@ -1,9 +1,10 @@
 //! Actions before and after writes of some kinds, beyond their strategies.
 
-use machinery::{FieldError, Status, Text, Value};
+use access::authorization::may_use_signer;
+use machinery::{FieldError, FieldPath, Status, Text, Value};
 use objects::Stored;
-use resource::Subresource;
 use resource::builtin::{Hooks, devices};
+use resource::{Subresource, TypeMeta};
 
 use super::change::Write;
 use super::{Context, Outcome, naming, rbac, third_party};
@@ -85,6 +86,24 @@ pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Statu
         third_party::check_names(write.context, write.request, object)?;
     }
     rbac::require_create(write.context, write.request, object.str_at(&["metadata", "name"])).await
+}
+
+/// Checks a valid object that is to replace `old`, before validating admission: the status of a PodCertificateRequest
+/// requires a permission for its signer.
+pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Result<(), Status> {
+    let Write { context, request, .. } = write;
+    let is_signed =
+        (request.resource.hooks, request.subresource) == (Hooks::PodCertificateRequest, Subresource::Status);
+    if !is_signed || object.get("status") == old.get("status") {
+        return Ok(());
+    }
+    let (user, signer) = (&request.authorized.user, old.str_at(&["spec", "signerName"]));
+    if may_use_signer(&context.authorizer, user, "sign", signer).await {
+        return Ok(());
+    }
+    let why = format!("User {:?} is not permitted to \"sign\" for signer {signer:?}", user.name);
+    let error = FieldError::forbidden(&FieldPath::new("spec.signerName"), why);
+    Err(request.strategy.invalid(&TypeMeta::of(object), object.str_at(&["metadata", "name"]), &[error]))
 }
 
 /// Prepares the deletion of an object: may change `marked`, which has the deletion timestamp.

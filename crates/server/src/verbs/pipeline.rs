@@ -196,8 +196,12 @@ impl Write<'_> {
         }
         match old {
             None => hooks::check_create(self, object).await?,
-            Some(old) if !differs => timestamps::restore(strategy.storage_codec(), object, old),
-            Some(_) => {}
+            Some(old) => {
+                hooks::check_update(self, object, old).await?;
+                if !differs {
+                    timestamps::restore(strategy.storage_codec(), object, old);
+                }
+            }
         }
         self.validating_admission(admit, object, old).await?;
         quota::charge(admit, object, old).await?;

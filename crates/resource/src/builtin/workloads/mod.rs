@@ -10,7 +10,7 @@ pub use defaults::{
     default_template,
 };
 pub use jobs::{validate_cron_job, validate_job};
-pub use prepare::{prepare_daemon_set, prepare_deployment, prepare_job};
+pub use prepare::{TEMPLATE_GENERATION, prepare_daemon_set, prepare_deployment, prepare_job};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;

@@ -29,7 +29,8 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     job.set_at(&["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
 }
 
-pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+/// Stands for a field that v1 does not have, so that metadata alone do not show it.
+pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Counts the changes of the template in an annotation, which stands for a field that v1 does not have.
 pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
