@@ -10,7 +10,7 @@ use super::{Map, Text, Value, decode};
 
 /// One field of an object, with the positions of its key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct FieldSpan<'a> {
     /// The source text of the key, between the quotes.
     pub key: &'a [u8],
     /// The position of the quote before the key.
@@ -56,13 +56,13 @@ impl<'a> FieldReader<'a> {
 }
 
 /// The fields of the object that begins at `at`, in their order.
-pub fn fields(bytes: &[u8], at: usize) -> Option<Vec<Field<'_>>> {
+pub fn fields(bytes: &[u8], at: usize) -> Option<Vec<FieldSpan<'_>>> {
     let mut out = vec![];
     let mut fields = FieldReader::of(bytes, at)?;
     while let Some((key, at, start)) = fields.key()? {
         let value = start..skip(bytes, start)?;
         fields.ended(value.end)?;
-        out.push(Field { key, at, value });
+        out.push(FieldSpan { key, at, value });
     }
     Some(out)
 }

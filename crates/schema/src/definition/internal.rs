@@ -21,7 +21,7 @@ enum Kind {
     Rules,
 }
 
-struct Field {
+struct SchemaField {
     name: &'static str,
     go_name: &'static str,
     kind: Kind,
@@ -29,16 +29,16 @@ struct Field {
     is_allowed_at_root: bool,
 }
 
-const fn allowed(name: &'static str, go_name: &'static str, kind: Kind) -> Field {
-    Field { name, go_name, kind, is_allowed_at_root: true }
+const fn allowed(name: &'static str, go_name: &'static str, kind: Kind) -> SchemaField {
+    SchemaField { name, go_name, kind, is_allowed_at_root: true }
 }
 
-const fn forbidden(name: &'static str, go_name: &'static str, kind: Kind) -> Field {
-    Field { name, go_name, kind, is_allowed_at_root: false }
+const fn forbidden(name: &'static str, go_name: &'static str, kind: Kind) -> SchemaField {
+    SchemaField { name, go_name, kind, is_allowed_at_root: false }
 }
 
 /// The fields of a schema in the order of upstream's struct.
-const FIELDS: &[Field] = &[
+const FIELDS: &[SchemaField] = &[
     forbidden("id", "ID", Kind::Text),
     forbidden("$schema", "Schema", Kind::Text),
     forbidden("$ref", "Ref", Kind::Given),
