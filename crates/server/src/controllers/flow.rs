@@ -104,6 +104,6 @@ fn condition(level: &str, found: bool) -> Value {
 
 fn says(schema: &Value, wanted: &Value) -> bool {
     let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let members = ["type", "status", "reason", "message"];
-    conditions.iter().any(|condition| members.iter().all(|member| condition.get(member) == wanted.get(member)))
+    let fields = ["type", "status", "reason", "message"];
+    conditions.iter().any(|condition| fields.iter().all(|field| condition.get(field) == wanted.get(field)))
 }

@@ -20,14 +20,14 @@ const RELEASE: &str = concat!("openapi 1 ", env!("CARGO_PKG_VERSION"));
 
 /// The resources of one group version, and their document once it has been requested.
 pub struct Group {
-    pub members: Vec<Member>,
+    pub resources: Vec<ServedResource>,
     pub hash: String,
     pub kept: CachedDocuments,
 }
 
 /// A resource in one version.
 #[derive(Clone)]
-pub struct Member {
+pub struct ServedResource {
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
 }
@@ -122,22 +122,25 @@ pub struct Index {
 impl Index {
     /// Builds the index of a snapshot. Digests and documents that have not changed are reused from `old`.
     pub fn new(generation: u64, snapshot: &Snapshot, mut remotes: RemoteDocuments, old: &Index) -> Index {
-        let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
+        let mut served: BTreeMap<String, Vec<ServedResource>> = BTreeMap::new();
         for resource in snapshot.values().filter(|r| r.established) {
             for version in resource.versions.iter().filter(|v| v.served) {
                 let prefix = if resource.group.is_empty() { "api" } else { "apis/" };
                 let name = format!("{prefix}{}/{}", resource.group, version.name);
-                members.entry(name).or_default().push(Member { resource: resource.clone(), version: version.clone() });
+                groups
+                    .entry(name)
+                    .or_default()
+                    .push(ServedResource { resource: resource.clone(), version: version.clone() });
             }
         }
         let mut digests = HashMap::new();
         let mut groups = BTreeMap::new();
         let mut all = Sha512::with_prefix(RELEASE);
-        for (name, members) in members {
+        for (name, resources) in served {
             let mut hasher = Sha512::with_prefix(RELEASE);
-            for member in &members {
-                let id = member.version.id;
-                let digest = old.digests.get(&id).copied().unwrap_or_else(|| member_digest(member));
+            for resource in &resources {
+                let id = resource.version.id;
+                let digest = old.digests.get(&id).copied().unwrap_or_else(|| digest_of(resource));
                 digests.insert(id, digest);
                 hasher.update(&digest);
             }
@@ -146,7 +149,7 @@ impl Index {
             all.update(hash.as_bytes());
             let group = match old.groups.get(&name) {
                 Some(group) if group.hash == hash => group.clone(),
-                _ => Arc::new(Group::new(members, hash)),
+                _ => Arc::new(Group::new(resources, hash)),
             };
             groups.insert(name, group);
         }
@@ -187,14 +190,14 @@ fn paths_document(groups: &BTreeMap<String, Arc<Group>>, remotes: &RemoteDocumen
 }
 
 impl Group {
-    fn new(members: Vec<Member>, hash: String) -> Group {
-        Group { members, hash, kept: CachedDocuments::default() }
+    fn new(resources: Vec<ServedResource>, hash: String) -> Group {
+        Group { resources, hash, kept: CachedDocuments::default() }
     }
 }
 
 /// The digest of everything that documents contain of a resource in one version.
-fn member_digest(member: &Member) -> [u8; 32] {
-    let Member { resource, version } = member;
+fn digest_of(served: &ServedResource) -> [u8; 32] {
+    let ServedResource { resource, version } = served;
     let texts = [&resource.group, &version.name, &resource.plural, &resource.kind, &resource.list_kind];
     let flags = [
         resource.namespaced,

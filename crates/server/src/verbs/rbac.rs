@@ -29,8 +29,8 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
 fn only_collectable(new: &Value, old: &Value) -> bool {
     let rest = |object: &Value| {
         let mut object = object.clone();
-        for member in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
-            object.remove_at(&["metadata", member]);
+        for field in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
+            object.remove_at(&["metadata", field]);
         }
         object
     };
