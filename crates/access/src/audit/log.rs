@@ -299,9 +299,9 @@ mod tests {
             file.write(b"0123456789\n").unwrap();
         }
         // the last thread finds everything done
-        let one = file.cleaning.lock().unwrap();
+        let cleaning = file.cleaning.lock().unwrap();
         clean_up(&options).unwrap();
-        drop(one);
+        drop(cleaning);
         let all = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let names: Vec<String> = all.collect();
         assert_eq!(names.iter().filter(|name| name.ends_with(".log.gz")).count(), 2, "{names:?}");

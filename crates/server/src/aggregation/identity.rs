@@ -29,13 +29,13 @@ pub const HOP_BY_HOP: [&str; 8] = [
 /// it out would change the user.
 pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     remove_hop_by_hop(headers);
-    let ours = |name: &HeaderName| {
+    let is_user_header = |name: &HeaderName| {
         let name = name.as_str();
         [USER.as_str(), UID.as_str(), GROUP.as_str()].contains(&name)
             || name.starts_with(EXTRA)
             || name.starts_with("impersonate-")
     };
-    let given: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
+    let given: Vec<HeaderName> = headers.keys().filter(|name| is_user_header(name)).cloned().collect();
     given.iter().for_each(|name| drop(headers.remove(name)));
     headers.remove(AUTHORIZATION);
     remove_token_protocol(headers);

@@ -103,12 +103,12 @@ mod tests {
 
     #[test]
     fn each_port_is_allocated_once() {
-        let mut one = Pool::new(&(30_000..=30_003), false);
-        assert_eq!(one.take(30_001), Ok(()));
-        assert_eq!(one.take(30_001), Err(TAKEN.to_owned()));
-        assert!(one.take(30_004).unwrap_err().ends_with("30000-30003"));
-        let mut rest: Vec<u16> = (0..3).map(|_| one.take_any().unwrap()).collect();
+        let mut pool = Pool::new(&(30_000..=30_003), false);
+        assert_eq!(pool.take(30_001), Ok(()));
+        assert_eq!(pool.take(30_001), Err(TAKEN.to_owned()));
+        assert!(pool.take(30_004).unwrap_err().ends_with("30000-30003"));
+        let mut rest: Vec<u16> = (0..3).map(|_| pool.take_any().unwrap()).collect();
         rest.sort_unstable();
-        assert_eq!((rest, one.take_any()), (vec![30_000, 30_002, 30_003], Err(FULL.to_owned())));
+        assert_eq!((rest, pool.take_any()), (vec![30_000, 30_002, 30_003], Err(FULL.to_owned())));
     }
 }

@@ -81,6 +81,7 @@ impl Allocation {
 /// Reserved addresses: those of the IPAddress objects that Pintle or kube-apiserver manages.
 fn reserved(objects: &Arc<Objects>) -> BTreeSet<IpAddr> {
     let (root, _) = addresses::collection(objects).latest();
-    let own = root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));
-    own.filter_map(|(name, _)| name.parse().ok()).collect()
+    let managed =
+        root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));
+    managed.filter_map(|(name, _)| name.parse().ok()).collect()
 }
