@@ -280,6 +280,10 @@ def test_forwarded_requests(launch):
         beside.answers[root + "/once"] = (200, {"Connection": "close"}, b"{}")
         for _ in range(5):
             server.ok("GET", root + "/once")
+        # nor is a header that a response names as one of its connection
+        beside.answers[root + "/once"] = (200, {"Connection": "close, X-Hop", "X-Hop": "1", "X-Own": "1"}, b"{}")
+        _, _, headers = server.request("GET", root + "/once")
+        assert headers["x-own"] == "1" and "x-hop" not in headers, headers
         beside.asked.clear()
         large = json.dumps({"text": "x" * 8_000_000}).encode()
         beside.answers[root + "/waves"] = (201, {"X-Own": "yes"}, large)

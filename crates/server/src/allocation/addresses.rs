@@ -179,8 +179,9 @@ impl Allocation {
     }
 
     async fn reserve(&self, objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), Failure> {
-        let own = ["namespace", "name"].map(|key| service.str_at(&["metadata", key])) == ["default", "kubernetes"];
-        if self.ranges.own_address() == Some(address) && !own {
+        let is_own_service =
+            ["namespace", "name"].map(|key| service.str_at(&["metadata", key])) == ["default", "kubernetes"];
+        if self.ranges.own_address() == Some(address) && !is_own_service {
             return Err(Failure::Taken);
         }
         create(objects, address, service).await

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod plan;
+mod pool;
 mod ports;
 mod ranges;
 mod repair;
@@ -124,7 +125,7 @@ impl Allocation {
     /// Releases the values of a deleted Service.
     pub async fn release_all(&self, objects: &Arc<Objects>, service: &Value) {
         if let Some(spec) = service.get("spec") {
-            let held = Reserved { addresses: addresses::of(spec), ports: ports::of(spec) };
+            let held = Reserved { addresses: addresses::of(spec), ports: pool::ports_of(spec) };
             self.release(objects, held).await;
         }
     }

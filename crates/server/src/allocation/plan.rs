@@ -6,7 +6,7 @@ use machinery::{FieldError, FieldPath, Status, Value};
 use resource::builtin::services::{needs_health_check, node_ports};
 
 use super::invalid;
-use super::ports::{self, Pool};
+use super::pool::{Pool, ports_of};
 
 pub(super) fn has_node_ports(spec: &Value) -> bool {
     matches!(spec.str_at(&["type"]), "LoadBalancer" | "NodePort")
@@ -135,10 +135,10 @@ pub(super) fn update(service: &mut Value, old: &Value, pool: &mut Pool) -> Resul
         take_health_port(service, pool)?;
     }
     let kept: HashSet<u16> = match service.get("spec").filter(|spec| has_node_ports(spec)) {
-        Some(spec) => ports::of(spec).into_iter().collect(),
+        Some(spec) => ports_of(spec).into_iter().collect(),
         None => HashSet::new(),
     };
-    Ok(ports::of(old).into_iter().filter(|port| !kept.contains(port)).collect())
+    Ok(ports_of(old).into_iter().filter(|port| !kept.contains(port)).collect())
 }
 
 #[cfg(test)]
@@ -151,18 +151,18 @@ mod tests {
     fn ports_of_equal_number_share_a_node_port() {
         let spec = json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP", "nodePort": 30002}]});
         let mut service = json!({"metadata": {"name": "s"}, "spec": spec});
-        create(&mut service, &mut Pool::free(30_000, 4)).unwrap();
+        create(&mut service, &mut Pool::new(&(30_000..=30_003), false)).unwrap();
         assert_eq!(node_ports(service.get("spec").unwrap()), [30_002, 30_002]);
         let old = service.get("spec").cloned().unwrap();
         let mut next = json!({"metadata": {"name": "s"}, "spec": {"type": "ClusterIP", "ports": [{"port": 80}]}});
-        assert_eq!(update(&mut next, &old, &mut Pool::free(30_000, 4)).unwrap(), [30_002, 30_002]);
+        assert_eq!(update(&mut next, &old, &mut Pool::new(&(30_000..=30_003), false)).unwrap(), [30_002, 30_002]);
     }
 
     #[test]
     fn an_update_keeps_node_ports_and_refuses_duplicates() {
         let ports = |ports: Value| json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}});
         let old = ports(json!([{"port": 1, "protocol": "TCP", "nodePort": 30001}])).get("spec").cloned().unwrap();
-        let mut pool = Pool::free(30_000, 4);
+        let mut pool = Pool::new(&(30_000..=30_003), false);
         pool.set(30_001, true);
         let mut next = ports(json!([
             {"port": 1, "protocol": "TCP", "nodePort": 30001}, {"port": 1, "protocol": "UDP", "nodePort": 30001}, {"port": 2, "protocol": "TCP", "nodePort": 30002}

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use machinery::{Status, Value};
 use objects::Objects;
 
-use super::ports::Pool;
-use super::{Allocation, Reserved, addresses, ports};
+use super::pool::{self, Pool};
+use super::{Allocation, Reserved, addresses};
 
 /// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
 /// when it has no Service at the next repair either.
@@ -49,7 +49,7 @@ impl Allocation {
             unowned.iter().filter(|address| release == Unowned::ReleasedNow || suspects.addresses.contains(address));
         let released = Reserved { addresses: leaked.copied().collect(), ports: vec![] };
         self.release(objects, released).await;
-        let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| ports::of(spec)).collect();
+        let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| pool::ports_of(spec)).collect();
         let before = std::mem::take(suspects);
         suspects.addresses = unowned;
         suspects.ports = self.repair_ports(objects, &known, &before.ports, release).await?;
@@ -81,6 +81,7 @@ impl Allocation {
 /// Reserved addresses: those of the IPAddress objects that Pintle or kube-apiserver manages.
 fn reserved(objects: &Arc<Objects>) -> BTreeSet<IpAddr> {
     let (root, _) = addresses::collection(objects).latest();
-    let own = root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));
-    own.filter_map(|(name, _)| name.parse().ok()).collect()
+    let managed =
+        root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));
+    managed.filter_map(|(name, _)| name.parse().ok()).collect()
 }

@@ -110,13 +110,13 @@ impl Edge {
         let pages = self.pages.paths();
         let mut paths: BTreeSet<String> = INDEX.into_iter().chain(pages).map(str::to_owned).collect();
         let remotes = self.context.aggregation.all();
-        let remote = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
+        let aggregated = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
         let served = self.context.registry.snapshot();
-        let own = served.values().flat_map(|resource| {
+        let local = served.values().flat_map(|resource| {
             let versions = resource.versions.iter().filter(|version| version.served);
             versions.map(|version| (resource.group.clone(), version.name.clone()))
         });
-        for (group, version) in own.chain(remote).filter(|(group, _)| !group.is_empty()) {
+        for (group, version) in local.chain(aggregated).filter(|(group, _)| !group.is_empty()) {
             paths.insert(format!("/apis/{group}"));
             paths.insert(format!("/apis/{group}/{version}"));
         }

@@ -173,8 +173,8 @@ impl Index {
 fn paths_document(groups: &BTreeMap<String, Arc<Group>>, remotes: &RemoteDocuments) -> Bytes {
     let remote = remotes.all.iter().filter(|remote| !remote.v3.is_empty());
     let remote = remote.map(|remote| (&remote.name, remote.v3.clone()));
-    let own = groups.iter().map(|(name, group)| (name, Index::location(name, group)));
-    let all: BTreeMap<&String, String> = remote.chain(own).collect();
+    let local = groups.iter().map(|(name, group)| (name, Index::location(name, group)));
+    let all: BTreeMap<&String, String> = remote.chain(local).collect();
     let mut out = b"{\"paths\":{".to_vec();
     for (i, (name, location)) in all.iter().enumerate() {
         if i > 0 {
