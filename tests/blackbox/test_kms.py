@@ -1,4 +1,5 @@
 """Encryption at rest with a KMS v2 plugin, reload of the configuration, and rewriting with the newest key."""
+import base64
 import pathlib
 import subprocess
 import tempfile
@@ -23,7 +24,6 @@ def place():
 
 
 def aesgcm(name, byte):
-    import base64
     return {"aesgcm": {"keys": [{"name": name, "secret": base64.b64encode(bytes([byte]) * 32).decode()}]}}
 
 

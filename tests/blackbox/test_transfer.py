@@ -1,6 +1,10 @@
 """`pintle export` and `pintle import`: selection, conflicts, interruption and progress."""
+import contextlib
+import hashlib
 import json
+import os
 import pathlib
+import pty
 import signal
 import subprocess
 import tempfile
@@ -108,7 +112,6 @@ def test_store_is_not_touched_by_bad_input(launch, place):
 
 def large(place, count):
     """A file with many objects."""
-    import hashlib
     lines = [{"format": FORMAT, "objects": count, "revision": count}]
     for number in range(count):
         name = f"map-{number}"
@@ -136,3 +139,18 @@ def test_store_import_continues_after_a_kill(launch, place):
     assert status == 0, errors
     assert out.startswith(f"{count - there} objects are imported and compared") and f"; {there} were there already" in out, out
     assert len(exported(launch, place / "data")) == count
+
+
+def test_store_export_shows_a_bar_on_a_terminal(launch, place):
+    count = 5_000
+    assert run_pintle(launch, "import", large(place, count), "--data-dir", place / "data")[0] == 0
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([launch.binary, "export", place / "file", "--data-dir", place / "data"], stderr=theirs, env={"TERM": "xterm"})
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while more := os.read(ours, 65536):
+            shown += more
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"of 5,000 objects" in shown and f"holds {count} objects at revision".encode() in shown, shown

@@ -271,16 +271,6 @@ fn configurations_are_checked() {
     }
 }
 
-/// A service that does not respond is reported, with its address.
-#[test]
-fn absent_key_management_service_is_reported() {
-    let directory = tempfile::tempdir().unwrap();
-    let endpoint = format!("unix://{}/none", directory.path().display());
-    let value = configuration(vec![(&["secrets"], vec![kms("k", &endpoint)])]);
-    let error = Encryption::parse(&value).err().unwrap();
-    assert!(error.starts_with(&format!("kms provider k: {endpoint}: ")), "{error}");
-}
-
 /// The first provider of a resource, its first key and that key's content have a mark of their own.
 #[test]
 fn mark_changes_with_the_key_that_writes() {

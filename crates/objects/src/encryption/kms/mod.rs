@@ -17,12 +17,11 @@ use std::time::Duration;
 use base::{clock, digest, task};
 use bytes::Bytes;
 use prost::Message as _;
-use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use self::envelope::Source;
 use self::messages::{DecryptRequest, EncryptRequest, EncryptedObject, SOURCE_SEED, StatusResponse};
-use self::plugin::Plugin;
+use self::plugin::{Plugin, Service};
 use crate::layout::{Opened, Place};
 use crate::limits;
 
@@ -100,13 +99,15 @@ impl Kms {
     /// One line: the plugin does not respond or is not healthy within [`limits::KMS_START`].
     pub fn start(settings: Settings) -> Result<Kms, String> {
         let Settings { name, endpoint, timeout } = settings;
+        let plugin = Plugin::new(endpoint, timeout).map_err(|why| format!("kms provider {name}: {why}"))?;
+        Kms::with(name, Box::new(plugin))
+    }
+
+    fn with(name: String, service: Box<dyn Service>) -> Result<Kms, String> {
         let of = |why: String| format!("kms provider {name}: {why}");
         let shared = Arc::new(Shared::default());
         let (calls, received) = sync_channel(limits::KMS_CALLS_MAX);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| of(error.to_string()))?;
-        let worker =
-            Worker { name: name.clone(), plugin: Plugin { endpoint, timeout }, shared: shared.clone(), runtime };
+        let worker = Worker { name: name.clone(), service, shared: shared.clone() };
         let (started, start) = sync_channel(1);
         let thread = std::thread::Builder::new().name(format!("kms {name}"));
         thread.spawn(move || worker.run(&started, &received)).map_err(|error| of(error.to_string()))?;
@@ -169,9 +170,8 @@ impl Kms {
 /// The thread of a provider.
 struct Worker {
     name: String,
-    plugin: Plugin,
+    service: Box<dyn Service>,
     shared: Arc<Shared>,
-    runtime: Runtime,
 }
 
 impl Worker {
@@ -213,7 +213,7 @@ impl Worker {
     /// Reads the status. Extends the life of the seed if its key is still the newest; otherwise makes a new one.
     fn poll(&self) -> Result<(), String> {
         let expires = clock::instant() + limits::KMS_SEED_LIFETIME;
-        let StatusResponse { version, healthz, key_id } = self.runtime.block_on(self.plugin.status())?;
+        let StatusResponse { version, healthz, key_id } = self.service.status()?;
         if !["v2", "v2beta1"].contains(&version.as_str()) {
             return Err(format!("expected KMSv2 API version v2, got {version}"));
         }
@@ -231,7 +231,7 @@ impl Worker {
         }
         let (source, seed) = Source::random();
         let request = EncryptRequest { plaintext: seed.to_vec(), uid: clock::uuid() };
-        let made = self.runtime.block_on(self.plugin.encrypt(request))?;
+        let made = self.service.encrypt(request)?;
         let envelope = EncryptedObject {
             data: vec![0],
             key_id: made.key_id,
@@ -258,10 +258,12 @@ impl Worker {
             key_id: object.key_id.clone(),
             annotations: object.annotations.clone(),
         };
-        let decrypted = self.runtime.block_on(self.plugin.decrypt(request));
-        let decrypted = decrypted.map_err(|why| format!("failed to decrypt DEK, error: {why}"))?;
+        let decrypted = self.service.decrypt(request).map_err(|why| format!("failed to decrypt DEK, error: {why}"))?;
         let source = Arc::new(Source::of(object.source_type, &decrypted.plaintext)?);
         self.shared.keep(object, source.clone());
         Ok(source)
     }
 }
+
+#[cfg(test)]
+mod tests;

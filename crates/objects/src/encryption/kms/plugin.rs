@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
+use tokio::runtime::Runtime;
 use tonic::client::Grpc;
 use tonic::transport::Endpoint;
 use tonic_prost::ProstCodec;
@@ -12,24 +13,42 @@ use super::messages::{
     StatusResponse,
 };
 
-/// The address of a plugin.
+/// The calls of a plugin. They block; errors are one line.
+pub trait Service: Send {
+    fn status(&self) -> Result<StatusResponse, String>;
+
+    fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, String>;
+
+    fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, String>;
+}
+
+/// A plugin behind a socket.
 pub struct Plugin {
-    pub endpoint: String,
+    endpoint: String,
     /// Time limit of a call.
-    pub timeout: Duration,
+    timeout: Duration,
+    runtime: Runtime,
+}
+
+impl Service for Plugin {
+    fn status(&self) -> Result<StatusResponse, String> {
+        self.runtime.block_on(self.call(STATUS, StatusRequest {}))
+    }
+
+    fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, String> {
+        self.runtime.block_on(self.call(ENCRYPT, request))
+    }
+
+    fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, String> {
+        self.runtime.block_on(self.call(DECRYPT, request))
+    }
 }
 
 impl Plugin {
-    pub async fn status(&self) -> Result<StatusResponse, String> {
-        self.call(STATUS, StatusRequest {}).await
-    }
-
-    pub async fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, String> {
-        self.call(ENCRYPT, request).await
-    }
-
-    pub async fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, String> {
-        self.call(DECRYPT, request).await
+    /// The plugin behind the socket of a URL; `timeout` limits each call.
+    pub fn new(endpoint: String, timeout: Duration) -> Result<Plugin, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Plugin { endpoint, timeout, runtime: runtime.map_err(|error| error.to_string())? })
     }
 
     /// Makes a call on a connection of its own: calls are rare, and a plugin may have restarted since the last one.
