@@ -45,8 +45,8 @@ CONTROLLERS = ("clusterrole-aggregation", "garbage-collector", "namespace", "val
                "storage-version-migrator", "serviceaccount-token")
 FLAGS = ("--service-account-issuer", "https://kubernetes.default.svc",
          "--controllers=" + ",".join(f"-{name}-controller" for name in CONTROLLERS))
-# no controller creates ServiceAccounts, for which each Pod would wait
-REFERENCE_FLAGS = ("--disable-admission-plugins", "ServiceAccount")
+# no controller creates ServiceAccounts, for which each Pod would wait; containers may be privileged here
+REFERENCE_FLAGS = ("--disable-admission-plugins", "ServiceAccount", "--allow-privileged")
 # scenarios whose steps depend on the whole server
 LEFT_OUT = (*transcripts.ALONE, "control-namespace")
 

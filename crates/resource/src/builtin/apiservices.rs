@@ -76,6 +76,7 @@ pub const API_SERVICE: BuiltIn = BuiltIn {
     namespaced: false,
     status: true,
     status_metadata: StatusMetadata::Kept,
+    status_tables: false,
     metadata: MetadataRules { name: |name, _| names::path_segment(name), ..MetadataRules::BUILT_IN },
     unconditional_update: false,
     form: Form::Typed(&SHAPE),

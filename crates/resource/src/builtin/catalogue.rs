@@ -347,7 +347,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::IP_ADDRESS,
         short_names: &["ip"],
-        metadata: MetadataRules { name: |name, _| rule_checks::address_problems(name), ..MetadataRules::BUILT_IN },
+        metadata: MetadataRules { name: |name, _| rule_checks::address_problems(name), ..MetadataRules::RECHECKED },
         ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {
@@ -385,7 +385,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules {
             name: |name, _| machinery::names::path_segment(name),
             on_create: OnCreate::Last,
-            ..MetadataRules::BUILT_IN
+            on_update: &[],
+            ..MetadataRules::CUSTOM
         },
         validate: routing::validate_budget,
         validate_status: routing::validate_conditions,
@@ -412,6 +413,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
+        status_tables: false,
         default: devices::default_resource_claim,
         validate: devices::validate_claim,
         prepare_status: devices::keep_allocated,
@@ -463,6 +465,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        status_tables: false,
         validate: devices::validate_taint_rule,
         validate_status: routing::validate_conditions,
         unconditional_update: false,

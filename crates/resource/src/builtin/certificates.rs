@@ -6,12 +6,13 @@ use std::sync::LazyLock;
 use base::clock;
 use base64::Engine as _;
 use machinery::field::{FieldError, FieldPath};
+use machinery::value::quote;
 use machinery::{Release, Value, names};
 use schema::apply::FieldSet;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use super::checks::{invalid_each, items, list, text};
+use super::checks::{items, list, text};
 use super::{OwnEndpoint, OwnSubresource, Part, pem};
 use crate::rules::metadata;
 
@@ -150,6 +151,10 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
     errors
 }
 
+const DOMAIN_BYTES_MAX: usize = 253;
+/// A domain, a slash, a namespace, a dot and a name.
+const SIGNER_BYTES_MAX: usize = DOMAIN_BYTES_MAX + 1 + 63 + 1 + 253;
+
 /// A signer is a domain and a path.
 pub(super) fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const FORM: &str = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
@@ -158,18 +163,27 @@ pub(super) fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<Fie
         return errors.push(FieldError::required(path, ""));
     }
     let [domain, name] = signer.split('/').collect::<Vec<_>>()[..] else { return errors.push(invalid(FORM)) };
-    if domain.is_empty() || name.is_empty() {
-        return errors.push(invalid(FORM));
+    if domain.len() > DOMAIN_BYTES_MAX {
+        errors.push(FieldError::too_long(path, DOMAIN_BYTES_MAX));
     }
-    if domain.split('.').count() < 2 {
-        errors.push(invalid("should be a domain with at least two segments separated by dots"));
-    } else {
-        invalid_each(path, signer, names::dns1123_subdomain(domain), errors);
+    part_errors(domain, names::dns1123_label, path, errors);
+    if !domain.contains('.') {
+        let why = "should be a domain with at least two segments separated by dots";
+        errors.push(FieldError::invalid(path, &Value::from(domain), why));
     }
-    name.split('.').for_each(|part| invalid_each(path, signer, names::dns1123_label(part), errors));
-    const PART_BYTES_MAX: usize = 253 + 1 + 253 + 64;
-    if signer.len() > PART_BYTES_MAX {
-        errors.push(FieldError::too_long(path, PART_BYTES_MAX));
+    part_errors(name, names::dns1123_subdomain, path, errors);
+    if signer.len() > SIGNER_BYTES_MAX {
+        errors.push(FieldError::too_long(path, SIGNER_BYTES_MAX));
+    }
+}
+
+/// The problems of the first label of a part of a signer that has some.
+fn part_errors(part: &str, problems: fn(&str) -> Vec<String>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let found = part.split('.').map(|label| (label, problems(label))).find(|(_, problems)| !problems.is_empty());
+    let (label, problems) = found.unwrap_or_default();
+    for problem in problems {
+        let why = format!("validating label {}: {problem}", quote(label));
+        errors.push(FieldError::invalid(path, &Value::from(part), why));
     }
 }
 

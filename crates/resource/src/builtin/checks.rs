@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::names;
 use machinery::{Release, Value};
 
@@ -196,11 +196,22 @@ pub const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec
 /// Details of errors of values whose fields are not checked.
 const UNCHECKED: [&str; 3] = [NO_SIDECAR, TWO_BACKENDS, NO_SINGLE_SOURCE];
 
+/// The error of a selector with which no template is compared, for most kinds; that of StatefulSets has no detail.
+pub const INVALID_SELECTOR: &str = "invalid label selector";
+
+/// The path of a value whose fields are not checked because of an error.
+fn unchecked_path(error: &FieldError) -> Option<&str> {
+    let is_of_selector = error.field == "spec.selector" && error.kind == FieldErrorKind::Invalid;
+    if is_of_selector && ["", INVALID_SELECTOR].contains(&error.detail.as_str()) {
+        return Some("spec.template");
+    }
+    UNCHECKED.contains(&error.detail.as_str()).then_some(error.field.as_str())
+}
+
 /// Drops the errors behind the first `own` that lie within values whose fields are not checked, such as probes which init
 /// containers may not have.
 pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
-    let is_unchecked = |error: &&FieldError| UNCHECKED.contains(&error.detail.as_str());
-    let paths: HashSet<String> = errors[..own].iter().filter(is_unchecked).map(|error| error.field.clone()).collect();
+    let paths: HashSet<String> = errors[..own].iter().filter_map(unchecked_path).map(str::to_owned).collect();
     if paths.is_empty() {
         return;
     }

@@ -22,7 +22,7 @@ fn repeated(object: &Value, name: &str, field: &str, path: &FieldPath, errors: &
     }
 }
 
-pub fn validate_driver(driver: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     let spec = driver.get("spec").unwrap_or(&empty);
     const MODES: [&str; 2] = ["Persistent", "Ephemeral"];
@@ -51,7 +51,21 @@ pub fn validate_driver(driver: &Value, _old: Option<&Value>, _release: Release) 
             (path.child("nodeAllocatableUpdatePeriodSeconds"), "must be greater than or equal to 10 seconds");
         errors.push(FieldError::invalid(&path, &Value::Int(period), why));
     }
+    if let Some(before) = old.and_then(|old| old.get("spec")) {
+        driver_changes(spec, before, &path, &mut errors);
+    }
     errors
+}
+
+/// The immutable fields of a driver.
+fn driver_changes(spec: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
+    // kube-apiserver misspells the first
+    for (name, shown) in [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
+        if spec.get(name) != before.get(name) {
+            let value = spec.get(name).cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(&path.child(shown), &value, "field is immutable"));
+        }
+    }
 }
 
 pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {

@@ -242,12 +242,13 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
 
 /// The warning about CSI drivers that get tokens.
 pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
-    if old.is_some() {
-        return vec![];
-    }
-    let spec = driver.get("spec").cloned().unwrap_or_default();
-    let asks = !super::checks::list(&spec, "tokenRequests").is_empty();
-    if !asks || spec.get("serviceAccountTokenInSecrets").is_some_and(|set| !set.is_null()) {
+    let (empty, requests) = (Value::object(), ["spec", "tokenRequests"]);
+    let spec = driver.get("spec").unwrap_or(&empty);
+    let is_unchanged = old.is_some_and(|old| old.at(&requests) == driver.at(&requests));
+    if is_unchanged
+        || list(spec, "tokenRequests").is_empty()
+        || spec.get("serviceAccountTokenInSecrets").is_some_and(|set| !set.is_null())
+    {
         return vec![];
     }
     vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()]

@@ -51,12 +51,8 @@ impl<'a> Pod<'a> {
     }
 
     fn container(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
-        let image = text(container, "image");
-        if image.is_empty() {
+        if text(container, "image").is_empty() {
             errors.push(FieldError::required(&path.child("image"), ""));
-        } else if image.trim() != image {
-            let why = "must not have leading or trailing whitespace";
-            errors.push(FieldError::invalid(&path.child("image"), &Value::from(image), why));
         }
         if text(container, "terminationMessagePolicy").is_empty() {
             errors.push(FieldError::required(&path.child("terminationMessagePolicy"), ""));

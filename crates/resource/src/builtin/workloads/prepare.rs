@@ -47,9 +47,12 @@ pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
 
 /// A Deployment's generation counts the changes of its annotations, too.
 pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
-    let annotations = ["metadata", "annotations"];
+    let annotations = |object: &Value| {
+        let given = object.at(&["metadata", "annotations"]).and_then(Value::as_object);
+        given.filter(|annotations| !annotations.is_empty()).cloned()
+    };
     if let Some(old) =
-        old.filter(|old| object.at(&annotations) != old.at(&annotations) && object.get("spec") == old.get("spec"))
+        old.filter(|old| annotations(object) != annotations(old) && object.get("spec") == old.get("spec"))
     {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
