@@ -5,7 +5,7 @@ use machinery::{Text, Value};
 use super::AccessAttributes;
 
 /// A rule of a role.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicyRule {
     pub verbs: Vec<Text>,
     pub groups: Vec<Text>,
