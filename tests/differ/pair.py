@@ -4,7 +4,10 @@ import json
 import re
 import threading
 
+import yaml
+
 import replay
+from classes import TEXT
 
 AGE = re.compile(r"^(\d+[smhdy])+$|^<invalid>$|^<unknown>$")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -30,6 +33,15 @@ class Sameness:
     @staticmethod
     def version(text):
         return "<rv>" if text.isdigit() and text != "0" else text
+
+
+def parsed_yaml(text):
+    """The object of a text in YAML, with all its values as text; empty if it cannot be parsed."""
+    try:
+        value = yaml.load(text, Loader=yaml.CBaseLoader)
+    except (yaml.YAMLError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def events(text):
@@ -108,8 +120,15 @@ class Asked:
         value = replay.parse(raw)
         if raw.startswith(b"k8s\0") or isinstance(value, dict) and "base64" in value:
             return "<protobuf>" if raw.startswith(b"k8s\0") else base64.b64encode(raw).decode()
+        if isinstance(value, str) and value.startswith("apiVersion: "):
+            return {TEXT: self.shown(value, []), **self.shown(parsed_yaml(value), step.get("ignore", []))}
         value = events(value) if isinstance(value, str) and "\n{" in value else value
-        for path in step.get("ignore", []):
+        return self.shown(value, step.get("ignore", []))
+
+    @staticmethod
+    def shown(value, ignored):
+        """A body as it is compared, without the ignored paths."""
+        for path in ignored:
             replay.drop(value, path)
         return same(replay.hide_descriptions(replay.normalize(value, Sameness), ""))
 

@@ -1,4 +1,7 @@
-"""Samples of built-in kinds for kinds.py: a full object, a minimal one, a status, and objects that must exist before."""
+"""Samples of built-in kinds for kinds.py: a full object, a minimal one, a status, and objects that must exist before.
+`versioned` ones are updated with their resourceVersion, without which they cannot be.
+"""
+import base64
 
 PROBE = {"httpGet": {"path": "/h", "port": 80, "httpHeaders": [{"name": "X", "value": "y"}]}, "periodSeconds": 5}
 CONTAINER = {
@@ -73,6 +76,8 @@ CSR = (
     "MlZ3QTBFQXB0UkN6ZWpJCnlkbExOck1qL3pBeFlGZXY0WDc2ZjJZTW9zWmRDSE1hU282b1JmelNPWlQxMFJiN3BWYmREeGhoUVdp"
     "aFNjUlIKb1d4TG5tSVVKU0h3QlE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K"
 )
+# the same request in DER, in Base64
+STUB = "".join(base64.b64decode(CSR).decode().splitlines()[1:-1])
 AUTHORITY = (
     "-----BEGIN CERTIFICATE-----\nMIIBMDCB46ADAgECAhR7OtLNg8vh1FuVMelGYL1G5MxZDTAFBgMrZXAwDTELMAkG\nA1UEAww"
     "CY2EwIBcNMjYxMTI0MTE0NzIwWhgPMjEyNjEwMzExMTQ3MjBaMA0xCzAJ\nBgNVBAMMAmNhMCowBQYDK2VwAyEAGy8TVaQo08f67J"
@@ -160,7 +165,7 @@ SAMPLES = [
     sample("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", {
         "handler": "h", "overhead": {"podFixed": {"cpu": "10m"}},
         "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "k", "operator": "Exists"}]}},
-        {"handler": "h"}, **CLUSTER),
+        {"handler": "h"}, **CLUSTER, versioned=True),
     sample("v1", "PersistentVolume", "persistentvolumes", {
         "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "s",
                  "persistentVolumeReclaimPolicy": "Retain", "mountOptions": ["o"], "volumeMode": "Filesystem",
@@ -203,7 +208,7 @@ SAMPLES = [
     sample("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", {
         "spec": {"minAvailable": 1, "selector": SELECTOR, "unhealthyPodEvictionPolicy": "AlwaysAllow"}}, {"spec": {}},
         status={"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0, "expectedPods": 1,
-                "observedGeneration": 1}),
+                "observedGeneration": 1}, versioned=True),
     sample("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", {
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "minReplicas": 2,
                  "maxReplicas": 3, "behavior": {"scaleUp": {"stabilizationWindowSeconds": 5, "policies": [
@@ -237,16 +242,16 @@ SAMPLES = [
     sample("storage.k8s.io/v1", "CSIDriver", "csidrivers", {
         "spec": {"attachRequired": True, "podInfoOnMount": True, "fsGroupPolicy": "File", "requiresRepublish": True,
                  "storageCapacity": True, "volumeLifecycleModes": ["Persistent"],
-                 "tokenRequests": [{"audience": "a", "expirationSeconds": 3600}]}}, {"spec": {}}, **CLUSTER),
+                 "tokenRequests": [{"audience": "a", "expirationSeconds": 3600}]}}, {"spec": {}}, **CLUSTER, versioned=True),
     sample("storage.k8s.io/v1", "CSINode", "csinodes", {
         "spec": {"drivers": [{"name": "d.example.com", "nodeID": "n", "topologyKeys": ["t"], "allocatable": {"count": 1}}]}},
-        {"spec": {"drivers": []}}, **CLUSTER),
+        {"spec": {"drivers": []}}, **CLUSTER, versioned=True),
     sample("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", {
         "storageClassName": "s", "capacity": "1Gi", "maximumVolumeSize": "1Gi",
-        "nodeTopology": {"matchLabels": {"a": "b"}}}, {"storageClassName": "s"}),
+        "nodeTopology": {"matchLabels": {"a": "b"}}}, {"storageClassName": "s"}, versioned=True),
     sample("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", {
         "spec": {"attacher": "a.example.com", "nodeName": "n", "source": {"persistentVolumeName": "p"}}}, None,
-        status={"attached": True, "attachmentMetadata": {"a": "b"}}, **CLUSTER),
+        status={"attached": True, "attachmentMetadata": {"a": "b"}}, **CLUSTER, versioned=True),
     sample("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", {
         "driverName": "d.example.com", "parameters": {"a": "b"}}, None, **CLUSTER),
     sample("networking.k8s.io/v1", "IPAddress", "ipaddresses", {
@@ -255,13 +260,21 @@ SAMPLES = [
     sample("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", {"spec": {"cidrs": ["10.9.0.0/24"]}}, None, **CLUSTER),
     sample("certificates.k8s.io/v1", "ClusterTrustBundle", "clustertrustbundles", {
         "spec": {"signerName": "example.com/s", "trustBundle": AUTHORITY}}, {"spec": {"trustBundle": AUTHORITY}},
-        name="example.com:s:one", name2="two", **CLUSTER),
+        name="example.com:s:one", name2="two", **CLUSTER, versioned=True),
     sample("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests", {
         "spec": {"signerName": "example.com/s", "request": CSR, "usages": ["digital signature", "key encipherment"],
                  "expirationSeconds": 3600}},
         {"spec": {"signerName": "example.com/t", "request": CSR, "usages": ["client auth"]}},
         status={"conditions": [{"type": "Failed", "status": "True", "reason": "R"}]}, **CLUSTER),
+    sample("certificates.k8s.io/v1", "PodCertificateRequest", "podcertificaterequests", {
+        "spec": {"signerName": "example.com/s", "podName": "p", "podUID": "pod-uid", "serviceAccountName": "s",
+                 "serviceAccountUID": "account-uid", "nodeName": "n", "nodeUID": "node-uid", "maxExpirationSeconds": 7200,
+                 "stubPKCS10Request": STUB, "unverifiedUserAnnotations": {"example.com/a": "b"}}},
+        {"spec": {"signerName": "kubernetes.io/s", "podName": "p", "podUID": "pod-uid", "serviceAccountName": "s",
+                  "serviceAccountUID": "account-uid", "nodeName": "n", "nodeUID": "node-uid", "stubPKCS10Request": STUB}},
+        status={"conditions": [{"type": "Denied", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z",
+                                "reason": "R", "message": "m"}]}, versioned=True),
     sample("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", {
         "spec": {"deviceSelector": {"driver": "d.example.com"},
-                 "taint": {"key": "k", "value": "v", "effect": "NoSchedule"}}}, None, **CLUSTER),
+                 "taint": {"key": "k", "value": "v", "effect": "NoSchedule"}}}, None, **CLUSTER, versioned=True),
 ]

@@ -228,7 +228,8 @@ class Generator:
             self.step("namespace", "POST", "/api/v1/namespaces", body, JSON)
         for before in self.sample.get("before", []):
             self.step("before", "POST", before["path"].replace("NAMESPACE", str(self.namespace)), before["body"], JSON)
-        self.step("create-full", "POST", "", self.full, JSON)
+        saved = {"save": {"version": "metadata.resourceVersion"}} if self.sample.get("versioned") else {}
+        self.step("create-full", "POST", "", self.full, JSON, **saved)
         self.step("create-minimal", "POST", "", self.minimal, JSON)
         self.reads()
         self.creates()
@@ -297,17 +298,23 @@ class Generator:
                 self.create("add-empty:" + name_of(path), changed(self.full, path, {}))
         self.step("strict", "POST", f"?{DRY}&fieldValidation=Strict", {**self.minimal, "zog": 1}, JSON)
 
+    def update(self, name, body):
+        """A PUT as a dry run, with the resourceVersion that kinds without unconditional updates need."""
+        if self.sample.get("versioned") and isinstance(body.get("metadata"), dict):
+            body = changed(body, ("metadata", "resourceVersion"), "${version}")
+        self.step(name, "PUT", f"{self.one()}?{DRY}", body, JSON)
+
     def updates(self):
         for path, value, _ in self.below(self.full):
-            self.step("update-drop:" + name_of(path), "PUT", f"{self.one()}?{DRY}", changed(self.full, path, DROP), JSON)
+            self.update("update-drop:" + name_of(path), changed(self.full, path, DROP))
             for other in other_values(value):
-                self.step("update:" + name_of(path), "PUT", f"{self.one()}?{DRY}", changed(self.full, path, other), JSON)
+                self.update("update:" + name_of(path), changed(self.full, path, other))
         count = 0
         for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
             if path[0] in ("metadata", "status") or not self.is_sampled(path, count := count + 1):
                 continue
             value = synthetic(self.schemas, self.api_version, schema)
-            self.step("update-add:" + name_of(path), "PUT", f"{self.one()}?{DRY}", changed(self.full, path, value), JSON)
+            self.update("update-add:" + name_of(path), changed(self.full, path, value))
 
     def patches(self):
         self.step("merge", "PATCH", self.one(), {"metadata": {"labels": {"l": "1"}}}, MERGE)

@@ -39,7 +39,7 @@ pub use codec::{Codec, TypeMeta, Unpatched, timestamps};
 pub use conversion::Conversion;
 pub use definition::{Outline, from_definition, with_empty_schemas};
 pub use priority::kube_aware;
-pub use registry::Registry;
+pub use registry::{Registry, Snapshot};
 pub use row::from_row;
 pub use rules::Subresource;
 pub use serving::{Serving, no_such_method};
@@ -113,6 +113,11 @@ impl Resource {
     /// Whether objects are not stored: create is the only verb.
     pub fn is_review(&self) -> bool {
         self.review().is_some()
+    }
+
+    /// Whether objects are stored, so that they can be watched.
+    pub fn is_stored(&self) -> bool {
+        self.built_in.is_none_or(|row| row.review.is_none() && row.computed.is_none())
     }
 
     /// The review that responds to a POST, if objects are not stored.

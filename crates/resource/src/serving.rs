@@ -79,7 +79,7 @@ impl Resource {
     pub fn has_tables(&self, subresource: Subresource) -> bool {
         match subresource {
             Subresource::Status => self.built_in.is_none_or(|row| row.status_tables),
-            Subresource::Own("finalize") => false,
+            Subresource::Own(_) => false,
             _ => !self.is_review(),
         }
     }

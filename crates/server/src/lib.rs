@@ -51,7 +51,7 @@ use tokio::sync::watch;
 pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use aggregation::Aggregation;
 pub use allocation::Ranges as ServiceRanges;
-use allocation::{Allocation, UnownedReservations};
+use allocation::{Allocation, Unowned, UnownedReservations};
 pub use controllers::{CertificateSigner, Controllers};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
@@ -489,7 +489,10 @@ async fn prepare(
     verbs::establish_all(&context).await;
     if !context.objects.store().is_shared() {
         // no request is served yet, so no Service is being written
-        let repaired = context.allocation.repair(&context.objects, &mut UnownedReservations::default(), true).await;
+        let repaired = context
+            .allocation
+            .repair(&context.objects, &mut UnownedReservations::default(), Unowned::ReleasedNow)
+            .await;
         repaired.map_err(|status| status.message.clone())?;
     }
     Ok(context)

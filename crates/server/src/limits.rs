@@ -40,6 +40,8 @@ pub const SLOW_REQUEST: Duration = Duration::from_secs(1);
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 /// Attempts of a write whose object is changed concurrently.
 pub const WRITE_RETRIES: usize = 64;
+/// Evictions of a PodDisruptionBudget that may await confirmation by its controller; kube-apiserver's.
+pub const DISRUPTED_PODS_MAX: usize = 2000;
 /// Addresses of a range that are checked for a free one; kube-apiserver checks all of them.
 pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
 /// Interval of the repair of the reservations of Services; kube-apiserver's.

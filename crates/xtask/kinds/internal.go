@@ -21,7 +21,7 @@ var internalRoots = []string{
 	"core.Taint", "core.PodResourceClaim", "core.PersistentVolumeClaim", "core.HostIP", "policy.PodDisruptionBudgetSpec", "core.NodeAddress",
 	"apps.DeploymentStrategy", "apps.DaemonSetUpdateStrategy", "apps.StatefulSetUpdateStrategy", "batch.PodFailurePolicy", "batch.SuccessPolicy", "batch.JobSpec",
 	"resource.ResourceClaimSpec", "resource.ResourceClaimTemplateSpec", "resource.ResourceSliceSpec",
-	"resource.AllocatedDeviceStatus", "resource.AllocationResult", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "storage.CSINodeDriver", "networking.ParentReference",
+	"resource.AllocatedDeviceStatus", "resource.AllocationResult", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "storage.CSINodeDriver", "networking.ParentReference", "certificates.PodCertificateRequestSpec",
 	"flowcontrol.FlowSchemaSpec", "flowcontrol.PriorityLevelConfigurationSpec",
 }
 
@@ -117,7 +117,7 @@ func (t *internalTypes) kind(group string, expression ast.Expr) string {
 		return "*" + t.kind(group, node.X)
 	case *ast.ArrayType:
 		if item, ok := node.Elt.(*ast.Ident); ok && item.Name == "byte" {
-			return "any"
+			return "raw"
 		}
 		return "[]" + t.kind(group, node.Elt)
 	case *ast.MapType:

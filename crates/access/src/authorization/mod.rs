@@ -5,6 +5,7 @@
 mod authorizer;
 mod conditions;
 mod configuration;
+mod coverage;
 mod decision;
 pub mod defaults;
 mod impersonation;
@@ -20,10 +21,11 @@ use machinery::{Status, Text, Value};
 
 pub use authorizer::{AuthorizationMode, Authorizer, UserRules};
 pub use configuration::parse as parse_configuration;
+pub use coverage::{TooManyParts, missing};
 pub use decision::Decision;
 pub use impersonation::Impersonation;
 pub use index::{GROUP, Rbac};
-pub use rules::{PolicyRule, missing, quoted};
+pub use rules::{PolicyRule, quoted};
 pub use webhook::{AccessReviewer, DecisionTtl};
 
 /// An authorized request.
@@ -136,6 +138,26 @@ async fn decide(authorizer: &Authorizer, user: &User, attributes: &AccessAttribu
     }
     let reason = decision.reason();
     Err(Refusal::Forbidden { status: refusal(user, attributes, &reason), reason, is_final: decision.is_denied() })
+}
+
+/// Whether a user has a permission for a signer of certificates, or for all signers of its domain.
+pub async fn may_use_signer(authorizer: &Authorizer, user: &User, verb: &str, signer: &str) -> bool {
+    let domain = signer.split_once('/').map_or(signer, |(domain, _)| domain);
+    for name in [signer.to_owned(), format!("{domain}/*")] {
+        let attributes = AccessAttributes {
+            verb,
+            is_resource: true,
+            group: "certificates.k8s.io",
+            version: "*",
+            resource: "signers",
+            name: &name,
+            ..AccessAttributes::default()
+        };
+        if authorizer.decide(user, &attributes).await.allowed() {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns an error unless the user is allowed.

@@ -210,6 +210,7 @@ pub fn duration_error(error: &DurationError, text: &str) -> String {
 /// The text of the protobuf serializer of Kubernetes.
 pub fn protobuf_error(error: &ProtobufError) -> String {
     match error {
+        ProtobufError::Empty => "empty data".to_owned(),
         ProtobufError::MissingPrefix => {
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned()
         }

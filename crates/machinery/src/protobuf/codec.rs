@@ -424,6 +424,7 @@ mod tests {
 
     #[test]
     fn rejects_malformed_messages() {
+        assert_eq!(decode(b""), Err(ProtobufError::Empty));
         assert_eq!(decode(b"hello"), Err(ProtobufError::MissingPrefix));
         let bytes = encode(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}})).unwrap();
         for end in 4..bytes.len() {

@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtobufError {
+    /// There are no bytes.
+    Empty,
     /// The bytes do not begin with [`super::MAGIC`].
     MissingPrefix,
     /// A message is not well-formed, or nests too deep.
@@ -22,6 +24,7 @@ pub enum ProtobufError {
 impl fmt::Display for ProtobufError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            ProtobufError::Empty => f.write_str("there is no protobuf message"),
             ProtobufError::MissingPrefix => f.write_str("the prefix of a Kubernetes protobuf message is missing"),
             ProtobufError::Malformed => f.write_str("the protobuf message is not well-formed"),
             ProtobufError::UnknownKind { api_version, kind } => {

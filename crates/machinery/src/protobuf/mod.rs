@@ -186,6 +186,9 @@ pub struct Envelope<'a> {
 
 /// Opens an envelope.
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
+    if bytes.is_empty() {
+        return Err(ProtobufError::Empty);
+    }
     let Some(message) = bytes.strip_prefix(&MAGIC) else {
         return Err(ProtobufError::MissingPrefix);
     };

@@ -2,11 +2,12 @@
 
 use super::services::PROXY_VERBS;
 use super::{
-    BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, autoscaling, certificates,
-    claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes, pod_status, pod_warnings,
-    pods, routing, rule_checks, runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
+    BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, StatusMetadata, autoscaling,
+    certificates, claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes,
+    pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks, runtime_classes, storage_kinds, tables,
+    track_generation, volumes, workloads,
 };
-use crate::rules::{Deletion, MetadataRules, OnCreate, Propagation};
+use crate::rules::{Deletion, MetadataRules, OnCreate, OnUpdate, Propagation};
 
 /// A kind without rules of its own. `go` is its Go type.
 const fn kind(
@@ -70,6 +71,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::ENDPOINTS,
+        metadata: MetadataRules { on_update: &[OnUpdate::Change, OnUpdate::Object], ..MetadataRules::BUILT_IN },
         deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         short_names: &["ep"],
         create_on_update: true,
@@ -258,6 +260,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         hooks: Hooks::CertificateRequest,
         metadata: MetadataRules { name: |_, _| vec![], ..MetadataRules::RECHECKED },
         resets: Some(certificates::resets),
+        status_resets: Some(certificates::status_resets),
         prepare: certificates::prepare,
         validate: certificates::validate,
         prepare_status: certificates::set_times,
@@ -288,6 +291,10 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::POD_CERTIFICATE_REQUEST,
         unconditional_update: false,
+        validate: pod_certificates::validate,
+        validate_status: pod_certificates::validate_status,
+        status_metadata: StatusMetadata::Kept,
+        hooks: Hooks::PodCertificateRequest,
         selectable: &[
             ("spec.signerName", &["spec.signerName"]),
             ("spec.podName", &["spec.podName"]),
@@ -305,6 +312,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::SLICE,
         validate: routing::validate_slice,
         prepare: routing::count_labels,
+        counts_gated: true,
         ..with_generation(namespaced(
             "discovery.k8s.io",
             "discovery.v1.EndpointSlice",
@@ -339,7 +347,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::IP_ADDRESS,
         short_names: &["ip"],
-        metadata: MetadataRules { name: |name, _| rule_checks::address_problems(name), ..MetadataRules::BUILT_IN },
+        metadata: MetadataRules { name: |name, _| rule_checks::address_problems(name), ..MetadataRules::RECHECKED },
         ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {
@@ -377,7 +385,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules {
             name: |name, _| machinery::names::path_segment(name),
             on_create: OnCreate::Last,
-            ..MetadataRules::BUILT_IN
+            on_update: &[],
+            ..MetadataRules::CUSTOM
         },
         validate: routing::validate_budget,
         validate_status: routing::validate_conditions,
@@ -404,6 +413,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::RESOURCE_CLAIM,
+        status_tables: false,
         default: devices::default_resource_claim,
         validate: devices::validate_claim,
         prepare_status: devices::keep_allocated,
@@ -436,6 +446,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         validate: devices::validate_slice,
         default: devices::default_slice,
         prepare: devices::prepare_slice,
+        counts_gated: true,
         warnings: devices::slice_warnings,
         declarative: Some(|slice, old| declared::errors(slice, old, "resource.v1.ResourceSlice")),
         labels: Labels::OfVersion,
@@ -454,6 +465,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TAINT_RULE,
+        status_tables: false,
         validate: devices::validate_taint_rule,
         validate_status: routing::validate_conditions,
         unconditional_update: false,

@@ -1,17 +1,19 @@
 //! CertificateSigningRequest and its approval; ClusterTrustBundle.
 
-use std::collections::{HashMap, HashSet};
-
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use base::clock;
 use base64::Engine as _;
 use machinery::field::{FieldError, FieldPath};
+use machinery::value::quote;
 use machinery::{Release, Value, names};
 use schema::apply::FieldSet;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
 
-use super::checks::{invalid_each, items, list, text};
-use super::{OwnEndpoint, OwnSubresource, Part};
+use super::checks::{items, list, text};
+use super::{OwnEndpoint, OwnSubresource, Part, pem};
 use crate::rules::metadata;
 
 pub const SUBRESOURCES: &[OwnSubresource] = &[OwnSubresource {
@@ -26,6 +28,12 @@ static APPROVAL_RESETS: LazyLock<FieldSet> =
 /// The spec of a request is immutable, so managedFields do not record it.
 pub fn resets() -> &'static FieldSet {
     static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status"]]));
+    &RESETS
+}
+
+/// Conditions of the status have no owner.
+pub fn status_resets() -> &'static FieldSet {
+    static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "conditions"]]));
     &RESETS
 }
 
@@ -143,26 +151,39 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
     errors
 }
 
+const DOMAIN_BYTES_MAX: usize = 253;
+/// A domain, a slash, a namespace, a dot and a name.
+const SIGNER_BYTES_MAX: usize = DOMAIN_BYTES_MAX + 1 + 63 + 1 + 253;
+
 /// A signer is a domain and a path.
-fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub(super) fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const FORM: &str = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
     let invalid = |why: &str| FieldError::invalid(path, &Value::from(signer), why);
     if signer.is_empty() {
         return errors.push(FieldError::required(path, ""));
     }
     let [domain, name] = signer.split('/').collect::<Vec<_>>()[..] else { return errors.push(invalid(FORM)) };
-    if domain.is_empty() || name.is_empty() {
-        return errors.push(invalid(FORM));
+    if domain.len() > DOMAIN_BYTES_MAX {
+        errors.push(FieldError::too_long(path, DOMAIN_BYTES_MAX));
     }
-    if domain.split('.').count() < 2 {
-        errors.push(invalid("should be a domain with at least two segments separated by dots"));
-    } else {
-        invalid_each(path, signer, names::dns1123_subdomain(domain), errors);
+    part_errors(domain, names::dns1123_label, path, errors);
+    if !domain.contains('.') {
+        let why = "should be a domain with at least two segments separated by dots";
+        errors.push(FieldError::invalid(path, &Value::from(domain), why));
     }
-    name.split('.').for_each(|part| invalid_each(path, signer, names::dns1123_label(part), errors));
-    const PART_BYTES_MAX: usize = 253 + 1 + 253 + 64;
-    if signer.len() > PART_BYTES_MAX {
-        errors.push(FieldError::too_long(path, PART_BYTES_MAX));
+    part_errors(name, names::dns1123_subdomain, path, errors);
+    if signer.len() > SIGNER_BYTES_MAX {
+        errors.push(FieldError::too_long(path, SIGNER_BYTES_MAX));
+    }
+}
+
+/// The problems of the first label of a part of a signer that has some.
+fn part_errors(part: &str, problems: fn(&str) -> Vec<String>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let found = part.split('.').map(|label| (label, problems(label))).find(|(_, problems)| !problems.is_empty());
+    let (label, problems) = found.unwrap_or_default();
+    for problem in problems {
+        let why = format!("validating label {}: {problem}", quote(label));
+        errors.push(FieldError::invalid(path, &Value::from(part), why));
     }
 }
 
@@ -239,7 +260,7 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
 }
 
 /// A ClusterTrustBundle.
-pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_bundle(bundle: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
     let (name, signer) = (bundle.str_at(&["metadata", "name"]), bundle.str_at(&["spec", "signerName"]));
@@ -257,10 +278,46 @@ pub fn validate_bundle(bundle: &Value, _old: Option<&Value>, _release: Release) 
         }
         signer_errors(signer, &path.child("signerName"), &mut errors);
     }
-    if !bundle.str_at(&["spec", "trustBundle"]).contains("-----BEGIN CERTIFICATE-----") {
-        let shown = Value::from("<value omitted>");
-        let why = "at least one trust anchor must be provided";
-        errors.push(FieldError::invalid(&path.child("trustBundle"), &shown, why));
+    let trusted = bundle.str_at(&["spec", "trustBundle"]);
+    if old.is_none_or(|old| old.str_at(&["spec", "trustBundle"]) != trusted) {
+        anchor_errors(trusted, &path.child("trustBundle"), &mut errors);
     }
     errors
+}
+
+/// The errors of trust anchors in PEM: certificates of authorities, each once.
+fn anchor_errors(trusted: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const BYTES_MAX: usize = 1024 * 1024;
+    if trusted.len() > BYTES_MAX {
+        return errors.push(FieldError::too_long(path, BYTES_MAX));
+    }
+    let invalid = |why: String| FieldError::invalid(path, &Value::from("<value omitted>"), why);
+    let blocks = pem::blocks(trusted.as_bytes());
+    let problems: Vec<String> = blocks.iter().enumerate().filter_map(|(i, block)| anchor_problem(i, block)).collect();
+    if !problems.is_empty() {
+        return errors.extend(problems.into_iter().map(invalid));
+    }
+    if blocks.is_empty() {
+        errors.push(invalid("at least one trust anchor must be provided".to_owned()));
+    }
+    let mut places: BTreeMap<&[u8], Vec<String>> = BTreeMap::new();
+    for (i, block) in blocks.iter().enumerate() {
+        places.entry(&block.bytes).or_default().push(i.to_string());
+    }
+    for indices in places.into_values().filter(|indices| indices.len() > 1) {
+        errors.push(invalid(format!("duplicate trust anchor (indices [{}])", indices.join(" "))));
+    }
+}
+
+/// Why the block at an index is no trust anchor.
+fn anchor_problem(i: usize, block: &pem::Block) -> Option<String> {
+    if block.label != "CERTIFICATE" {
+        return Some(format!("entry {i} has bad block type: {}", block.label));
+    }
+    if block.has_headers {
+        return Some(format!("entry {i} has PEM block headers"));
+    }
+    let parsed = X509Certificate::from_der(&block.bytes).ok().filter(|(rest, _)| rest.is_empty());
+    let Some((_, certificate)) = parsed else { return Some(format!("entry {i} does not parse as X.509")) };
+    (!certificate.is_ca()).then(|| format!("entry {i} does not have the CA bit set"))
 }

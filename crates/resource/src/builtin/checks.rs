@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::names;
 use machinery::{Release, Value};
 
@@ -51,19 +51,19 @@ pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], erro
 }
 
 /// A struct as Go prints it, with its fields in order.
-fn go_struct(members: &[(&str, Value)]) -> String {
-    let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
-    format!("{{{}}}", members.join(","))
+fn go_struct(fields: &[(&str, Value)]) -> String {
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 /// A `Duplicate value` error that prints a struct.
-pub fn duplicate_struct(path: &FieldPath, members: &[(&str, Value)]) -> FieldError {
-    FieldError { value: go_struct(members), ..FieldError::duplicate(path, &Value::Null) }
+pub fn duplicate_struct(path: &FieldPath, fields: &[(&str, Value)]) -> FieldError {
+    FieldError { value: go_struct(fields), ..FieldError::duplicate(path, &Value::Null) }
 }
 
 /// An `Invalid value` error that prints a struct.
-pub fn invalid_struct(path: &FieldPath, members: &[(&str, Value)], why: &str) -> FieldError {
-    FieldError { value: go_struct(members), ..FieldError::invalid(path, &Value::Null, why) }
+pub fn invalid_struct(path: &FieldPath, fields: &[(&str, Value)], why: &str) -> FieldError {
+    FieldError { value: go_struct(fields), ..FieldError::invalid(path, &Value::Null, why) }
 }
 
 /// An `Invalid value` error that prints all conditions of a status.
@@ -120,9 +120,9 @@ fn one_condition_errors(condition: &Value, path: &FieldPath, release: Release, e
     } else if !is_reason(reason) {
         errors.push(FieldError::invalid(&path.child("reason"), &Value::from(reason), REASON));
     }
-    for (member, max) in [("reason", REASON_BYTES_MAX), ("message", MESSAGE_BYTES_MAX)] {
-        if text(condition, member).len() > max {
-            errors.push(FieldError::too_long(&path.child(member), max));
+    for (field, max) in [("reason", REASON_BYTES_MAX), ("message", MESSAGE_BYTES_MAX)] {
+        if text(condition, field).len() > max {
+            errors.push(FieldError::too_long(&path.child(field), max));
         }
     }
 }
@@ -184,4 +184,41 @@ fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<Fi
 /// Validates a field that holds a label selector, if it is set.
 pub fn selector_member(object: &Value, name: &str, path: &FieldPath) -> Vec<FieldError> {
     object.get(name).map(|selector| label_selector(selector, &path.child(name))).unwrap_or_default()
+}
+
+/// The error of a probe or a hook of a container that may have none.
+pub const NO_SIDECAR: &str = "may not be set for init containers without restartPolicy=Always";
+
+/// The error of two backends of one path.
+pub const TWO_BACKENDS: &str = "cannot set both resource and service backends";
+/// The error of an attachment without a source, or with two of them.
+pub const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+/// Details of errors of values whose fields are not checked.
+const UNCHECKED: [&str; 3] = [NO_SIDECAR, TWO_BACKENDS, NO_SINGLE_SOURCE];
+
+/// The error of a selector with which no template is compared, for most kinds; that of StatefulSets has no detail.
+pub const INVALID_SELECTOR: &str = "invalid label selector";
+
+/// The path of a value whose fields are not checked because of an error.
+fn unchecked_path(error: &FieldError) -> Option<&str> {
+    let is_of_selector = error.field == "spec.selector" && error.kind == FieldErrorKind::Invalid;
+    if is_of_selector && ["", INVALID_SELECTOR].contains(&error.detail.as_str()) {
+        return Some("spec.template");
+    }
+    UNCHECKED.contains(&error.detail.as_str()).then_some(error.field.as_str())
+}
+
+/// Drops the errors behind the first `own` that lie within values whose fields are not checked, such as probes which init
+/// containers may not have.
+pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
+    let paths: HashSet<String> = errors[..own].iter().filter_map(unchecked_path).map(str::to_owned).collect();
+    if paths.is_empty() {
+        return;
+    }
+    let is_within = |field: &str| {
+        let ends = field.match_indices('.').map(|(dot, _)| dot).chain([field.len()]);
+        ends.map(|end| &field[..end]).any(|prefix| paths.contains(prefix))
+    };
+    let rest = errors.split_off(own);
+    errors.extend(rest.into_iter().filter(|error| !is_within(&error.field)));
 }

@@ -1,7 +1,7 @@
 //! FlowSchema and PriorityLevelConfiguration (KEP-1040).
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::{Release, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, items, list, one_of, text};
@@ -266,7 +266,13 @@ fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<F
         }
     }
     if let Some(method) = spec.get("distinguisherMethod") {
-        one_of(method, "type", &path.child("distinguisherMethod"), &["ByNamespace", "ByUser"], &mut errors);
+        const METHODS: [&str; 2] = ["ByNamespace", "ByUser"];
+        let kind = text(method, "type");
+        if !METHODS.contains(&kind) {
+            // kube-apiserver shows the whole method
+            let (path, shown) = (path.child("distinguisherMethod").child("type"), json!({"Type": kind}));
+            errors.push(FieldError::not_supported(&path, &shown, &METHODS));
+        }
     }
     let reference = path.child("priorityLevelConfiguration").child("name");
     match spec.str_at(&["priorityLevelConfiguration", "name"]) {

@@ -113,8 +113,9 @@ pub fn validate_status(job: &Value, old: &Value, _release: Release) -> Vec<Field
             errors.push(FieldError::invalid(&path.child(name), &Value::Int(now), why));
         }
     }
+    let is_changed = ["active", "ready"].into_iter().any(|name| number(status, name) != number(before, name));
     let ready = number(status, "ready");
-    if ready > number(status, "active") {
+    if is_changed && is_set(status, "ready") && ready > number(status, "active") {
         let why = "cannot set more ready pods than active";
         errors.push(FieldError::invalid(&path.child("ready"), &Value::Int(ready), why));
     }

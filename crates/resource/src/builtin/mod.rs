@@ -31,6 +31,8 @@ mod migrations;
 mod mutations;
 mod namespaces;
 mod nodes;
+mod pem;
+mod pod_certificates;
 mod pod_status;
 mod pod_volumes;
 mod pod_warnings;
@@ -79,6 +81,7 @@ pub use runtime_config::RuntimeConfig;
 pub use served::{beta_definition, served, sibling, stored_kinds};
 pub use tables::selector_text;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+pub use workloads::TEMPLATE_GENERATION;
 
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use row::{AS_SERVER, BASE};
@@ -99,9 +102,11 @@ impl BuiltIn {
         }
     }
 
-    /// A type error with the names of the types of this version. Types of metadata are always of v1.
+    /// A type error with the names of the types of this version. Types of metadata, and names of
+    /// resources, are always of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
-        const SHARED: [&str; 4] = ["LabelSelector", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference"];
+        const SHARED: [&str; 5] =
+            ["LabelSelector", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference", "ResourceName"];
         match why.rsplit_once(" of type v1.") {
             Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
                 format!("{head} of type {}.{name}", self.version)
@@ -135,7 +140,7 @@ impl BuiltIn {
         let mut errors = (self.validate)(object, old, release);
         let own = errors.len();
         self.add_rule_errors(object, old, false, &mut errors);
-        podspec::drop_unchecked(&mut errors, own);
+        checks::drop_unchecked(&mut errors, own);
         errors
     }
 

@@ -346,12 +346,24 @@ fn quality_of_service(pod: &Value) -> &'static str {
     }
 }
 
+/// The image of a container of a Pod has no whitespace around it; those of templates may.
+fn image_errors(container: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let image = text(container, "image");
+    if image.trim() != image {
+        let why = "must not have leading or trailing whitespace";
+        errors.push(FieldError::invalid(&path.child("image"), &Value::from(image), why));
+    }
+}
+
 pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
     let empty = Value::object();
     let spec = pod.get("spec").unwrap_or(&empty);
     validate_spec(spec, &path, &mut errors);
+    for name in ["containers", "initContainers", "ephemeralContainers"] {
+        items(spec, name, &path).for_each(|(path, container)| image_errors(container, &path, &mut errors));
+    }
     if old.is_none() && !list(spec, "ephemeralContainers").is_empty() {
         errors.push(FieldError::forbidden(&path.child("ephemeralContainers"), "cannot be set on create"));
     }

@@ -8,8 +8,9 @@ use aws_lc_rs::signature::{
     RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
 };
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
+
+use super::pem;
 
 const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
 const UNKNOWN_ALGORITHM: &str = "x509: cannot verify signature: algorithm unimplemented";
@@ -49,13 +50,19 @@ const ALGORITHMS: [(&str, Algorithms, &str); 8] = [
 
 /// Checks a request in PEM.
 pub fn check(text: &[u8]) -> Result<(), String> {
-    let block = Pem::iter_from_buffer(text).next().and_then(Result::ok).ok_or(NO_REQUEST)?;
-    if block.label != "CERTIFICATE REQUEST" {
-        return Err(NO_REQUEST.to_owned());
-    }
-    check_frame(&block.contents)?;
-    let (_, request) =
-        X509CertificationRequest::from_der(&block.contents).map_err(|_| "asn1: syntax error: truncated sequence")?;
+    let block = pem::blocks(text).into_iter().next().filter(|block| block.label == "CERTIFICATE REQUEST");
+    verify(&parse(&block.ok_or(NO_REQUEST)?.bytes)?)
+}
+
+/// Parses a request in DER.
+pub fn parse(der: &[u8]) -> Result<X509CertificationRequest<'_>, String> {
+    check_frame(der)?;
+    let parsed = X509CertificationRequest::from_der(der);
+    parsed.map(|(_, request)| request).map_err(|_| "asn1: syntax error: truncated sequence".to_owned())
+}
+
+/// Verifies the signature of a request.
+pub fn verify(request: &X509CertificationRequest<'_>) -> Result<(), String> {
     let algorithm = request.signature_algorithm.algorithm.to_id_string();
     let known = ALGORITHMS.into_iter().find(|(identifier, ..)| *identifier == algorithm);
     let (_, algorithms, failure) = known.ok_or(UNKNOWN_ALGORITHM)?;
@@ -65,6 +72,55 @@ pub fn check(text: &[u8]) -> Result<(), String> {
         UnparsedPublicKey::new(*algorithm, key).verify(info.raw, &request.signature_value.data).is_ok()
     };
     if algorithms.iter().any(is_valid) { Ok(()) } else { Err(failure.to_owned()) }
+}
+
+/// The public key of a request, as far as rules depend on it.
+pub enum RequestKey {
+    Ed25519,
+    /// On the curve of this name.
+    Ecdsa(&'static str),
+    /// With this number of bits in the bytes of its modulus.
+    Rsa(usize),
+    /// Of another algorithm.
+    Other,
+}
+
+/// The curves of ECDSA that Go knows: object identifier, name, bytes of a point.
+const CURVES: [(&str, &str, usize); 4] = [
+    ("1.3.132.0.33", "P-224", 57),
+    ("1.2.840.10045.3.1.7", "P-256", 65),
+    ("1.3.132.0.34", "P-384", 97),
+    ("1.3.132.0.35", "P-521", 133),
+];
+
+impl RequestKey {
+    /// The key of a request. Fails if it is none of its algorithm.
+    pub fn of(request: &X509CertificationRequest<'_>) -> Result<RequestKey, String> {
+        let info = &request.certification_request_info.subject_pki;
+        let (parameters, key) = (info.algorithm.parameters.as_ref(), &*info.subject_public_key.data);
+        match &*info.algorithm.algorithm.to_id_string() {
+            "1.3.101.112" if parameters.is_none() && key.len() == 32 => Ok(RequestKey::Ed25519),
+            "1.3.101.112" => Err("x509: wrong Ed25519 public key size".to_owned()),
+            "1.2.840.10045.2.1" => {
+                let curve = parameters.and_then(|parameters| parameters.as_oid().ok()).map(|oid| oid.to_id_string());
+                let curve = CURVES.into_iter().find(|(identifier, ..)| curve.as_deref() == Some(*identifier));
+                let (_, name, bytes) = curve.ok_or("x509: unsupported elliptic curve")?;
+                let is_point = key.len() == bytes && key[0] == 4;
+                if is_point {
+                    Ok(RequestKey::Ecdsa(name))
+                } else {
+                    Err("x509: failed to unmarshal elliptic curve point".to_owned())
+                }
+            }
+            "1.2.840.113549.1.1.1" => match info.parsed() {
+                Ok(x509_parser::public_key::PublicKey::RSA(key)) => {
+                    Ok(RequestKey::Rsa(key.modulus.iter().skip_while(|byte| **byte == 0).count() * 8))
+                }
+                _ => Err("x509: invalid RSA public key".to_owned()),
+            },
+            _ => Ok(RequestKey::Other),
+        }
+    }
 }
 
 /// Checks that the whole block is one sequence.

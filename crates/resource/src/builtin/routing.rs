@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
 
-use super::checks::{invalid_each, items, list, text};
+use super::checks::{TWO_BACKENDS, invalid_each, items, list, text};
 use super::podspec;
 use super::rule_checks::port_name_problems;
 
@@ -34,13 +34,21 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
             } else if kind == "ImplementationSpecific" && !given.is_empty() && !given.starts_with('/') {
                 errors.push(FieldError::invalid(&path.child("path"), &Value::from(given), "must be an absolute path"));
             }
-            if http_path.get("pathType").is_some_and(|kind| !kind.is_null()) {
-                backend_errors(http_path.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
+            let kind_path = path.child("pathType");
+            let Some(kind) = http_path.get("pathType").filter(|kind| !kind.is_null()) else {
+                errors.push(FieldError::required(&kind_path, "pathType must be specified"));
+                continue;
+            };
+            if !kind.as_str().is_some_and(|kind| PATH_TYPES.contains(&kind)) {
+                errors.push(FieldError::not_supported(&kind_path, kind, &PATH_TYPES));
             }
+            backend_errors(http_path.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
         }
     }
     errors
 }
+
+const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
 /// The parts that a path may not have.
 fn path_errors(given: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -57,7 +65,7 @@ fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     let is_set = |name: &str| backend.get(name).is_some_and(|value| !value.is_null());
     let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(""), why));
     match (is_set("service"), is_set("resource")) {
-        (true, true) => return invalid("cannot set both resource and service backends"),
+        (true, true) => return invalid(TWO_BACKENDS),
         (false, false) => return invalid("resource or service backend is required"),
         (false, true) => return,
         (true, false) => {}

@@ -53,6 +53,8 @@ pub enum Hooks {
     ThirdPartyResource,
     /// Sets the user of a certificate signing request.
     CertificateRequest,
+    /// Requires a permission for the signer to write the status.
+    PodCertificateRequest,
     /// Restricts administrative access to devices.
     ResourceClaim,
 }
@@ -186,6 +188,8 @@ pub struct BuiltIn {
     pub fresh_status: bool,
     /// Whether the generation counts the changes of an object.
     pub generation: bool,
+    /// Whether the generation also counts changes of fields that feature gates drop.
+    pub counts_gated: bool,
     /// Whether there is a subresource `scale`, of `spec.replicas` and `status.replicas`.
     pub scale: bool,
     pub status_metadata: StatusMetadata,
@@ -196,6 +200,8 @@ pub struct BuiltIn {
     pub review: Option<Review>,
     /// The fields that the main endpoint resets, if that is not the status alone.
     pub resets: Option<fn() -> &'static FieldSet>,
+    /// The fields that the status endpoint resets, if those are not the spec or all but the status.
+    pub status_resets: Option<fn() -> &'static FieldSet>,
     /// The objects of a kind that is computed when it is read.
     pub computed: Option<fn() -> Vec<Value>>,
     /// Subresources besides the status.
@@ -273,6 +279,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     status: false,
     fresh_status: false,
     generation: false,
+    counts_gated: false,
     scale: false,
     status_metadata: StatusMetadata::Written,
     metadata: MetadataRules::BUILT_IN,
@@ -280,6 +287,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     hooks: Hooks::None,
     review: None,
     resets: None,
+    status_resets: None,
     computed: None,
     subresources: &[],
     delete_collection: true,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
+use super::checks::{NO_SINGLE_SOURCE, invalid_each, invalid_internal, is_set, items, list, text};
 use super::podspec;
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
@@ -22,7 +22,7 @@ fn repeated(object: &Value, name: &str, field: &str, path: &FieldPath, errors: &
     }
 }
 
-pub fn validate_driver(driver: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     let spec = driver.get("spec").unwrap_or(&empty);
     const MODES: [&str; 2] = ["Persistent", "Ephemeral"];
@@ -51,7 +51,21 @@ pub fn validate_driver(driver: &Value, _old: Option<&Value>, _release: Release) 
             (path.child("nodeAllocatableUpdatePeriodSeconds"), "must be greater than or equal to 10 seconds");
         errors.push(FieldError::invalid(&path, &Value::Int(period), why));
     }
+    if let Some(before) = old.and_then(|old| old.get("spec")) {
+        driver_changes(spec, before, &path, &mut errors);
+    }
     errors
+}
+
+/// The immutable fields of a driver.
+fn driver_changes(spec: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
+    // kube-apiserver misspells the first
+    for (name, shown) in [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
+        if spec.get(name) != before.get(name) {
+            let value = spec.get(name).cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(&path.child(shown), &value, "field is immutable"));
+        }
+    }
 }
 
 pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -137,9 +151,11 @@ pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Re
     let path = FieldPath::new("spec").child("source");
     let source = attachment.at(&["spec", "source"]).unwrap_or(&empty);
     const SOURCES: [&str; 2] = ["inlineVolumeSpec", "persistentVolumeName"];
-    if SOURCES.iter().filter(|name| is_set(source, name)).count() != 1 {
-        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-        errors.push(FieldError::required(&path, why));
+    let count = SOURCES.iter().filter(|name| is_set(source, name)).count();
+    if count == 0 {
+        errors.push(FieldError::required(&path, NO_SINGLE_SOURCE));
+    } else if count == SOURCES.len() {
+        errors.push(FieldError::forbidden(&path, NO_SINGLE_SOURCE));
     } else if is_set(source, SOURCES[1]) {
         let (name, path) = (text(source, SOURCES[1]), path.child(SOURCES[1]));
         if name.is_empty() {

@@ -5,7 +5,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value};
 
-use super::checks::text;
+use super::checks::{list, text};
+use super::defaults::at_mut;
 use super::podspec;
 
 /// The phase of a new volume or claim.
@@ -77,7 +78,7 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// The storage of a bound claim that is reduced stays above what it has.
+/// The storage of a claim that is reduced stays above what it has.
 fn shrunk(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let storage = |object: &Value, at: &[&str]| {
         let none = Quantity::from_int(0);
@@ -86,8 +87,7 @@ fn shrunk(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &m
     let requested = ["resources", "requests", "storage"];
     let (new, before) = (storage(spec, &requested), storage(old, &requested));
     let has = storage(claim, &["status", "capacity", "storage"]);
-    let is_bound = claim.str_at(&["status", "phase"]) == "Bound";
-    if is_bound && new.compare(&before).is_lt() && new.compare(&has).is_le() {
+    if new.compare(&before).is_lt() && new.compare(&has).is_le() {
         let path = path.child("resources").child("requests").child("storage");
         errors.push(FieldError::forbidden(&path, "field can not be less than status.capacity"));
     }
@@ -167,13 +167,42 @@ fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
         errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), why));
     }
     let affinity = |spec: &Value| spec.get("nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
-    if affinity(old).is_some() && affinity(old) != affinity(spec) {
+    let is_changed = |old: Value| affinity(spec).is_none_or(|new| with_stable_labels(old, &new) != new);
+    if affinity(old).is_some_and(is_changed) {
         let print = |affinity: Value| machinery::types::internal_json(&affinity, "core.VolumeNodeAffinity", false);
         let shown = affinity(spec).map_or_else(|| "null".to_owned(), print);
         let why = "field is immutable, except for updating from beta label to GA";
         let error = FieldError::invalid(&FieldPath::new("nodeAffinity"), &Value::Null, why);
         errors.push(FieldError { value: shown, ..error });
     }
+}
+
+/// Labels of nodes that have a stable name now.
+const STABLE_LABELS: [(&str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+];
+
+/// The node affinity of a volume with the labels of `new` where those may replace its own. A label without a stable name may
+/// be replaced by none, as kube-apiserver looks it up.
+fn with_stable_labels(mut affinity: Value, new: &Value) -> Value {
+    let terms = ["required", "nodeSelectorTerms"];
+    let new_terms = new.at(&terms).and_then(Value::as_array).unwrap_or_default();
+    let old_terms = at_mut(&mut affinity, &terms).and_then(Value::as_array_mut);
+    for (term, new) in old_terms.into_iter().flatten().zip(new_terms) {
+        let requirements = term.get_mut("matchExpressions").and_then(Value::as_array_mut);
+        for (requirement, new) in requirements.into_iter().flatten().zip(list(new, "matchExpressions")) {
+            let key = text(requirement, "key");
+            let stable = STABLE_LABELS.into_iter().find(|(label, _)| *label == key).map_or("", |(_, stable)| stable);
+            if text(new, "key") == stable {
+                requirement.set_at(&["key"], Value::from(stable));
+            }
+        }
+    }
+    affinity
 }
 
 /// A PersistentVolume.
@@ -213,12 +242,13 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
 
 /// The warning about CSI drivers that get tokens.
 pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
-    if old.is_some() {
-        return vec![];
-    }
-    let spec = driver.get("spec").cloned().unwrap_or_default();
-    let asks = !super::checks::list(&spec, "tokenRequests").is_empty();
-    if !asks || spec.get("serviceAccountTokenInSecrets").is_some_and(|set| !set.is_null()) {
+    let (empty, requests) = (Value::object(), ["spec", "tokenRequests"]);
+    let spec = driver.get("spec").unwrap_or(&empty);
+    let is_unchanged = old.is_some_and(|old| old.at(&requests) == driver.at(&requests));
+    if is_unchanged
+        || list(spec, "tokenRequests").is_empty()
+        || spec.get("serviceAccountTokenInSecrets").is_some_and(|set| !set.is_null())
+    {
         return vec![];
     }
     vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()]

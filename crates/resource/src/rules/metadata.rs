@@ -63,10 +63,17 @@ impl MetadataRules {
         own: Vec<FieldError>,
         release: Release,
     ) -> Vec<FieldError> {
-        match self.on_create {
+        let mut errors = match self.on_create {
             OnCreate::Last if !own.is_empty() => own,
             _ => self.create_errors(object, namespaced, release).into_iter().chain(own).collect(),
+        };
+        let generate = object.str_at(&["metadata", "generateName"]);
+        if errors.is_empty() {
+            let path = FieldPath::new("metadata.generateName");
+            let problems = names::path_segment(generate).into_iter();
+            errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(generate), problem)));
         }
+        errors
     }
 
     /// Validates the metadata of a new object.

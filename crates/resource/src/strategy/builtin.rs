@@ -71,6 +71,9 @@ impl Strategy for BuiltInStrategy {
             set_or_remove(object, &["status"], old.get("status").cloned());
         }
         metadata::restore_system_fields(object, old);
+        if self.0.row.counts_gated {
+            track_generation(object, Some(old));
+        }
         schema::shape::drop_gated(object, Some(old), self.0.row.structure());
         (self.0.row.prepare)(object, Some(old));
         if self.0.row.generation {
@@ -136,6 +139,9 @@ impl Strategy for BuiltInStatus {
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
+        if let Some(resets) = self.0.row.status_resets {
+            return Some(resets());
+        }
         match self.0.row.status_metadata {
             StatusMetadata::Written => Some(&reset::SPEC),
             StatusMetadata::Unowned if self.release() >= Release::V1_36 => Some(&reset::SPEC),

@@ -234,7 +234,13 @@ impl RuleErrors<'_> {
             None if is_text => Value::from(""),
             None => Value::Null,
         };
-        self.errors.push(FieldError::invalid(path, &shown, "field is immutable"));
+        let mut error = FieldError::invalid(path, &shown, "field is immutable");
+        if let (Shape::Struct(inner), Value::Object(_)) = (&field.shape, &shown)
+            && inner.name.ends_with("LabelSelector")
+        {
+            error.value = machinery::types::published_json(&shown, "meta.v1.LabelSelector");
+        }
+        self.errors.push(error);
     }
 
     /// The error of a union of which no field is set.

@@ -144,7 +144,7 @@ pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "37", "2");
 /// The document of `/version`; `compatible_minor` is that of the oldest release to be compatible with.
 pub fn version(release: Release, compatible_minor: u32) -> Value {
     let (major, minor, patch) = KUBERNETES_VERSION;
-    let own = env!("CARGO_PKG_VERSION");
+    let pintle = env!("CARGO_PKG_VERSION");
     let text = |number: u32| Value::from(number.to_string());
     [
         ("major", Value::from(major)),
@@ -153,7 +153,7 @@ pub fn version(release: Release, compatible_minor: u32) -> Value {
         ("emulationMinor", text(release.minor())),
         ("minCompatibilityMajor", Value::from(major)),
         ("minCompatibilityMinor", text(compatible_minor)),
-        ("gitVersion", Value::from(format!("v{major}.{minor}.{patch}+pintle.{own}"))),
+        ("gitVersion", Value::from(format!("v{major}.{minor}.{patch}+pintle.{pintle}"))),
         ("gitCommit", Value::from("0000000000000000000000000000000000000000")),
         ("gitTreeState", Value::from("clean")),
         ("buildDate", Value::from("2026-11-21T00:00:00Z")),

@@ -83,7 +83,8 @@ impl Edge {
         if !scoped {
             return Err(unknown());
         }
-        if resource.serving.routes && info.watch_path && !info.subresource.is_empty() {
+        let is_watchable = info.subresource.is_empty() && resource.is_stored();
+        if resource.serving.routes && info.watch_path && !is_watchable {
             return Err(unknown());
         }
         let subresource = match info.subresource.as_str() {

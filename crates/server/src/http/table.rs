@@ -2,9 +2,9 @@
 
 use base::clock;
 use machinery::jsonpath::{self, JsonPath};
-use machinery::{Status, Value};
+use machinery::{Map, Status, Value};
 use resource::Column;
-use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION};
+use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION, TEMPLATE_GENERATION};
 
 use super::negotiate::Accepted;
 use crate::verbs::{Request, Subresource};
@@ -14,9 +14,21 @@ pub fn partial(object: &Value, accepted: &Accepted) -> Value {
     [
         ("kind", Value::from("PartialObjectMetadata")),
         ("apiVersion", Value::from(accepted.shape_version())),
-        ("metadata", object.get("metadata").cloned().unwrap_or_default()),
+        ("metadata", metadata(object)),
     ]
     .into()
+}
+
+/// The metadata of an object, without annotations that stand for fields of another version.
+fn metadata(object: &Value) -> Value {
+    let mut metadata = object.get("metadata").cloned().unwrap_or_default();
+    if (object.str_at(&["apiVersion"]), object.str_at(&["kind"])) == ("apps/v1", "DaemonSet") {
+        metadata.remove_at(&["annotations", TEMPLATE_GENERATION]);
+        if metadata.get("annotations").and_then(Value::as_object).is_some_and(Map::is_empty) {
+            metadata.remove_at(&["annotations"]);
+        }
+    }
+    metadata
 }
 
 /// The part of the object that each row includes: `?includeObject=`.

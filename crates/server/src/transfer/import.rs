@@ -149,7 +149,7 @@ pub async fn import(
     for PlannedWrite { place, value, .. } in &steps {
         let stored = found.get(&place.bytes).map(|entry| storage.layout.open(place, entry.value.clone()));
         if !stored.is_some_and(|opened| opened.is_ok_and(|opened| opened.value == value)) {
-            return Err(format!("{} was read back otherwise than it was written", place.bytes.escape_ascii()));
+            return Err(format!("{} was not read back as it was written", place.bytes.escape_ascii()));
         }
     }
     Ok(Imported { written: done.objects, revision: done.revision, ..unchanged })

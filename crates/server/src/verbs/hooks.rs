@@ -1,12 +1,13 @@
 //! Actions before and after writes of some kinds, beyond their strategies.
 
-use machinery::{FieldError, Status, Text, Value};
+use access::authorization::may_use_signer;
+use machinery::{FieldError, FieldPath, Status, Text, Value};
 use objects::Stored;
-use resource::Subresource;
 use resource::builtin::{Hooks, devices};
+use resource::{Subresource, TypeMeta};
 
 use super::change::Write;
-use super::{Context, naming, rbac, third_party};
+use super::{Context, Outcome, naming, rbac, third_party};
 use crate::allocation::Reservation;
 
 /// Fails if a write would grant permissions that its user does not have. `old` is the stored object.
@@ -66,10 +67,16 @@ fn record_user(user: &Value, object: &mut Value) {
     }
 }
 
-/// Keeps a reservation if the object was written, and releases it otherwise.
-pub async fn finish_reservation(context: &Context, reservation: Option<Reservation>, written: bool) {
-    if let Some(reservation) = reservation {
-        context.allocation.finish(&context.objects, reservation, written).await;
+/// Completes a reservation if the object was written, and cancels it otherwise.
+pub async fn finish_reservation(
+    context: &Context,
+    reservation: Option<Reservation>,
+    written: &Result<Option<Outcome>, Status>,
+) {
+    let Some(reservation) = reservation else { return };
+    match written {
+        Ok(Some(_)) => context.allocation.complete(&context.objects, reservation).await,
+        Ok(None) | Err(_) => context.allocation.cancel(&context.objects, reservation).await,
     }
 }
 
@@ -79,6 +86,24 @@ pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Statu
         third_party::check_names(write.context, write.request, object)?;
     }
     rbac::require_create(write.context, write.request, object.str_at(&["metadata", "name"])).await
+}
+
+/// Checks a valid object that is to replace `old`, before validating admission: the status of a PodCertificateRequest
+/// requires a permission for its signer.
+pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Result<(), Status> {
+    let Write { context, request, .. } = write;
+    let is_signed =
+        (request.resource.hooks, request.subresource) == (Hooks::PodCertificateRequest, Subresource::Status);
+    if !is_signed || object.get("status") == old.get("status") {
+        return Ok(());
+    }
+    let (user, signer) = (&request.authorized.user, old.str_at(&["spec", "signerName"]));
+    if may_use_signer(&context.authorizer, user, "sign", signer).await {
+        return Ok(());
+    }
+    let why = format!("User {:?} is not permitted to \"sign\" for signer {signer:?}", user.name);
+    let error = FieldError::forbidden(&FieldPath::new("spec.signerName"), why);
+    Err(request.strategy.invalid(&TypeMeta::of(object), object.str_at(&["metadata", "name"]), &[error]))
 }
 
 /// Prepares the deletion of an object: may change `marked`, which has the deletion timestamp.

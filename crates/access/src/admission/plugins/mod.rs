@@ -26,7 +26,7 @@ use objects::Stored;
 
 use super::measure::Step;
 use super::{Attributes, Operation, World};
-use crate::authorization::AccessAttributes;
+use crate::authorization::may_use_signer;
 use crate::limits;
 
 pub use pod_security::PodSecurity;
@@ -399,7 +399,8 @@ impl Plugins {
             if let Some(validate) = plugin.validate {
                 step.end(validate(&call).map_err(|refusal| refusal.into_status(attributes)))?;
             } else if let Some(needed) = plugin.needs.and_then(|needs| needs(&call)) {
-                let allowed = is_allowed(&call, &needed).await;
+                let allowed =
+                    may_use_signer(call.world.authorizer, call.attributes.user, needed.verb, &needed.signer).await;
                 step.end(if allowed { Ok(()) } else { Err(attributes.forbidden(&needed.refusal)) })?;
             }
         }
@@ -414,26 +415,6 @@ impl PluginRefusal {
             PluginRefusal::Status(status) => *status,
         }
     }
-}
-
-/// Whether the user has a permission for a signer, or for all signers of its domain.
-async fn is_allowed(call: &Call<'_>, needed: &Needed) -> bool {
-    let domain = needed.signer.split_once('/').map_or(needed.signer.as_str(), |(domain, _)| domain);
-    for name in [needed.signer.clone(), format!("{domain}/*")] {
-        let attributes = AccessAttributes {
-            verb: needed.verb,
-            is_resource: true,
-            group: "certificates.k8s.io",
-            version: "*",
-            resource: "signers",
-            name: &name,
-            ..AccessAttributes::default()
-        };
-        if call.world.authorizer.decide(call.attributes.user, &attributes).await.allowed() {
-            return true;
-        }
-    }
-    false
 }
 
 /// A list in an object; empty if there is none.

@@ -8,7 +8,7 @@ use machinery::{Value, names};
 use super::environment::{environment, environment_source};
 use super::resources::resources;
 use super::{Errors, Pod, truth};
-use crate::builtin::checks::{invalid_each, is_set, items, list, text};
+use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, text};
 use crate::builtin::rule_checks;
 
 impl<'a> Pod<'a> {
@@ -51,12 +51,8 @@ impl<'a> Pod<'a> {
     }
 
     fn container(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
-        let image = text(container, "image");
-        if image.is_empty() {
+        if text(container, "image").is_empty() {
             errors.push(FieldError::required(&path.child("image"), ""));
-        } else if image.trim() != image {
-            let why = "must not have leading or trailing whitespace";
-            errors.push(FieldError::invalid(&path.child("image"), &Value::from(image), why));
         }
         if text(container, "terminationMessagePolicy").is_empty() {
             errors.push(FieldError::required(&path.child("terminationMessagePolicy"), ""));
@@ -178,23 +174,6 @@ fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
             errors.push(FieldError::required(&path.child("exitCodes"), "must be specified"));
         }
     }
-}
-
-const NO_SIDECAR: &str = "may not be set for init containers without restartPolicy=Always";
-
-/// Drops the errors behind the first `own` that lie within probes which init containers may not have.
-pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
-    let is_unchecked = |error: &&FieldError| error.detail == NO_SIDECAR;
-    let paths: HashSet<String> = errors[..own].iter().filter(is_unchecked).map(|error| error.field.clone()).collect();
-    if paths.is_empty() {
-        return;
-    }
-    let is_within = |field: &str| {
-        let ends = field.match_indices('.').map(|(dot, _)| dot).chain([field.len()]);
-        ends.map(|end| &field[..end]).any(|prefix| paths.contains(prefix))
-    };
-    let rest = errors.split_off(own);
-    errors.extend(rest.into_iter().filter(|error| !is_within(&error.field)));
 }
 
 fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {

@@ -6,7 +6,6 @@ mod resources;
 mod scheduling;
 mod security;
 
-pub use containers::drop_unchecked;
 pub use resources::{container_resource, resource_name};
 pub use scheduling::{node_selector, selector_operators, validate_toleration};
 

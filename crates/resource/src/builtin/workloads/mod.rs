@@ -10,13 +10,13 @@ pub use defaults::{
     default_template,
 };
 pub use jobs::{validate_cron_job, validate_job};
-pub use prepare::{prepare_daemon_set, prepare_deployment, prepare_job};
+pub use prepare::{TEMPLATE_GENERATION, prepare_daemon_set, prepare_deployment, prepare_job};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, json};
 
-use super::checks::{invalid_shown, list, text};
+use super::checks::{INVALID_SELECTOR, invalid_shown, list, text};
 use super::{claim_templates, pods, rollouts};
 
 /// The data of a ControllerRevision does not change.
@@ -103,8 +103,12 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
     let is_reported = !["ReplicationController", "DaemonSet"].contains(&object.str_at(&["kind"]));
     if let (Some(selector), None, true) = (selector, usable, is_reported) {
         let is_set = object.str_at(&["kind"]) == "StatefulSet";
-        let (shown, why) = (shown_selector(selector), if is_set { "" } else { "invalid label selector" });
+        let (shown, why) = (shown_selector(selector), if is_set { "" } else { INVALID_SELECTOR });
         errors.push(invalid_shown(&path.child("selector"), shown, why));
+        if is_set {
+            restart_errors(object, template, &template_path, errors);
+        }
+        return;
     }
     let selects = |selector: &Value| {
         if let Some(wanted) = selector.get("matchLabels").and_then(Value::as_object).filter(|_| is_plain) {
@@ -121,7 +125,13 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
         errors.push(FieldError::invalid(&template_path.child("metadata").child("labels"), &labels, why));
     }
     template_errors(template, &template_path, errors);
-    let (spec, path) = (template.get("spec").unwrap_or(&empty), template_path.child("spec"));
+    restart_errors(object, template, &template_path, errors);
+}
+
+/// The Pods of a workload are restarted, whatever happens.
+fn restart_errors(object: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let empty = Value::object();
+    let (spec, path) = (template.get("spec").unwrap_or(&empty), path.child("spec"));
     let policy = text(spec, "restartPolicy");
     if policy != "Always" && !policy.is_empty() {
         errors.push(FieldError::not_supported(&path.child("restartPolicy"), &Value::from(policy), &["Always"]));

@@ -29,7 +29,8 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     job.set_at(&["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
 }
 
-pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+/// Stands for a field that v1 does not have, so that metadata alone do not show it.
+pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Counts the changes of the template in an annotation, which stands for a field that v1 does not have.
 pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
@@ -46,9 +47,12 @@ pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
 
 /// A Deployment's generation counts the changes of its annotations, too.
 pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
-    let annotations = ["metadata", "annotations"];
+    let annotations = |object: &Value| {
+        let given = object.at(&["metadata", "annotations"]).and_then(Value::as_object);
+        given.filter(|annotations| !annotations.is_empty()).cloned()
+    };
     if let Some(old) =
-        old.filter(|old| object.at(&annotations) != old.at(&annotations) && object.get("spec") == old.get("spec"))
+        old.filter(|old| annotations(object) != annotations(old) && object.get("spec") == old.get("spec"))
     {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
