@@ -149,7 +149,7 @@ fn fields<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<'
     let (first, rest) = qualifiers.split_first()?;
     let name = first.field()?;
     if let Map::Json(map, Decl { kind: DeclKind::Json, .. }) = map {
-        return json_member(map, qualifiers).map(|value| Ok(untyped(value)));
+        return json_field(map, qualifiers).map(|value| Ok(untyped(value)));
     }
     let found = map.get_str(name)?;
     match (&found, rest) {
@@ -160,7 +160,7 @@ fn fields<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<'
 }
 
 /// As [`fields`], in JSON without declarations.
-fn json_member<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> Option<&'a machinery::Value> {
+fn json_field<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> Option<&'a machinery::Value> {
     let (last, before) = qualifiers.split_last()?;
     for qualifier in before {
         map = map.get(qualifier.field()?)?.as_object()?;

@@ -127,7 +127,7 @@ impl Index {
             for version in resource.versions.iter().filter(|v| v.served) {
                 let prefix = if resource.group.is_empty() { "api" } else { "apis/" };
                 let name = format!("{prefix}{}/{}", resource.group, version.name);
-                groups
+                served
                     .entry(name)
                     .or_default()
                     .push(ServedResource { resource: resource.clone(), version: version.clone() });
