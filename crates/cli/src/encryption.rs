@@ -25,6 +25,11 @@ pub struct Configured {
 }
 
 impl EncryptionFlags {
+    /// Whether a configuration is given.
+    pub fn is_given(&self) -> bool {
+        self.encryption_provider_config.is_some()
+    }
+
     /// Reads the configuration and connects to its key management services. The error is one line that names the flag.
     pub fn open(&self) -> Result<Configured, String> {
         let Some(path) = &self.encryption_provider_config else {

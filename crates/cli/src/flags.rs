@@ -418,8 +418,7 @@ pub struct Serve {
     /// Load the file of --encryption-provider-config again when it changes. A file that cannot be used is reported in the log,
     /// and the former configuration stays in force.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-        default_missing_value = "true", action = clap::ArgAction::Set, requires = "encryption_provider_config",
-        help_heading = "Storage")]
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Storage")]
     pub encryption_provider_config_automatic_reload: bool,
 
     #[command(flatten)]

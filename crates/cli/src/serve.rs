@@ -300,6 +300,9 @@ fn controllers(flags: &Serve) -> Result<Controllers, String> {
 }
 
 fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {
+    if flags.encryption_provider_config_automatic_reload && !flags.encryption.is_given() {
+        return Err("--encryption-provider-config-automatic-reload: needs --encryption-provider-config".to_owned());
+    }
     let etcd = || {
         let form = if gates.cbor() { CustomForm::Cbor } else { CustomForm::Json };
         let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use machinery::selector::LabelSelector;
-use server::transfer::{self, Chosen, Conflict, Imported, ObjectSelection, TransferProgress};
+use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, TransferProgress};
 use server::{Layout, Storage};
 
 use crate::encryption::EncryptionFlags;
@@ -177,8 +177,7 @@ pub fn import(task: &Import) -> Result<(), String> {
     let layout = if to_etcd { etcd::storage(etcd, None)?.layout } else { Layout::own() };
     // the file and the flags are checked before a data directory is created
     let layout = encryption.to_layout(layout)?;
-    let checked = transfer::check(&file, &layout, &task.selection.selection());
-    let checked = checked.map_err(|why| format!("{shown}: {why}"))?;
+    let checked = checked(&file, &layout, &task.selection.selection()).map_err(|why| format!("{shown}: {why}"))?;
     drop(file);
     let conflict = match task.conflict {
         ConflictFlag::Fail => Conflict::Fail,
@@ -202,6 +201,11 @@ pub fn import(task: &Import) -> Result<(), String> {
     // stdout may be closed
     let _ = writeln!(std::io::stdout(), "{}", describe(imported));
     Ok(())
+}
+
+fn checked(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<Checked, String> {
+    let mut meter = Meter::start("checked");
+    transfer::check(file, layout, selection, &mut |done| meter.show(done))
 }
 
 /// The summary of an import.

@@ -46,7 +46,12 @@ pub struct Imported {
 ///
 /// One line: the file is corrupt or has another format, names an object twice, has none that is selected, or an object that the
 /// layout cannot represent.
-pub fn check(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<Checked, String> {
+pub fn check(
+    file: &[u8],
+    layout: &Layout,
+    selection: &ObjectSelection,
+    progress: Progress<'_>,
+) -> Result<Checked, String> {
     let damaged = |why: &str| format!("the file is corrupt: {why}");
     let decode = |line: &[u8]| machinery::value::decode(line).map_err(|error| damaged(&error.to_string()));
     let Some(body) = file.strip_suffix(b"\n") else {
@@ -66,6 +71,8 @@ pub fn check(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Resul
     if decode(&body[end..])?.str_at(&["sha256"]) != sum.hex() {
         return Err(damaged("its end is missing, or something in it was changed"));
     }
+    let count = header.get("objects").and_then(Value::as_int).and_then(|count| usize::try_from(count).ok());
+    let mut done = TransferProgress { objects: 0, of: count.unwrap_or_default(), revision: 0 };
     let mut objects = vec![];
     let mut keys = HashSet::new();
     for (number, line) in file[..end - 1].split(|b| *b == b'\n').enumerate().skip(1) {
@@ -78,6 +85,8 @@ pub fn check(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Resul
             let value = to_value(&place, &object, layout).map_err(at)?;
             objects.push((place, value));
         }
+        done.objects += 1;
+        progress(done);
     }
     if objects.is_empty() && !selection.is_everything() {
         return Err("no object of the file has the given namespace, resource and labels".to_owned());

@@ -66,7 +66,8 @@ async fn exported(storage: &Storage) -> Vec<u8> {
 }
 
 async fn imported(file: &[u8], storage: &Storage, conflict: Conflict) -> Result<Imported, String> {
-    import(check(file, &storage.layout, &ObjectSelection::default())?, storage, conflict, &mut |_| {}).await
+    import(check(file, &storage.layout, &ObjectSelection::default(), &mut |_| {})?, storage, conflict, &mut |_| {})
+        .await
 }
 
 async fn values(storage: &Storage) -> Vec<(String, String)> {
@@ -130,13 +131,13 @@ fn invalid_files_are_reported_with_their_line() {
             "line 3: the object /registry/core/configmaps/n/a is in the file twice",
         ),
     ] {
-        let error = check(&file_of(&lines), &empty().layout, &ObjectSelection::default()).err().unwrap();
+        let error = check(&file_of(&lines), &empty().layout, &ObjectSelection::default(), &mut |_| {}).err().unwrap();
         assert!(error.starts_with(want), "{error}");
     }
     for (text, want) in
         [("", "the file is empty"), ("hello\n", "the file is corrupt: "), ("{}\n", "the file has format \"\"")]
     {
-        let error = check(text.as_bytes(), &empty().layout, &ObjectSelection::default()).err().unwrap();
+        let error = check(text.as_bytes(), &empty().layout, &ObjectSelection::default(), &mut |_| {}).err().unwrap();
         assert!(error.starts_with(want), "{error}");
     }
 }
@@ -205,7 +206,7 @@ async fn objects_are_selected() {
     ] {
         let labels = LabelSelector::parse(labels).unwrap();
         let selection = ObjectSelection { namespaces: names(namespaces), resources: names(resources), labels };
-        let checked = check(&file, &storage.layout, &selection);
+        let checked = check(&file, &storage.layout, &selection, &mut |_| {});
         if want.is_empty() {
             assert!(checked.is_err_and(|error| error.starts_with("no object of the file has")));
             assert!(

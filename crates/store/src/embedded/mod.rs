@@ -79,7 +79,7 @@ impl std::fmt::Display for OpenError {
             ),
             Self::Corrupt(path, why) => write!(
                 f,
-                "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\"",
+                "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\", or export what can be read with \"pintle store check --salvage FILE\"",
                 path.display()
             ),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
