@@ -1,5 +1,7 @@
 //! The kinds whose shape is in the table of Go types: a row each, in the order of discovery.
 
+use machinery::{Release, names};
+
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, StatusMetadata, autoscaling,
@@ -55,9 +57,14 @@ const fn returned(row: BuiltIn) -> BuiltIn {
     BuiltIn { deletion: RETURNED, ..row }
 }
 
-/// The name of a ClusterTrustBundle: a subdomain, prefixed by the signer if there is one.
-fn bundle_name(name: &str) -> Vec<String> {
-    machinery::names::dns1123_subdomain(name.rsplit(':').next().unwrap_or(name))
+/// The name of a StatefulSet, which is part of the host names of its Pods.
+fn stateful_set_name(name: &str, release: Release) -> Vec<String> {
+    if release >= Release::V1_37 { names::dns1123_label(name) } else { names::dns1123_subdomain(name) }
+}
+
+/// A name that declarative validation checks since 1.37, and with it the name alone: `generateName` is not checked.
+fn declared_name(name: &str, release: Release) -> Vec<String> {
+    if release >= Release::V1_37 { vec![] } else { names::dns1123_subdomain(name) }
 }
 
 pub static CATALOGUE: &[BuiltIn] = &[
@@ -78,6 +85,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..namespaced("", "core.v1.Endpoints", "Endpoints", "endpoints", "endpoints")
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: columns::PLAIN,
         default: limit_ranges::default,
         prepare: limit_ranges::prepare,
@@ -87,6 +95,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..namespaced("", "core.v1.LimitRange", "LimitRange", "limitranges", "limitrange")
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::NODE,
         short_names: &["no"],
         subresources: &[OwnSubresource {
@@ -103,6 +112,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..kind("", "core.v1.Node", "Node", "nodes", "node")
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::CLAIM,
         short_names: &["pvc"],
         deletion: RETURNED,
@@ -118,6 +128,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::VOLUME,
         short_names: &["pv"],
         deletion: RETURNED,
@@ -126,6 +137,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::POD,
         short_names: &["po"],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..RETURNED },
@@ -148,6 +160,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..namespaced("", "core.v1.PodTemplate", "PodTemplate", "podtemplates", "podtemplate")
     },
     BuiltIn {
+        metadata: MetadataRules { name: declared_name, ..MetadataRules::BUILT_IN },
+        declarative: Some(|object, old| declared::errors(object, old, "core.v1.ReplicationController")),
         columns: tables::REPLICAS,
         validate_status: workloads::validate_replicas,
         deletion: ORPHANED,
@@ -166,6 +180,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::REVISION,
         validate: workloads::validate_revision,
         ..namespaced(
@@ -207,6 +222,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("apps", "apps.v1.ReplicaSet", "ReplicaSet", "replicasets", "replicaset"))
     },
     BuiltIn {
+        metadata: MetadataRules { name: stateful_set_name, ..MetadataRules::BUILT_IN },
         columns: tables::STATEFUL_SET,
         validate_status: workloads::validate_replicas,
         short_names: &["sts"],
@@ -276,7 +292,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TRUST_BUNDLE,
-        metadata: MetadataRules { name: |name, _| bundle_name(name), ..MetadataRules::RECHECKED },
+        metadata: MetadataRules { name: |_, _| vec![], ..MetadataRules::RECHECKED },
         unconditional_update: false,
         selectable: &[("spec.signerName", &["spec.signerName"])],
         validate: certificates::validate_bundle,
@@ -309,6 +325,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::SLICE,
         validate: routing::validate_slice,
         prepare: routing::count_labels,
@@ -322,6 +339,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::INGRESS_CLASS,
         validate: routing::validate_ingress_class,
         ..with_generation(kind(
@@ -333,6 +351,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::INGRESS,
         validate: routing::validate_ingress,
         short_names: &["ing"],
@@ -375,6 +394,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        metadata: MetadataRules { standard_finalizers: false, ..MetadataRules::RECHECKED },
         columns: tables::RUNTIME_CLASS,
         validate: runtime_classes::validate,
         unconditional_update: false,
@@ -401,6 +421,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        metadata: MetadataRules { name: declared_name, ..MetadataRules::BUILT_IN },
         validate: devices::validate_class,
         declarative: Some(|class, old| declared::errors(class, old, "resource.v1.DeviceClass")),
         ..returned(with_generation(kind(
@@ -412,6 +433,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::RESOURCE_CLAIM,
         status_tables: false,
         default: devices::default_resource_claim,
@@ -429,6 +451,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         default: devices::default_resource_claim,
         validate: devices::validate_claim_template,
         declarative: Some(|template, old| declared::errors(template, old, "resource.v1.ResourceClaimTemplate")),
@@ -501,12 +524,14 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..returned(kind("storage.k8s.io", "storage.v1.CSIDriver", "CSIDriver", "csidrivers", "csidriver"))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::CSI_NODE,
         validate: storage_kinds::validate_node,
         unconditional_update: false,
         ..returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode")))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: columns::PLAIN,
         validate: storage_kinds::validate_capacity,
         unconditional_update: false,
@@ -519,12 +544,14 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::STORAGE_CLASS,
         validate: storage_kinds::validate_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::ATTACHMENT,
         validate: storage_kinds::validate_attachment,
         unconditional_update: false,
@@ -537,6 +564,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        metadata: MetadataRules::RECHECKED,
         columns: tables::ATTRIBUTES_CLASS_ITSELF,
         validate: storage_kinds::validate_attributes,
         deletion: RETURNED,

@@ -259,23 +259,35 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
     errors
 }
 
+/// The name of a ClusterTrustBundle is a subdomain, behind that of its signer if there is one.
+fn bundle_name_problems(name: &str, signer: &str) -> Vec<String> {
+    if signer.is_empty() && name.contains(':') {
+        return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];
+    }
+    if signer.is_empty() {
+        return names::dns1123_subdomain(name);
+    }
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    match name.strip_prefix(&prefix) {
+        Some(rest) => names::dns1123_subdomain(rest),
+        None => vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")],
+    }
+}
+
 /// A ClusterTrustBundle.
 pub fn validate_bundle(bundle: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
-    let (name, signer) = (bundle.str_at(&["metadata", "name"]), bundle.str_at(&["spec", "signerName"]));
-    let name_path = FieldPath::new("metadata").child("name");
-    if signer.is_empty() {
-        if name.contains(':') {
-            let why = "ClusterTrustBundle without signer name must not have \":\" in its name";
-            errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
-        }
-    } else {
-        let prefix = format!("{}:", signer.replace('/', ":"));
-        if !name.is_empty() && !name.starts_with(&prefix) {
-            let why = format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
-            errors.push(FieldError::invalid(&name_path, &Value::from(name), why));
-        }
+    let signer = bundle.str_at(&["spec", "signerName"]);
+    for field in ["generateName", "name"] {
+        let (name, path) = (bundle.str_at(&["metadata", field]), FieldPath::new("metadata").child(field));
+        // what is generated behind a dash makes it valid
+        let whole = name.strip_suffix('-').filter(|_| field == "generateName").map(|start| format!("{start}a"));
+        let problems = bundle_name_problems(whole.as_deref().unwrap_or(name), signer).into_iter();
+        let problems = problems.filter(|_| !name.is_empty());
+        errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(name), problem)));
+    }
+    if !signer.is_empty() {
         signer_errors(signer, &path.child("signerName"), &mut errors);
     }
     let trusted = bundle.str_at(&["spec", "trustBundle"]);

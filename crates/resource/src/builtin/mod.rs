@@ -58,6 +58,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod third_party;
+mod unstable;
 mod volumes;
 mod webhooks;
 mod workloads;

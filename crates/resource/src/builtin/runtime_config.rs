@@ -4,7 +4,7 @@
 
 use machinery::Release;
 
-use super::{BuiltIn, autoscaling, group_version, kinds};
+use super::{BuiltIn, autoscaling, group_version, kinds, unstable};
 
 /// Accepted names without effect here.
 const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
@@ -77,6 +77,8 @@ pub struct RuntimeConfig {
     pub mutating_policies: bool,
     /// `admissionregistration.k8s.io/v1beta1`.
     pub beta_mutating_policies: bool,
+    /// The versions of [`unstable::VERSIONS`] that are on: a bit for each.
+    unstable: u8,
     /// The kinds that are switched off: a bit for each of [`switchable`].
     off: u128,
 }
@@ -91,12 +93,17 @@ impl RuntimeConfig {
     /// otherwise the last one wins. The error is one line.
     pub fn parse(list: &[String], release: Release) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
-        entries.sort_by_key(|entry| !ALL.contains(&entry.name));
+        entries.sort_by_key(|entry| !ALL.iter().chain(&FIXED).any(|name| *name == entry.name));
         let migrations = release >= Release::V1_37;
         let mut config = RuntimeConfig { release, migrations, ..RuntimeConfig::default() };
         for &Entry { name, on } in &entries {
             let meant = SWITCHES.iter().filter(|switch| switch.name == name || switch.among.contains(&name));
             meant.for_each(|switch| (switch.set)(&mut config, on));
+            for (bit, version) in unstable::VERSIONS.iter().enumerate() {
+                if version.name == name || version.among.contains(&name) {
+                    config.unstable = config.unstable & !(1 << bit) | u8::from(on) << bit;
+                }
+            }
         }
         // what names a resource counts more than what names its version
         let mut named: Vec<&Entry<'_>> = entries.iter().filter(|entry| is_always_served(entry.name)).collect();
@@ -107,6 +114,11 @@ impl RuntimeConfig {
             }
         }
         Ok(config)
+    }
+
+    /// Whether a version of [`unstable::VERSIONS`] is on, given its place.
+    pub fn serves_unstable(&self, place: usize) -> bool {
+        self.unstable >> place & 1 == 1
     }
 
     /// Whether a kind that is served by default is still on.
@@ -212,6 +224,7 @@ mod tests {
             ("rbac.authorization.k8s.io/v1=false", ""),
             ("internal.apiserver.k8s.io/v1alpha1=true", "internal.apiserver.k8s.io/v1alpha1"),
             ("internal.apiserver.k8s.io/v1alpha1=false", ""),
+            ("resource.k8s.io/v1beta2=true", ""),
             ("apiextensions.k8s.io/v1beta1=true", ""),
             ("apps/v1/deployments=false", ""),
             ("apps/v1/deployments=true", ""),

@@ -2,7 +2,9 @@
 
 use machinery::Release;
 
-use super::{BuiltIn, RuntimeConfig, allocations, autoscaling, definition, kinds, migrations, mutations, third_party};
+use super::{
+    BuiltIn, RuntimeConfig, allocations, autoscaling, definition, kinds, migrations, mutations, third_party, unstable,
+};
 use crate::group_version;
 
 /// A kind in its storage version, and the other versions that are served.
@@ -39,7 +41,7 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
     let older_of = |built_in: &BuiltIn| match built_in.kind {
         "CustomResourceDefinition" => older,
         "HorizontalPodAutoscaler" if is_v1_on => autoscaler,
-        _ => &[],
+        _ => unstable::rows_of(built_in, |place| config.serves_unstable(place)),
     };
     let on = kinds().filter(|row| config.serves(row));
     // without v2, v1 is served alone
@@ -58,7 +60,7 @@ fn is_autoscaler_on(config: RuntimeConfig) -> bool {
 pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
     static BETA_DEFINITION: BuiltIn = definition::BETA;
     static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
-    let mut all = kinds().chain([&BETA_DEFINITION, autoscaling::v1()]).chain(&MIGRATIONS);
+    let mut all = kinds().chain([&BETA_DEFINITION, autoscaling::v1()]).chain(&MIGRATIONS).chain(unstable::rows());
     let found = all.find(|s| s.kind == built_in.kind && group_version(s.group, s.version) == api_version)?;
     let is_other = (found.group, found.version) != (built_in.group, built_in.version);
     (is_other && found.storage_group() == built_in.storage_group()).then_some(found)

@@ -3,6 +3,7 @@
 use machinery::{Release, Value};
 
 /// Deletion rules that differ between kinds.
+#[derive(Clone, Copy)]
 pub struct Deletion {
     /// DELETE responds with the object instead of a Status.
     pub returns_object: bool,

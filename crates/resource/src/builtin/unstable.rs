@@ -1,0 +1,116 @@
+//! Versions of kinds that are off by default and have the form of the stored version.
+
+use std::sync::LazyLock;
+
+use machinery::Value;
+
+use super::{BuiltIn, Form, StoredAs, kinds};
+
+/// An API version that is off by default, with the kinds in it that are served here.
+pub struct Unstable {
+    pub group: &'static str,
+    pub version: &'static str,
+    /// The group and version.
+    pub name: &'static str,
+    /// The names of several APIs that include it.
+    pub among: &'static [&'static str],
+    plurals: &'static [&'static str],
+    stored_as: StoredAs,
+}
+
+/// Sets the version of an object.
+fn in_version(mut object: Value, api_version: &str) -> Value {
+    object.set_at(&["apiVersion"], Value::from(api_version));
+    object
+}
+
+/// The versions, those of a kind in their order in discovery.
+pub static VERSIONS: [Unstable; 3] = [
+    Unstable {
+        group: "certificates.k8s.io",
+        version: "v1beta1",
+        name: "certificates.k8s.io/v1beta1",
+        among: &["api/all", "api/beta"],
+        plurals: &["clustertrustbundles"],
+        stored_as: StoredAs {
+            group: "certificates.k8s.io",
+            to_stored: |shown| in_version(shown, "certificates.k8s.io/v1"),
+            to_shown: |stored| in_version(stored, "certificates.k8s.io/v1beta1"),
+        },
+    },
+    Unstable {
+        group: "resource.k8s.io",
+        version: "v1beta2",
+        name: "resource.k8s.io/v1beta2",
+        among: &["api/all", "api/beta"],
+        plurals: &["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+        stored_as: StoredAs {
+            group: "resource.k8s.io",
+            to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
+            to_shown: |stored| in_version(stored, "resource.k8s.io/v1beta2"),
+        },
+    },
+    Unstable {
+        group: "resource.k8s.io",
+        version: "v1alpha3",
+        name: "resource.k8s.io/v1alpha3",
+        among: &["api/all", "api/alpha"],
+        plurals: &["devicetaintrules"],
+        stored_as: StoredAs {
+            group: "resource.k8s.io",
+            to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
+            to_shown: |stored| in_version(stored, "resource.k8s.io/v1alpha3"),
+        },
+    },
+];
+
+/// The rows of all versions of [`VERSIONS`]; those of one kind are beside each other.
+pub fn rows() -> &'static [BuiltIn] {
+    static ROWS: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
+        let of_kind = |row: &'static BuiltIn| {
+            let is_of = |version: &&Unstable| version.group == row.group && version.plurals.contains(&row.plural);
+            VERSIONS.iter().filter(is_of).map(move |version| in_unstable(row, version))
+        };
+        kinds().flat_map(of_kind).collect()
+    });
+    &ROWS
+}
+
+fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> BuiltIn {
+    let form = match row.form {
+        Form::Named(name) => Form::Named(name),
+        Form::Typed(shape) => Form::Typed(shape),
+        Form::Definition(version) => Form::Definition(version),
+    };
+    BuiltIn { version: version.version, stored_as: Some(&version.stored_as), form, ..*row }
+}
+
+/// The rows of a kind in those of [`VERSIONS`] for which `is_on` holds, given their place. A kind has at most two of them.
+pub fn rows_of(row: &BuiltIn, is_on: impl Fn(usize) -> bool) -> &'static [BuiltIn] {
+    let is_served = |candidate: &BuiltIn| {
+        let is_of = |version: &Unstable| (version.group, version.version) == (candidate.group, candidate.version);
+        candidate == row && VERSIONS.iter().position(is_of).is_some_and(&is_on)
+    };
+    let rows = rows();
+    let Some(first) = rows.iter().position(is_served) else { return &[] };
+    let count = rows[first..].iter().take_while(|row| is_served(row)).count();
+    &rows[first..first + count]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_versions_that_are_on() {
+        let rule = kinds().find(|row| row.plural == "devicetaintrules").unwrap();
+        let versions = |on: &[usize]| -> Vec<&str> {
+            rows_of(rule, |place| on.contains(&place)).iter().map(|row| row.version).collect()
+        };
+        assert_eq!(versions(&[]), [""; 0]);
+        assert_eq!(versions(&[1]), ["v1beta2"]);
+        assert_eq!(versions(&[2]), ["v1alpha3"]);
+        assert_eq!(versions(&[0, 1, 2]), ["v1beta2", "v1alpha3"]);
+        assert_eq!(rows().len(), 7);
+    }
+}
