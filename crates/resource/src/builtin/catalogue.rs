@@ -370,6 +370,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {
+        status_metadata: StatusMetadata::Kept,
         columns: tables::SERVICE_CIDR,
         validate: routing::validate_service_cidr,
         ..with_status(kind(
@@ -434,6 +435,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
+        status_metadata: StatusMetadata::Kept,
         columns: tables::RESOURCE_CLAIM,
         status_tables: false,
         default: devices::default_resource_claim,
@@ -487,6 +489,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        status_metadata: StatusMetadata::Kept,
         columns: tables::TAINT_RULE,
         status_tables: false,
         validate: devices::validate_taint_rule,
@@ -525,6 +528,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
+        status_metadata: StatusMetadata::Kept,
         columns: tables::CSI_NODE,
         validate: storage_kinds::validate_node,
         unconditional_update: false,
@@ -552,6 +556,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
+        status_metadata: StatusMetadata::Kept,
         columns: tables::ATTACHMENT,
         validate: storage_kinds::validate_attachment,
         unconditional_update: false,
