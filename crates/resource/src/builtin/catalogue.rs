@@ -146,6 +146,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         default: pods::default,
         prepare: pods::prepare,
         validate: pods::validate,
+        prepare_status: pod_status::prepare,
         validate_status: pod_status::validate,
         warnings: pod_warnings::of_pod,
         ..workload(namespaced("", "core.v1.Pod", "Pod", "pods", "pod"))
