@@ -1,6 +1,7 @@
 """Aggregated API servers: proxied requests, conditions of APIServices, discovery and OpenAPI."""
 import base64
 import contextlib
+import http.client
 import http.server
 import json
 import socket
@@ -260,6 +261,14 @@ def test_forwarded_requests(launch):
             "x-remote-extra-a.b%2fc": ["d"], "x-mine": ["1"], "audit-id": ["an-id"], "host": [host],
             "content-type": ["application/json"], "x-forwarded-for": ["10.0.0.1, 127.0.0.1"], "x-forwarded-host": [host],
             "x-forwarded-proto": ["https"], "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"]}, told
+        # a client cannot name the user headers as headers of its connection, which are not forwarded
+        connection = http.client.HTTPSConnection(urllib.parse.urlsplit(server.url).netloc, context=insecure())
+        connection.request("GET", root + "/waves", headers={
+            "Authorization": f"Bearer {TOKEN}", "Connection": "X-Remote-User, X-Remote-Group, X-Mine", "X-Mine": "1"})
+        assert connection.getresponse().status == 200
+        headers = beside.asked.pop()[2]
+        assert (headers["x-remote-user"], headers["x-remote-group"]) == (["tester"], ["system:masters", "system:authenticated"]), headers
+        assert "x-mine" not in headers
         # the proxied path is the one that was authorized
         server.ok("GET", root + "/namespaces/n%2fwaves/%41%20")
         assert beside.asked.pop()[1] == root + "/namespaces/n/waves/A%20"
@@ -271,6 +280,10 @@ def test_forwarded_requests(launch):
         beside.answers[root + "/once"] = (200, {"Connection": "close"}, b"{}")
         for _ in range(5):
             server.ok("GET", root + "/once")
+        # nor is a header that a response names as one of its connection
+        beside.answers[root + "/once"] = (200, {"Connection": "close, X-Hop", "X-Hop": "1", "X-Own": "1"}, b"{}")
+        _, _, headers = server.request("GET", root + "/once")
+        assert headers["x-own"] == "1" and "x-hop" not in headers, headers
         beside.asked.clear()
         large = json.dumps({"text": "x" * 8_000_000}).encode()
         beside.answers[root + "/waves"] = (201, {"X-Own": "yes"}, large)

@@ -1,6 +1,7 @@
 """Bad input of the control plane: webhooks that never end, costly policies, odd owners, namespaces that cannot end. Each is
 bounded, and everything else goes on."""
 import base64
+import concurrent.futures
 import socket
 import threading
 from urllib.parse import urlparse
@@ -280,3 +281,28 @@ def test_slow_clients_do_not_slow_others(launch):
         for one in [*silent, *halves, *bodies, *watchers]:
             one.close()
         server.ok("DELETE", MAPS + "/big")
+
+
+def test_concurrent_evictions_keep_to_the_budget(launch):
+    pods, budgets = "/api/v1/namespaces/default/pods", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    names = [f"p{i}" for i in range(24)]
+    with launch(storage="embedded") as server:
+        for name in names:
+            server.ok("POST", pods, {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+            server.ok("PATCH", f"{pods}/{name}/status", {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
+        server.ok("POST", budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 20, "selector": {"matchLabels": {"a": "b"}}}})
+        server.ok("PATCH", f"{budgets}/b/status", {"status": {"observedGeneration": 1, "disruptionsAllowed": 4, "currentHealthy": 24, "desiredHealthy": 20}})
+        def evict(name):
+            return server.request("POST", f"{pods}/{name}/eviction", {"metadata": {"name": name}})[0]
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            statuses = dict(zip(names, pool.map(evict, names)))
+        assert sorted(statuses.values()) == [201] * 4 + [429] * 20
+        status = server.ok("GET", f"{budgets}/b")["status"]
+        assert status["disruptionsAllowed"] == 0
+        assert sorted(status["disruptedPods"]) == sorted(name for name in names if statuses[name] == 201)
+        assert [(c["type"], c["status"], c["reason"]) for c in status["conditions"]] == [("DisruptionAllowed", "False", "InsufficientPods")]
+        # a refused Pod is untouched
+        refused = next(name for name in names if statuses[name] == 429)
+        pod = server.ok("GET", f"{pods}/{refused}")
+        assert "deletionTimestamp" not in pod["metadata"]
+        assert [condition["type"] for condition in pod["status"]["conditions"]] == ["Ready"]

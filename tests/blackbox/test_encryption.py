@@ -91,7 +91,7 @@ def test_wrong_keys_are_reported_and_change_nothing(launch):
             assert done.returncode == 0 and ENCODED in done.stdout, done
             path.write_text("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n"
                             "  providers: [{kms: {name: k, endpoint: unix:///x}}]\n")
-            refused(command + [flag], f"--encryption-provider-config: {path}: key management services (kms) are not supported")
+            refused(command + [flag], f"--encryption-provider-config: {path}: resources[0].providers[0].kms.apiVersion: Invalid value: \"\": KMS v1 is not supported")
             configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
             server.start()
             assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}

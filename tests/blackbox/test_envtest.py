@@ -20,7 +20,7 @@ def assets(binary, tmp_path):
     """The directory that `pintle assets` writes."""
     directory = tmp_path / "assets"
     wrote = subprocess.run([binary, "assets", directory], check=True, capture_output=True, text=True)
-    assert wrote.stdout.endswith(f"export KUBEBUILDER_ASSETS={directory}\n")
+    assert wrote.stdout.endswith(f"export KUBEBUILDER_ASSETS='{directory}'\n")
     return directory
 
 

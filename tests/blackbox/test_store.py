@@ -60,6 +60,37 @@ def test_flipped_bits_are_reported(launch):
     shutil.rmtree(server.dir)
 
 
+def test_damaged_stores_are_salvaged(launch):
+    """What can be read is exported, what cannot is named, and the directory is not changed."""
+    server, segment = filled(launch)
+    whole = segment.read_bytes()
+    place = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
+    status, said = run_pintle(launch, "store", "check", "--salvage", place / "whole", "--data-dir", server.dir)
+    assert status == 0 and "holds" in said and "lost" not in said, said
+    every = (place / "whole").read_text().splitlines()
+    for number, at in enumerate((4, whole.index(b'"map-7"'), len(whole) // 2)):
+        segment.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+        damaged = {path.name: path.read_bytes() for path in segment.parent.iterdir()}
+        file = place / f"part-{number}"
+        status, said = run_pintle(launch, "store", "check", "--salvage", file, "--data-dir", server.dir)
+        assert status == 1 and f"lost: log/{segment.name}: bytes " in said and f"{server.dir} is corrupt: " in said, said
+        assert {path.name: path.read_bytes() for path in segment.parent.iterdir()} == damaged, "the directory was changed"
+        part = file.read_text().splitlines()
+        assert len(part) >= len(every) - 5 and set(part[1:-1]) <= set(every), said
+        missing = [f"/registry/core/configmaps/default/map-{i}" for i in range(20) if not any(f'"default/map-{i}"' in line for line in part)]
+        assert all(f"{key} (revision" in said for key in missing), said
+        status, said = run_pintle(launch, "import", file, "--data-dir", place / f"data-{number}")
+        assert status == 0 and f"{len(part) - 2} objects are imported and compared" in said, said
+        with launch(storage="embedded", data_dir=place / f"data-{number}") as again:
+            assert len(again.ok("GET", MAPS)["items"]) == 20 - len(missing)
+    status, said = run_pintle(launch, "store", "check", "--salvage", place / "whole", "--data-dir", server.dir)
+    assert status == 1 and f"{place / 'whole'}: the file exists already" in said, said
+    status, said = run_pintle(launch, "store", "check", "--salvage", place / "none", "--data-dir", place / "none")
+    assert status == 1 and len(said.splitlines()) == 1 and not (place / "none").exists(), said
+    shutil.rmtree(place)
+    shutil.rmtree(server.dir)
+
+
 def test_files_are_private(launch):
     server, segment = filled(launch)
     assert stat.S_IMODE(os.stat(segment).st_mode) == 0o600

@@ -102,6 +102,8 @@ class Shell:
     def serve(self, text):
         text = text.replace("cargo run --release --", "pintle")
         text = re.sub(r"--secure-port \d+", "--secure-port 0", text)
+        # that of an earlier server is not waited for
+        (self.home / "ready").unlink(missing_ok=True)
         ready = shlex.quote(str(self.home / "ready"))
         self.execute(f"{text} > {ready} 2>&1 &")
         end = time.monotonic() + SECONDS

@@ -30,3 +30,8 @@ pub const ACCOUNT_LEEWAY: i64 = 60;
 pub const ACCOUNT_LOOKS: usize = 10;
 /// Pods of a namespace that are checked when its Pod Security Standard changes; kube-apiserver's.
 pub const POD_SECURITY_PODS_MAX: usize = 3000;
+/// Bytes of the parts, each of which grants one verb on one resource or URL, that a role's rules may be split into when they
+/// are compared with those of the user who grants them.
+pub const RULE_PARTS_BYTES_MAX: usize = 8 << 20;
+/// Bytes that a part counts beside its texts: about what it adds to the message that lists missing parts.
+pub const RULE_PART_BYTES: usize = 64;

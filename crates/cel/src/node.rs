@@ -98,7 +98,7 @@ pub(crate) struct Qualifier {
 
 impl Qualifier {
     /// The name of the field, if the qualifier is a field that must exist.
-    pub fn member(&self) -> Option<&str> {
+    pub fn field(&self) -> Option<&str> {
         match &self.kind {
             QualifierKind::Field(name) if !self.optional => Some(name),
             _ => None,

@@ -6,16 +6,13 @@ use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use server::{AccountOptions, Accounts};
 
 use crate::certificates::write_private;
+use crate::files::read;
 use crate::flags::Serve;
 
 /// The file name of the key that the server generates.
 const KEY: &str = "service-account.key";
 /// The range of `--service-account-max-token-expiration` in seconds; kube-apiserver's.
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
 
 /// The options for issuing and accepting tokens, and the file of the signing key if it has yet to be generated.
 pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf>), String> {
@@ -35,9 +32,9 @@ pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf
         keys: flags.service_account_key_file.iter().map(key_file).collect::<Result<_, String>>()?,
     };
     let accounts = Accounts::new(options)?;
-    let own = directory.join(KEY);
-    let path = flags.service_account_signing_key_file.clone().or_else(|| own.exists().then(|| own.clone()));
-    let Some(path) = path else { return Ok((accounts, Some(own))) };
+    let generated = directory.join(KEY);
+    let path = flags.service_account_signing_key_file.clone().or_else(|| generated.exists().then(|| generated.clone()));
+    let Some(path) = path else { return Ok((accounts, Some(generated))) };
     let used = accounts.set_signing_key(Ok(&read(&path)?));
     used.map_err(|why| format!("the signing key {} cannot be used: {why}", path.display()))?;
     Ok((accounts, None))

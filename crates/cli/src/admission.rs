@@ -6,6 +6,8 @@ use clap::Args;
 use machinery::Value;
 use server::{EnabledPlugins, PluginFlags, PluginSettings, Plugins, PodSecurity, Release};
 
+use crate::files::read_yaml;
+
 #[derive(Args)]
 pub struct AdmissionFlags {
     /// Admission plugins to enable besides those that kube-apiserver enables by default, comma separated.
@@ -73,15 +75,9 @@ impl AdmissionFlags {
     }
 }
 
-fn decode(path: &Path) -> Result<Value, String> {
-    let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let decoded = machinery::yaml::decode(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(decoded.value)
-}
-
 /// The configuration of PodSecurity in an AdmissionConfiguration, and the names of the other plugins in it.
 fn read(path: &Path) -> Result<(PodSecurity, Vec<String>), String> {
-    let configuration = decode(path)?;
+    let configuration = read_yaml(path)?;
     let (kind, version) = (configuration.str_at(&["kind"]), configuration.str_at(&["apiVersion"]));
     if kind != "AdmissionConfiguration" || !version.starts_with("apiserver.config.k8s.io/v1") {
         return Err(format!("no kind \"{kind}\" is registered for version \"{version}\""));
@@ -93,11 +89,11 @@ fn read(path: &Path) -> Result<(PodSecurity, Vec<String>), String> {
             others.push(name.to_owned());
             continue;
         }
-        let own = match plugin.get("configuration").filter(|own| !own.is_null()) {
-            Some(own) => own.clone(),
-            None => decode(&path.parent().unwrap_or(Path::new(".")).join(plugin.str_at(&["path"])))?,
+        let settings = match plugin.get("configuration").filter(|settings| !settings.is_null()) {
+            Some(settings) => settings.clone(),
+            None => read_yaml(&path.parent().unwrap_or(Path::new(".")).join(plugin.str_at(&["path"])))?,
         };
-        pod_security = PodSecurity::parse(&own).map_err(|why| format!("PodSecurity: {why}"))?;
+        pod_security = PodSecurity::parse(&settings).map_err(|why| format!("PodSecurity: {why}"))?;
     }
     Ok((pod_security, others))
 }

@@ -98,8 +98,8 @@ impl Report {
         self.expressions += 1;
         self.expensive += usize::from(estimate.cost() > EXPRESSION_COST_MAX);
         let node = if estimate.node.is_empty() { "(the object)" } else { &estimate.node };
-        let what = if estimate.path.as_str().ends_with(".messageExpression") { " messageExpression" } else { "" };
-        self.line(format_args!("\n  {node}{what}: {}", estimate.text.trim().replace('\n', "\n    ")));
+        let suffix = if estimate.path.as_str().ends_with(".messageExpression") { " messageExpression" } else { "" };
+        self.line(format_args!("\n  {node}{suffix}: {}", estimate.text.trim().replace('\n', "\n    ")));
         self.line(format_args!("    cost {}", compared(estimate.cost(), EXPRESSION_COST_MAX)));
         if estimate.times != 1 {
             let (each, times) = (grouped(estimate.each), grouped(estimate.times));
@@ -160,17 +160,17 @@ impl Report {
     }
 
     fn verdict(&self) -> Result<(), String> {
-        let mut said = vec![];
+        let mut reasons = vec![];
         if self.problems > 0 {
-            said.push(format!("{} of the rules cannot be used", self.problems));
+            reasons.push(format!("{} of the rules cannot be used", self.problems));
         }
         if self.expensive > 0 {
-            said.push(format!("{} of {} expressions cost too much", self.expensive, self.expressions));
+            reasons.push(format!("{} of {} expressions cost too much", self.expensive, self.expressions));
         }
         if self.schemas > 0 {
-            said.push(format!("the expressions of {} schemas cost too much together", self.schemas));
+            reasons.push(format!("the expressions of {} schemas cost too much together", self.schemas));
         }
-        if said.is_empty() { Ok(()) } else { Err(said.join("; ")) }
+        if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
     }
 }
 

@@ -157,13 +157,14 @@ fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
         rotation::begin(&directory)?;
     }
     issue(&directory, &[])?;
-    say(&match finish {
-        true => format!("{} has the new certificate authority only\n", file.display()),
-        false => format!(
+    say(&if finish {
+        format!("{} has the new certificate authority only\n", file.display())
+    } else {
+        format!(
             "{0} has the new certificate authority and the former one\ndistribute {0} to clients, make client certificates \
              anew, then run pintle certificates rotate-ca --finish\n",
             file.display()
-        ),
+        )
     });
     Ok(())
 }

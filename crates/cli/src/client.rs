@@ -23,10 +23,7 @@ impl Response {
 
     /// The body of a success. The error is the message of the server.
     pub fn ok(self) -> Result<Value, String> {
-        match self.is_ok() {
-            true => Ok(self.body),
-            false => Err(self.message()),
-        }
+        if self.is_ok() { Ok(self.body) } else { Err(self.message()) }
     }
 
     pub fn message(&self) -> String {

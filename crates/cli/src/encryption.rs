@@ -1,9 +1,14 @@
-//! Encryption at rest: the flag, under kube-apiserver's name.
+//! Encryption at rest: the flags, under kube-apiserver's names, and the reload of the configuration.
 
 use std::path::PathBuf;
 
+use base::task;
 use clap::Args;
-use server::{Encryption, Storage};
+use server::{Encryption, Layout, Storage};
+
+use crate::limits;
+
+const FLAG: &str = "--encryption-provider-config";
 
 #[derive(Args)]
 pub struct EncryptionFlags {
@@ -12,23 +17,61 @@ pub struct EncryptionFlags {
     encryption_provider_config: Option<PathBuf>,
 }
 
+/// The encryption of a storage, and the file that it is from.
+pub struct Configured {
+    encryption: Encryption,
+    /// Path and content; `None` if nothing is encrypted.
+    file: Option<(PathBuf, Vec<u8>)>,
+}
+
 impl EncryptionFlags {
-    /// The error is one line that names the flag.
-    fn encryption(&self) -> Result<Encryption, String> {
-        let Some(path) = &self.encryption_provider_config else { return Ok(Encryption::default()) };
-        let wrong = |why: String| format!("--encryption-provider-config: {}: {why}", path.display());
-        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let configuration = machinery::yaml::decode(&text).map_err(|error| wrong(error.to_string()))?.value;
-        Encryption::parse(&configuration).map_err(wrong)
+    /// Whether a configuration is given.
+    pub fn is_given(&self) -> bool {
+        self.encryption_provider_config.is_some()
     }
 
+    /// Reads the configuration and connects to its key management services. The error is one line that names the flag.
+    pub fn open(&self) -> Result<Configured, String> {
+        let Some(path) = &self.encryption_provider_config else {
+            return Ok(Configured { encryption: Encryption::default(), file: None });
+        };
+        let wrong = |why: String| format!("{FLAG}: {}: {why}", path.display());
+        let content = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let encryption = Encryption::default();
+        replace(&encryption, &content).map_err(wrong)?;
+        Ok(Configured { encryption, file: Some((path.clone(), content)) })
+    }
+
+    /// Adds encryption to a layout. The error is one line that names the flag.
+    pub fn to_layout(&self, layout: Layout) -> Result<Layout, String> {
+        Ok(layout.then(Box::new(self.open()?.encryption)))
+    }
+}
+
+fn replace(encryption: &Encryption, content: &[u8]) -> Result<(), String> {
+    let configuration = machinery::yaml::decode(content).map_err(|error| error.to_string())?.value;
+    encryption.replace(&configuration)
+}
+
+impl Configured {
     /// Adds encryption to a storage.
-    pub fn apply(&self, storage: Storage) -> Result<Storage, String> {
-        let Storage { store, layout } = storage;
-        Ok(Storage { store, layout: self.to_layout(layout)? })
+    pub fn apply(&self, Storage { store, layout }: Storage) -> Storage {
+        Storage { store, layout: layout.then(Box::new(self.encryption.clone())) }
     }
 
-    pub fn to_layout(&self, layout: server::Layout) -> Result<server::Layout, String> {
-        Ok(layout.then(Box::new(self.encryption()?)))
+    /// Loads the file when it changes. One that cannot be used is reported, and the former configuration stays in force.
+    pub fn follow(self) {
+        let Configured { encryption, file: Some((path, content)) } = self else { return };
+        let file = path.display().to_string();
+        task::follow_file(path, limits::ENCRYPTION_LOOK, content, move |content| {
+            // key management services are called, on a thread of their own
+            match content.and_then(|content| task::blocking(|| replace(&encryption, content))) {
+                Ok(()) => tracing::info!(file, "the encryption configuration has been reloaded"),
+                Err(why) => {
+                    tracing::error!(file, why, "{FLAG} cannot be reloaded; the previous configuration stays in use");
+                }
+            }
+            true
+        });
     }
 }

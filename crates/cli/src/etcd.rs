@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::flags::Etcd;
+use crate::etcd_flags::Etcd;
+use crate::files::read;
 
 /// Environment variable with the password of the etcd user, read when no password file is given.
 const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";
@@ -13,10 +14,6 @@ const PASSWORD: &str = "PINTLE_ETCD_PASSWORD";
 const CLUSTER: &str = "etcd-cluster";
 /// The part of keys of Events, which are written with leases.
 const EVENTS: &str = "events";
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
 
 /// Options of a server; other commands have none.
 pub struct Server<'a> {

@@ -12,9 +12,11 @@ use crate::backups::{PassphraseFlags, S3Flags, ScheduleFlags};
 use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
+use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place};
+use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
-use crate::values::{cluster_id, context_name, durability, duration, mode, renamed, subject_name};
+use crate::values::{context_name, durability, duration, mode, renamed, subject_name};
 use crate::{short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
@@ -108,15 +110,15 @@ pub enum Command {
     /// Check and backup do not change the directory and may run while its server is running.
     #[command(subcommand)]
     Store(Store),
-    /// Export all objects of a data directory or of etcd, at one revision, to a file that any engine can import.
+    /// Export objects of a data directory or of etcd, at one revision, to a file that any engine can import.
     ///
     /// May run while servers are running. Keys in etcd that do not belong to Pintle are skipped.
-    Export(Transfer),
-    /// Import an exported file into an empty data directory or an etcd without objects, and verify the result.
+    Export(Export),
+    /// Import objects of an exported file into a data directory or etcd, and verify the result.
     ///
     /// The whole file is checked before anything is written. Objects get new resourceVersions, so clients have to list
     /// again.
-    Import(Transfer),
+    Import(Import),
     /// Inspect the CEL validation rules of CustomResourceDefinitions.
     #[command(subcommand)]
     Cel(Cel),
@@ -230,9 +232,19 @@ pub enum Cel {
 #[derive(Subcommand)]
 pub enum Store {
     /// Verify the checksums of the whole store and print a summary, or the place of the first corruption.
+    ///
+    /// With --salvage, the objects that can be read from a damaged store are exported. What is lost is printed to stderr, and
+    /// the exit status is 1 if anything is. The directory is never changed.
     Check {
         #[command(flatten)]
         place: Place,
+
+        /// File to export all readable objects to, for "pintle import"; - for stdout.
+        #[arg(long, value_name = "FILE")]
+        salvage: Option<PathBuf>,
+
+        #[command(flatten)]
+        encryption: EncryptionFlags,
     },
     /// Write all objects, at one revision, and the keys of the server to a new file.
     ///
@@ -343,6 +355,20 @@ pub enum Storage {
         #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
         kubeconfig: PathBuf,
     },
+
+    /// Rewrite objects of a running server that it would store otherwise now, such as with another key of encryption.
+    ///
+    /// After a change of --encryption-provider-config this encrypts everything with the newest key. Objects that are up to date
+    /// are not written. The exit status is 1 if an object could not be written; a second run resumes.
+    Rewrite {
+        /// Only this resource, such as secrets or crontabs.stable.example.com. May be repeated.
+        #[arg(long, value_name = "RESOURCE")]
+        resource: Vec<String>,
+
+        /// Kubeconfig of the server.
+        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
+        kubeconfig: PathBuf,
+    },
 }
 
 /// The storage engine.
@@ -361,59 +387,6 @@ impl Serve {
     pub fn engine(&self) -> Engine {
         if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
     }
-}
-
-/// A file to export to or import from, and the store.
-#[derive(Args)]
-pub struct Transfer {
-    /// The file; - for stdout or stdin.
-    pub file: PathBuf,
-
-    #[command(flatten)]
-    pub place: Place,
-
-    #[command(flatten)]
-    pub etcd: Etcd,
-
-    #[command(flatten)]
-    pub encryption: EncryptionFlags,
-}
-
-/// Addresses and credentials of etcd.
-#[derive(Args)]
-pub struct Etcd {
-    /// URLs of the etcd servers, comma separated; implies --storage etcd.
-    #[arg(long, value_name = "URL,...", value_delimiter = ',', help_heading = "Storage")]
-    pub etcd_servers: Vec<String>,
-
-    /// Prefix of all keys in etcd.
-    #[arg(long, value_name = "PREFIX", default_value = "/registry", help_heading = "Storage")]
-    pub etcd_prefix: String,
-
-    /// Id of the etcd cluster, as in etcd's log; other clusters are refused [default: the cluster of the first start on the
-    /// data directory].
-    #[arg(long, value_name = "HEX", value_parser = cluster_id, help_heading = "Storage")]
-    pub etcd_cluster_id: Option<u64>,
-
-    /// CA bundle for the certificates of the etcd servers, PEM [default: the system's].
-    #[arg(long, value_name = "FILE", help_heading = "Storage")]
-    pub etcd_cafile: Option<PathBuf>,
-
-    /// Client certificate for etcd, PEM; requires --etcd-keyfile.
-    #[arg(long, value_name = "FILE", requires = "etcd_keyfile", help_heading = "Storage")]
-    pub etcd_certfile: Option<PathBuf>,
-
-    /// Private key of the client certificate for etcd, PEM.
-    #[arg(long, value_name = "FILE", requires = "etcd_certfile", help_heading = "Storage")]
-    pub etcd_keyfile: Option<PathBuf>,
-
-    /// User name for etcd; requires --etcd-password-file or the environment variable PINTLE_ETCD_PASSWORD.
-    #[arg(long, value_name = "NAME", help_heading = "Storage")]
-    pub etcd_username: Option<String>,
-
-    /// File with the password of the etcd user.
-    #[arg(long, value_name = "FILE", requires = "etcd_username", help_heading = "Storage")]
-    pub etcd_password_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -441,6 +414,12 @@ pub struct Serve {
 
     #[command(flatten)]
     pub encryption: EncryptionFlags,
+
+    /// Load the file of --encryption-provider-config again when it changes. A file that cannot be used is reported in the log,
+    /// and the former configuration stays in force.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Storage")]
+    pub encryption_provider_config_automatic_reload: bool,
 
     #[command(flatten)]
     pub backups: ScheduleFlags,

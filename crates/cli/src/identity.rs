@@ -11,6 +11,7 @@ use server::{
     Followed, Identity, ProxyHeaders, Remote, ReviewVersion, TokenReviewer,
 };
 
+use crate::files::{read, read_text, read_yaml};
 use crate::kubeconfig;
 use crate::values::duration;
 
@@ -212,30 +213,27 @@ pub struct IdentityFlags {
     authorization_webhook_cache_unauthorized_ttl: Duration,
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
-
-fn decode(path: &Path) -> Result<Value, String> {
-    decode_text(read(path)?.as_bytes()).map_err(|why| format!("{}: {why}", path.display()))
-}
-
-fn decode_text(text: &[u8]) -> Result<Value, String> {
+fn decode(text: &[u8]) -> Result<Value, String> {
     machinery::yaml::decode(text).map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
-/// The content of a configuration file, and its reload.
-type Configured<T> = (T, Option<Followed<T>>);
+/// A configuration from flags or from a file.
+pub struct Configuration<T> {
+    pub value: T,
+    /// The file, which is read again when it changes.
+    pub file: Option<Followed<T>>,
+}
 
+/// Reads the configuration file that a flag names. `parse` gets its content, now and whenever the file changes.
 fn follow<T>(
     flag: &'static str,
     path: &Path,
-    read_it: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
-) -> Result<Configured<T>, String> {
-    let content = read(path).map_err(|why| format!("{flag}: {why}"))?.into_bytes();
-    let read = move |content: &[u8]| read_it(content).map_err(|why| format!("{flag}: {why}"));
-    let value = read(&content)?;
-    Ok((value, Some(Followed { path: path.to_owned(), content, read: Box::new(read) })))
+    parse: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
+) -> Result<Configuration<T>, String> {
+    let content = read(path).map_err(|why| format!("{flag}: {why}"))?;
+    let parse = move |content: &[u8]| parse(content).map_err(|why| format!("{flag}: {why}"));
+    let value = parse(&content)?;
+    Ok(Configuration { value, file: Some(Followed { path: path.to_owned(), content, read: Box::new(parse) }) })
 }
 
 /// The file of `--authentication-config`, and its `anonymous` section.
@@ -249,8 +247,8 @@ fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
 impl IdentityFlags {
     /// All authentication except tokens of ServiceAccounts and of the token file. The error is one line that names the flag.
     pub fn authentication(&self) -> Result<(Authentication, IssuersFile), String> {
-        let (configuration, file) = self.configuration()?;
-        let said = configuration.anonymous.clone();
+        let Configuration { value: configuration, file } = self.configuration()?;
+        let file = file.map(|file| (file, configuration.anonymous.clone()));
         let anonymous = configuration.anonymous.unwrap_or(Anonymous { enabled: self.anonymous_auth, paths: vec![] });
         let reviewer = match &self.authentication_token_webhook_config_file {
             Some(path) => Some(TokenReviewer::new(
@@ -269,7 +267,7 @@ impl IdentityFlags {
         };
         let issuers = Arc::new(configuration.issuers).into();
         let authentication = Authentication { proxy, issuers, reviewer, anonymous, ..Authentication::default() };
-        Ok((authentication, file.map(|file| (file, said))))
+        Ok((authentication, file))
     }
 
     /// The client certificate for aggregated API servers.
@@ -277,25 +275,25 @@ impl IdentityFlags {
         let (Some(certificate), Some(key)) = (&self.proxy_client_cert_file, &self.proxy_client_key_file) else {
             return Ok(None);
         };
-        let identity = Identity::parse(read(certificate)?.as_bytes(), read(key)?.as_bytes());
+        let identity = Identity::parse(&read(certificate)?, &read(key)?);
         identity.map(Some).map_err(|why| format!("--proxy-client-cert-file: {why}"))
     }
 
     /// The AuthenticationConfiguration: that of the file, or the equivalent of the `--oidc-` flags.
-    fn configuration(&self) -> Result<Configured<AuthenticationConfiguration>, String> {
+    fn configuration(&self) -> Result<Configuration<AuthenticationConfiguration>, String> {
         let algorithm =
             |name: &String| Algorithm::parse(name).ok_or_else(|| format!("--oidc-signing-algs: {name:?} is not known"));
         if let Some(path) = &self.authentication_config {
             let directory = path.parent().unwrap_or(Path::new(".")).to_owned();
             return follow("--authentication-config", path, move |content| {
-                let value = with_key_sets(decode_text(content)?, &directory)?;
+                let value = with_key_sets(decode(content)?, &directory)?;
                 AuthenticationConfiguration::parse(&value, &Algorithm::ALL)
             });
         }
         let algorithms = self.oidc_signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, String>>()?;
         let configuration = AuthenticationConfiguration::parse(&self.issuer()?, &algorithms)
             .map_err(|why| format!("--oidc-issuer-url: {why}"))?;
-        Ok((configuration, None))
+        Ok(Configuration { value: configuration, file: None })
     }
 
     fn issuer(&self) -> Result<Value, String> {
@@ -305,10 +303,10 @@ impl IdentityFlags {
         let audience = self.oidc_client_id.clone().unwrap_or_default();
         let mut issuer = json!({"url": (url.clone()), "audiences": [audience]});
         if let Some(path) = &self.oidc_ca_file {
-            issuer.set_at(&["certificateAuthority"], Value::from(read(path)?));
+            issuer.set_at(&["certificateAuthority"], Value::from(read_text(path)?));
         }
         if let Some(path) = &self.oidc_jwks_file {
-            issuer.set_at(&["jwks"], decode(path)?);
+            issuer.set_at(&["jwks"], read_yaml(path)?);
         }
         let claim = &self.oidc_username_claim;
         let prefix = match self.oidc_username_prefix.as_str() {
@@ -332,11 +330,11 @@ impl IdentityFlags {
     }
 
     /// The authorization modes. The error is one line that names the flag.
-    pub fn authorization(&self) -> Result<Configured<Vec<AuthorizationMode>>, String> {
+    pub fn authorization(&self) -> Result<Configuration<Vec<AuthorizationMode>>, String> {
         if let Some(path) = &self.authorization_config {
             return follow("--authorization-config", path, |content| {
                 let connect = |path: &Path| Remote::new(&kubeconfig::read(path)?);
-                server::parse_authorization(&decode_text(content)?, &connect)
+                server::parse_authorization(&decode(content)?, &connect)
             });
         }
         let modes = self.authorization_mode.iter().filter_map(|mode| self.mode(*mode).transpose());
@@ -344,7 +342,7 @@ impl IdentityFlags {
         if modes.is_empty() {
             return Err("--authorization-mode: Node and ABAC have no effect, and there is no other mode".to_owned());
         }
-        Ok((modes, None))
+        Ok(Configuration { value: modes, file: None })
     }
 
     /// The authorization modes that have no effect.
@@ -380,7 +378,7 @@ fn with_key_sets(mut configuration: Value, directory: &Path) -> Result<Value, St
     let issuers = configuration.get_mut("jwt").and_then(Value::as_array_mut);
     for entry in issuers.into_iter().flatten() {
         if let Some(file) = entry.remove_at(&["issuer", "jwksFile"]) {
-            let set = decode(&directory.join(file.as_str().unwrap_or_default()))?;
+            let set = read_yaml(&directory.join(file.as_str().unwrap_or_default()))?;
             entry.set_at(&["issuer", "jwks"], set);
         }
     }

@@ -44,3 +44,9 @@ pub const UPLOAD_TIME: Duration = Duration::from_secs(3600);
 pub const LISTING_BYTES_MAX: usize = 8 << 20;
 /// Time after which a scheduled backup that has failed is made again.
 pub const BACKUP_RETRY: Duration = Duration::from_secs(300);
+/// Interval of checks whether the encryption configuration has changed.
+pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);
+/// Interval of lines of progress when stderr is no terminal.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+/// Maximum number of unreadable objects of a damaged store that are named.
+pub const UNREADABLE_NAMED: usize = 1000;

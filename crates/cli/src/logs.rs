@@ -31,6 +31,11 @@ pub fn print(text: &[u8]) -> Result<(), String> {
     std::io::stdout().write_all(text).map_err(|error| format!("cannot write to stdout: {error}"))
 }
 
+/// Prints a line to stdout, which may be closed.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
 /// Starts logging at a verbosity on kube-apiserver's scale (`-v`).
 pub fn start(verbosity: u8, format: LogFormat) {
     let level = match verbosity {

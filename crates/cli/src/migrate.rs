@@ -2,6 +2,14 @@
 //!
 //! The server stores the objects of both under the same keys and serves a ThirdPartyResource until it is deleted. The CRD
 //! is therefore created first and takes over with the deletion: nothing is copied, and the objects are always served.
+//!
+//! Invariants:
+//! - The ThirdPartyResource is deleted only once a CRD that serves its objects is established: the server keeps the objects
+//!   of a deleted ThirdPartyResource only then.
+//! - The deletion has the uid and the resourceVersion that the CRD was derived from as preconditions.
+//! - A CRD that this run has created is deleted again if it cannot be established. Until the deletion of the
+//!   ThirdPartyResource, a failure leaves its objects as they were, and the migration can be repeated: it accepts a CRD that
+//!   exists and matches.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -42,7 +50,7 @@ fn say(line: &str) {
 type Uids = BTreeMap<(String, String), String>;
 
 async fn migrate(name: &str, dry_run: bool, kubeconfig: &Path) -> Result<(), String> {
-    let what = ThirdPartyNames::parse(name)?;
+    let third_party = ThirdPartyNames::parse(name)?;
     if let Some(why) = names::dns1123_subdomain(name).first() {
         return Err(format!("{name:?}: {why}"));
     }
@@ -52,21 +60,21 @@ async fn migrate(name: &str, dry_run: bool, kubeconfig: &Path) -> Result<(), Str
     let Some(stored) = versions.first() else {
         return Err(format!("ThirdPartyResource {name} has no versions, so it has no objects to migrate"));
     };
-    let path = format!("/apis/{}/{stored}/{}", what.group, what.plural);
+    let path = format!("/apis/{}/{stored}/{}", third_party.group, third_party.plural);
     let before = objects(&mut client, &path).await?;
-    let kind = format!("{} in {}, {}", what.kind, what.group, versions.join(", "));
+    let kind = format!("{} in {}, {}", third_party.kind, third_party.group, versions.join(", "));
     say(&format!("ThirdPartyResource {name} serves {kind}: {}", counted(&before)));
 
-    let made = prepare(&mut client, &registration, &what, dry_run).await?;
+    let is_created = prepare(&mut client, &registration, &third_party, dry_run).await?;
     if dry_run {
         say(&format!("ThirdPartyResource {name} would be deleted; nothing has been changed"));
         return Ok(());
     }
-    if let Err(why) = established(&mut client, &what).await {
-        let undone = if made { undo(&mut client, &what).await } else { String::new() };
+    if let Err(why) = established(&mut client, &third_party).await {
+        let undone = if is_created { undo(&mut client, &third_party).await } else { String::new() };
         return Err(format!("{why}{undone}"));
     }
-    say(&format!("CustomResourceDefinition {} is established", what.definition()));
+    say(&format!("CustomResourceDefinition {} is established", third_party.definition()));
     hand_over(&mut client, name, &registration).await?;
     say(&format!("ThirdPartyResource {name} is deleted"));
     report(&before, &objects(&mut client, &path).await?)
@@ -108,7 +116,7 @@ async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
 fn counted(objects: &Uids) -> String {
     let mut namespaces: Vec<&str> = objects.keys().map(|(namespace, _)| namespace.as_str()).collect();
     namespaces.dedup();
-    let of = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let of = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     format!("{} in {}", of(objects.len(), "object"), of(namespaces.len(), "namespace"))
 }
 
@@ -116,28 +124,28 @@ fn counted(objects: &Uids) -> String {
 async fn prepare(
     client: &mut Client,
     registration: &Value,
-    what: &ThirdPartyNames,
+    third_party: &ThirdPartyNames,
     dry_run: bool,
 ) -> Result<bool, String> {
-    let name = what.definition();
+    let name = third_party.definition();
     let all = client.get(DEFINITIONS).await?.ok()?;
     let all = all.get("items").and_then(Value::as_array).unwrap_or_default();
-    if let Some(there) = all.iter().find(|definition| definition.str_at(&["metadata", "name"]) == name) {
-        if there.at(&["metadata", "deletionTimestamp"]).is_some() {
+    if let Some(existing) = all.iter().find(|definition| definition.str_at(&["metadata", "name"]) == name) {
+        if existing.at(&["metadata", "deletionTimestamp"]).is_some() {
             return Err(format!("CustomResourceDefinition {name} is being deleted; wait until it is gone"));
         }
-        keeps_third_party(there, registration)
+        keeps_third_party(existing, registration)
             .map_err(|why| format!("CustomResourceDefinition {name} already exists and does not match: {why}"))?;
         say(&format!("CustomResourceDefinition {name} already exists and matches"));
         return Ok(false);
     }
     let definition = successor_of_third_party(registration)?;
     let mut taken = Taken::default();
-    for other in all.iter().filter(|other| other.str_at(&["spec", "group"]) == what.group) {
+    for other in all.iter().filter(|other| other.str_at(&["spec", "group"]) == third_party.group) {
         taken.add(other.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
     }
     if let Some(naming) = naming(&definition, &[&taken]).filter(|naming| naming.names_accepted.status == "False") {
-        return Err(format!("names conflict in group {}: {}", what.group, naming.names_accepted.message));
+        return Err(format!("names conflict in group {}: {}", third_party.group, naming.names_accepted.message));
     }
     let path = format!("{DEFINITIONS}{}", if dry_run { "?dryRun=All" } else { "" });
     client.call(Method::POST, &path, JSON, Some(&definition)).await?.ok()?;
@@ -146,24 +154,24 @@ async fn prepare(
 }
 
 /// Waits until the CRD is established.
-async fn established(client: &mut Client, what: &ThirdPartyNames) -> Result<(), String> {
-    let path = format!("{DEFINITIONS}/{}", what.definition());
+async fn established(client: &mut Client, third_party: &ThirdPartyNames) -> Result<(), String> {
+    let path = format!("{DEFINITIONS}/{}", third_party.definition());
     for _ in 0..limits::ESTABLISHED_WAITS_MAX {
         let definition = client.get(&path).await?.ok()?;
         if is_condition_true(&definition, "Established") {
             return Ok(());
         }
         if let Some(names) = find_condition(&definition, "NamesAccepted").filter(|c| c.str_at(&["status"]) == "False") {
-            return Err(format!("names conflict in group {}: {}", what.group, names.str_at(&["message"])));
+            return Err(format!("names conflict in group {}: {}", third_party.group, names.str_at(&["message"])));
         }
         tokio::time::sleep(limits::ESTABLISHED_WAIT).await;
     }
-    Err(format!("CustomResourceDefinition {} is not established after 30 s", what.definition()))
+    Err(format!("CustomResourceDefinition {} is not established after 30 s", third_party.definition()))
 }
 
 /// Deletes the CRD after a failure; the objects still belong to the ThirdPartyResource. Returns the end of the error message.
-async fn undo(client: &mut Client, what: &ThirdPartyNames) -> String {
-    let path = format!("{DEFINITIONS}/{}", what.definition());
+async fn undo(client: &mut Client, third_party: &ThirdPartyNames) -> String {
+    let path = format!("{DEFINITIONS}/{}", third_party.definition());
     match client.call(Method::DELETE, &path, JSON, None).await.and_then(crate::client::Response::ok) {
         Ok(_) => "; the CustomResourceDefinition is deleted again".to_owned(),
         Err(why) => format!("; the CustomResourceDefinition cannot be deleted again: {why}"),

@@ -6,8 +6,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use server::{ProxyAuthority, Replacement, Replacements, StaticTokens, Tls};
 
+use crate::credentials::Credentials;
+use crate::files::read;
 use crate::flags::Serve;
-use crate::own::Own;
 
 /// The files, and the content to use for those that no flag names.
 #[derive(Clone)]
@@ -21,11 +22,11 @@ pub struct Files {
     /// `--token-auth-file`.
     tokens: Option<PathBuf>,
     /// What the server makes itself; its certificate authority always signs clients as well.
-    own: Own,
+    credentials: Credentials,
 }
 
 impl Files {
-    pub fn of(flags: &Serve, own: &Own) -> Files {
+    pub fn of(flags: &Serve, credentials: &Credentials) -> Files {
         let identity = &flags.identity;
         Files {
             serving: flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()),
@@ -35,18 +36,20 @@ impl Files {
                 (path, names)
             }),
             tokens: identity.token_auth_file.clone(),
-            own: own.clone(),
+            credentials: credentials.clone(),
         }
     }
 
     /// Reads the certificates and keys. The error is one line that names the file.
     pub fn tls(&self) -> Result<Tls, String> {
-        let own = self.own.current();
+        let credentials = self.credentials.current();
         let (certificate, key) = match &self.serving {
             Some((certificate, key)) => (read_certificates(certificate)?, read(key)?),
-            None => (own.serving.certificate.clone().into_bytes(), own.serving.key.clone().into_bytes()),
+            None => {
+                (credentials.serving.certificate.clone().into_bytes(), credentials.serving.key.clone().into_bytes())
+            }
         };
-        let mut client_ca = own.authority.clone().into_bytes();
+        let mut client_ca = credentials.authority.clone().into_bytes();
         if let Some(path) = &self.client_ca {
             client_ca.extend(read_certificates(path)?);
         }
@@ -69,19 +72,19 @@ impl Files {
         let serving = self.serving.iter().flat_map(|(certificate, key)| [certificate, key]);
         let proxy = self.proxy.iter().map(|(path, _)| path);
         let paths = serving.chain(&self.client_ca).chain(proxy).chain(&self.tokens).cloned();
-        let paths = paths.chain(self.own.files()).collect();
-        let own = self.own.clone();
+        let paths = paths.chain(self.credentials.files()).collect();
+        let credentials = self.credentials.clone();
         let read = move || {
-            self.own.read_again()?;
-            Ok(Replacement { tls: self.tls()?, tokens: self.tokens()?, root_authority: self.own.root_authority()? })
+            self.credentials.read_again()?;
+            Ok(Replacement {
+                tls: self.tls()?,
+                tokens: self.tokens()?,
+                root_authority: self.credentials.root_authority()?,
+            })
         };
         // clients are not to use them before the server does
-        Replacements { paths, read: Box::new(read), applied: Box::new(move || own.update_kubeconfigs()) }
+        Replacements { paths, read: Box::new(read), applied: Box::new(move || credentials.update_kubeconfigs()) }
     }
-}
-
-pub fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// A file of one or more certificates, PEM.

@@ -11,9 +11,10 @@ use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, Ru
 
 use crate::backups::BackupPlan;
 use crate::certificates::hostname;
+use crate::credentials::Credentials;
 use crate::flags::{Engine, Given, Serve};
+use crate::identity::Configuration;
 use crate::limits;
-use crate::own::Own;
 use crate::reload::Files;
 use crate::{accounts, etcd, logs};
 
@@ -29,14 +30,15 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     warn_of_ignored(flags, &given, unknown, &feature_gates, release);
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
-    let (authorization, authorization_file) = flags.identity.authorization()?;
-    let storage = flags.encryption.apply(open_storage(flags, &feature_gates)?)?;
-    let own = Own::start(flags)?;
-    let backups = planned_backups(flags, &own, &storage)?;
-    own.equip(&mut controllers)?;
-    let files = Files::of(flags, &own);
+    let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
+    let encryption = flags.encryption.open()?;
+    let storage = encryption.apply(open_storage(flags, &feature_gates)?);
+    let credentials = Credentials::start(flags)?;
+    let backups = planned_backups(flags, &credentials, &storage)?;
+    credentials.equip(&mut controllers)?;
+    let files = Files::of(flags, &credentials);
     authentication.tokens = files.tokens()?;
-    let (accounts, key_to_make) = accounts::load(flags, &own.directory().path)?;
+    let (accounts, key_to_make) = accounts::load(flags, &credentials.directory().path)?;
     authentication.accounts = accounts.clone();
     let config = Config {
         address: SocketAddr::new(flags.bind_address, flags.secure_port),
@@ -76,13 +78,14 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
             // opening the store may take time, so that a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
-        say_ready(server.address, &write_kubeconfigs(flags, &own, server.address)?, started.elapsed());
+        say_ready(server.address, &write_kubeconfigs(flags, &credentials, server.address)?, started.elapsed());
         log_start(flags, &given.changed, &server);
-        if let Some(plan) = backups {
-            plan.start();
+        backups.into_iter().for_each(BackupPlan::start);
+        if flags.encryption_provider_config_automatic_reload {
+            encryption.follow();
         }
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
-        let ended = until_end(&server, &own, &mut signals).await;
+        let ended = until_end(&server, &credentials, &mut signals).await;
         stop(server).await;
         ended
     });
@@ -98,15 +101,19 @@ async fn stop(server: Server) {
     tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
 }
 
-fn write_kubeconfigs(flags: &Serve, own: &Own, address: SocketAddr) -> Result<PathBuf, String> {
+fn write_kubeconfigs(flags: &Serve, credentials: &Credentials, address: SocketAddr) -> Result<PathBuf, String> {
     // with --storage memory, the directory may not exist yet
     store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
-    own.write_kubeconfigs(url(address))
+    credentials.write_kubeconfigs(url(address))
 }
 
 /// The backups that `--backup-schedule` asks for.
-fn planned_backups(flags: &Serve, own: &Own, storage: &server::Storage) -> Result<Option<BackupPlan>, String> {
-    let plan = flags.backups.plan(own.directory(), &storage.store)?;
+fn planned_backups(
+    flags: &Serve,
+    credentials: &Credentials,
+    storage: &server::Storage,
+) -> Result<Option<BackupPlan>, String> {
+    let plan = flags.backups.plan(credentials.directory(), &storage.store)?;
     match (plan, flags.engine()) {
         (None, _) => Ok(None),
         (plan, Engine::Embedded) => Ok(plan),
@@ -180,13 +187,13 @@ fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &F
 }
 
 /// Waits for SIGTERM or SIGINT, and reloads files on SIGHUP. The error is the fault for which the process must exit.
-async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<(), String> {
+async fn until_end(server: &Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     loop {
         tokio::select! {
             signal = signals.next() => match signal {
                 Signal::Reload => {
-                    own.renew();
+                    credentials.renew();
                     server.reload();
                 }
                 Signal::End => {
@@ -195,7 +202,7 @@ async fn until_end(server: &Server, own: &Own, signals: &mut Signals) -> Result<
                 }
             },
             _ = look.tick() => {
-                own.renew();
+                credentials.renew();
                 server.reload();
             }
             why = server.failed() => {
@@ -293,6 +300,9 @@ fn controllers(flags: &Serve) -> Result<Controllers, String> {
 }
 
 fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {
+    if flags.encryption_provider_config_automatic_reload && !flags.encryption.is_given() {
+        return Err("--encryption-provider-config-automatic-reload: needs --encryption-provider-config".to_owned());
+    }
     let etcd = || {
         let form = if gates.cbor() { CustomForm::Cbor } else { CustomForm::Json };
         let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
@@ -333,8 +343,9 @@ fn routed_address() -> Option<IpAddr> {
 
 /// The URL of the server for clients.
 fn url(address: SocketAddr) -> String {
-    match address.ip().is_unspecified() {
-        true => format!("https://127.0.0.1:{}", address.port()),
-        false => format!("https://{address}"),
+    if address.ip().is_unspecified() {
+        format!("https://127.0.0.1:{}", address.port())
+    } else {
+        format!("https://{address}")
     }
 }

@@ -1,10 +1,8 @@
-//! `pintle storage migrate`: rewrites objects that may be stored in an older version.
-//!
-//! Each object gets an empty merge patch, for which the server rewrites it unless it is stored in the storage version.
-//! Finally, the storage version becomes the only one in `status.storedVersions`. Only the API is used, so other clients are
-//! not disturbed.
+//! `pintle storage migrate`: rewrites objects that may be stored in an older version. Finally, the storage version becomes the
+//! only one in `status.storedVersions`. `pintle storage rewrite`: rewrites objects of any resource, after a change of the keys
+//! that encrypt them.
 
-use std::io::Write as _;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use machinery::{Value, json};
@@ -14,20 +12,23 @@ use client::Method;
 use crate::client::Client;
 use crate::flags::Storage;
 use crate::limits;
+use crate::logs::say;
+use crate::rewriting::{Counts, Served, rewrite_all, version};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-const MANY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// Runs the migration and prints its progress line by line. The error is one line.
 pub fn run(task: &Storage) -> Result<(), String> {
-    let Storage::Migrate { names, all, dry_run, kubeconfig } = task;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
+        let (names, all, dry_run, kubeconfig) = match task {
+            Storage::Migrate { names, all, dry_run, kubeconfig } => (names, *all, *dry_run, kubeconfig),
+            Storage::Rewrite { resource, kubeconfig } => return rewrite(resource, kubeconfig).await,
+        };
         let mut client = Client::connect(kubeconfig).await?;
-        let chosen = chosen(&mut client, names, *all).await?;
-        if *dry_run {
+        let chosen = chosen(&mut client, names, all).await?;
+        if dry_run {
             chosen.iter().for_each(|definition| say(&Plan::of(definition).describe()));
             say("nothing has been changed");
             return Ok(());
@@ -44,11 +45,6 @@ pub fn run(task: &Storage) -> Result<(), String> {
             _ => Err(format!("{failed} of {} resources are not migrated", chosen.len())),
         }
     })
-}
-
-fn say(line: &str) {
-    // stdout may be closed
-    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// The CRDs with the given names or groups.
@@ -121,140 +117,18 @@ async fn migrate(kubeconfig: &Path, client: &mut Client, definition: &Value) -> 
     let version = plan.served.ok_or("none of its versions is served, so its objects cannot be written")?;
     let names = definition.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null);
     let root = format!("/apis/{}/{version}", definition.str_at(&["spec", "group"]));
-    let mut writers = Vec::new();
-    for _ in 0..limits::WRITERS {
-        writers.push(Client::connect(kubeconfig).await?);
-    }
-    let mut pass = Pass { plan, root, plural: names.str_at(&["plural"]), writers, counts: Counts::default() };
-    pass.rewrite_all(client).await?;
-    let (counts, storage) = (pass.counts, pass.plan.storage);
+    let plural = names.str_at(&["plural"]);
+    let counts = rewrite_all(kubeconfig, client, Served { name: plan.name, root: &root, plural }).await?;
+    let storage = plan.storage;
     if counts.refused > 0 {
         let them =
             if counts.refused == 1 { "1 object is".to_owned() } else { format!("{} objects are", counts.refused) };
-        return Err(format!("{them} refused, so status.storedVersions stays {}", pass.plan.stored.join(", ")));
+        return Err(format!("{them} refused, so status.storedVersions stays {}", plan.stored.join(", ")));
     }
     shrink(client, definition, storage).await?;
     let Counts { seen, written, .. } = counts;
-    say(&format!("{}: {written} of {seen} objects written; all are stored in {storage}", pass.plan.name));
+    say(&format!("{}: {written} of {seen} objects written; all are stored in {storage}", plan.name));
     Ok(())
-}
-
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    seen: usize,
-    written: usize,
-    refused: usize,
-}
-
-struct Pass<'a> {
-    plan: Plan<'a>,
-    /// `/apis/GROUP/VERSION`.
-    root: String,
-    plural: &'a str,
-    writers: Vec<Client>,
-    counts: Counts,
-}
-
-impl Pass<'_> {
-    async fn rewrite_all(&mut self, client: &mut Client) -> Result<(), String> {
-        let name = self.plan.name;
-        let mut token = String::new();
-        loop {
-            let page = format!("{}/{}?limit={}&continue={token}", self.root, self.plural, limits::PAGE);
-            let response = client.call(Method::GET, &page, MANY, None).await?;
-            // the continue token has expired; the rest is read from the current state
-            let next = response.body.str_at(&["metadata", "continue"]).to_owned();
-            if response.code == 410 && !next.is_empty() {
-                token = next;
-                continue;
-            }
-            let list = response.ok()?;
-            self.rewrite(list.get("items").and_then(Value::as_array).unwrap_or_default()).await?;
-            if next.is_empty() {
-                return Ok(());
-            }
-            let Counts { seen, written, .. } = self.counts;
-            let remaining = list.at(&["metadata", "remainingItemCount"]).and_then(Value::as_int).unwrap_or_default();
-            say(&format!("{name}: {written} of {seen} objects written; {remaining} to go"));
-            token = next;
-        }
-    }
-
-    /// Sends an empty patch for each object, from several connections.
-    async fn rewrite(&mut self, items: &[Value]) -> Result<(), String> {
-        let (root, plural) = (self.root.as_str(), self.plural);
-        let mut shares = Vec::new();
-        for (first, mut writer) in self.writers.drain(..).enumerate() {
-            let share: Vec<(String, String)> = items
-                .iter()
-                .skip(first)
-                .step_by(limits::WRITERS)
-                .map(|item| (path(root, plural, item), version(item)))
-                .collect();
-            shares.push(tokio::task::spawn_local(async move {
-                let mut done = Vec::new();
-                for (path, before) in share {
-                    done.push(rewrite_one(&mut writer, &path, &before).await?);
-                }
-                Ok::<_, String>((writer, done))
-            }));
-        }
-        for share in shares {
-            let (writer, done) = share.await.map_err(|error| error.to_string())??;
-            self.writers.push(writer);
-            done.into_iter().for_each(|one| self.count(one));
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, one: Rewritten) {
-        self.counts.seen += 1;
-        match one {
-            Rewritten::Written => self.counts.written += 1,
-            Rewritten::Kept => {}
-            Rewritten::Refused(why) => {
-                self.counts.refused += 1;
-                if self.counts.refused <= limits::REFUSED_NAMED {
-                    say(&format!("{}: {why}", self.plan.name));
-                }
-            }
-        }
-    }
-}
-
-fn path(root: &str, plural: &str, item: &Value) -> String {
-    let name = item.str_at(&["metadata", "name"]);
-    match item.str_at(&["metadata", "namespace"]) {
-        "" => format!("{root}/{plural}/{name}"),
-        namespace => format!("{root}/namespaces/{namespace}/{plural}/{name}"),
-    }
-}
-
-fn version(item: &Value) -> String {
-    item.str_at(&["metadata", "resourceVersion"]).to_owned()
-}
-
-enum Rewritten {
-    Written,
-    /// It is already stored in the storage version, or has been deleted.
-    Kept,
-    Refused(String),
-}
-
-async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Rewritten, String> {
-    for _ in 0..limits::WRITE_ATTEMPTS {
-        let response = client
-            .call(Method::PATCH, &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))
-            .await?;
-        match response.code {
-            200 if version(&response.body) == before => return Ok(Rewritten::Kept),
-            200 => return Ok(Rewritten::Written),
-            404 => return Ok(Rewritten::Kept),
-            409 => {}
-            _ => return Ok(Rewritten::Refused(format!("{path}: {}", response.message()))),
-        }
-    }
-    Ok(Rewritten::Refused(format!("{path}: every attempt conflicted with another write")))
 }
 
 /// Sets `status.storedVersions` to the storage version, if the CRD has not changed meanwhile.
@@ -275,4 +149,70 @@ async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Resul
         }
     }
     Err("every attempt to update status.storedVersions conflicted with another write; try again".to_owned())
+}
+
+/// A resource that the server itself stores.
+struct Stored {
+    /// `PLURAL.GROUP`, or `PLURAL` in the core group.
+    name: String,
+    root: String,
+    plural: String,
+}
+
+/// Rewrites the objects of the given resources, or of all, and prints a line for each.
+async fn rewrite(names: &[String], kubeconfig: &Path) -> Result<(), String> {
+    let mut client = Client::connect(kubeconfig).await?;
+    let mut resources = stored_resources(&mut client).await?;
+    if let Some(name) = names.iter().find(|name| !resources.iter().any(|stored| stored.name == **name)) {
+        return Err(format!("there is no resource {name}; wanted PLURAL or PLURAL.GROUP, such as secrets"));
+    }
+    resources.retain(|stored| names.is_empty() || names.contains(&stored.name));
+    let (mut written, mut refused) = (0, 0);
+    for Stored { name, root, plural } in &resources {
+        let counts = rewrite_all(kubeconfig, &mut client, Served { name, root, plural }).await?;
+        if counts.written + counts.refused > 0 {
+            say(&format!("{name}: {} of {} objects written", counts.written, counts.seen));
+        }
+        written += counts.written;
+        refused += counts.refused;
+    }
+    match refused {
+        0 => say(&format!("{written} objects written; all objects of {} resources are up to date", resources.len())),
+        _ => return Err(format!("{refused} objects are refused; run the command again once the reasons are removed")),
+    }
+    Ok(())
+}
+
+/// The resources whose objects can be listed and patched, each in one version, without those of aggregated API servers.
+async fn stored_resources(client: &mut Client) -> Result<Vec<Stored>, String> {
+    let services = client.get("/apis/apiregistration.k8s.io/v1/apiservices").await?.ok()?;
+    let remote: BTreeSet<&str> = items(&services, "items")
+        .filter(|service| service.at(&["spec", "service"]).is_some_and(|service| !service.is_null()))
+        .map(|service| service.str_at(&["metadata", "name"]))
+        .collect();
+    let groups = client.get("/apis").await?.ok()?;
+    let mut versions = vec![(String::new(), "/api/v1".to_owned())];
+    for group in items(&groups, "groups") {
+        let name = group.str_at(&["name"]);
+        let own = items(group, "versions").map(|version| version.str_at(&["version"]));
+        let own = own.filter(|version| !remote.contains(format!("{version}.{name}").as_str()));
+        versions.extend(own.map(|version| (name.to_owned(), format!("/apis/{name}/{version}"))));
+    }
+    let (mut found, mut known) = (vec![], BTreeSet::new());
+    for (group, root) in versions {
+        let list = client.get(&root).await?.ok()?;
+        for resource in items(&list, "resources") {
+            let plural = resource.str_at(&["name"]).to_owned();
+            let has = |wanted: &str| items(resource, "verbs").any(|verb| verb.as_str() == Some(wanted));
+            let name = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
+            if !plural.contains('/') && has("list") && has("patch") && known.insert(name.clone()) {
+                found.push(Stored { name, root: root.clone(), plural });
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(field).and_then(Value::as_array).unwrap_or_default().iter()
 }

@@ -1,15 +1,21 @@
 //! `pintle store`: checks, backs up and restores data directories.
 
-use store::Summary;
+use std::path::Path;
+
+use server::{Layout, transfer};
+use store::{Salvaged, Summary};
 
 use crate::backups;
+use crate::encryption::EncryptionFlags;
 use crate::flags::{Backups, Store};
-use crate::logs;
+use crate::transfer::{refuse_existing, write};
+use crate::{limits, logs};
 
 /// Runs the task and prints its result. The error is one line.
 pub fn run(task: &Store) -> Result<(), String> {
     match task {
-        Store::Check { place } => {
+        Store::Check { place, salvage: Some(file), encryption } => salvage(&place.data_dir, file, encryption),
+        Store::Check { place, salvage: None, .. } => {
             let summary = store::check(&place.data_dir).map_err(|error| error.to_string())?;
             let Summary { objects, revision, compacted, torn } = summary;
             let torn = if torn { "; the last write is incomplete, as after a crash" } else { "" };
@@ -25,5 +31,31 @@ pub fn run(task: &Store) -> Result<(), String> {
         }
         Store::Backups(Backups::List { target, s3 }) => backups::list(target, s3),
         Store::Backups(Backups::Prune { target, keep, s3 }) => backups::prune(target, *keep, s3),
+    }
+}
+
+/// Exports what can be read from a damaged data directory, and names what cannot. The error is one line.
+fn salvage(directory: &Path, file: &Path, encryption: &EncryptionFlags) -> Result<(), String> {
+    refuse_existing(file)?;
+    let layout = encryption.to_layout(Layout::own())?;
+    let Salvaged { snapshot, losses, more } = store::salvage(directory).map_err(|error| error.to_string())?;
+    let (chosen, unreadable) = transfer::choose_readable(&snapshot, &layout);
+    let lost = losses.len() + more + unreadable.len();
+    let lines = losses.iter().chain(unreadable.iter().take(limits::UNREADABLE_NAMED));
+    lines.for_each(|line| logs::print_error(&format!("lost: {line}")));
+    let unnamed = more + unreadable.len().saturating_sub(limits::UNREADABLE_NAMED);
+    if unnamed > 0 {
+        logs::print_error(&format!("lost: {unnamed} more"));
+    }
+    let done = write(file, &chosen, &layout)?;
+    let held = format!("{} holds {} objects at revision {}", file.display(), done.objects, done.revision);
+    logs::print_error(&held);
+    match lost {
+        0 => Ok(()),
+        _ => Err(format!(
+            "data directory {} is corrupt: {lost} losses are named above; of an object whose last change is lost, the file has \
+             an earlier state, if any",
+            directory.display()
+        )),
     }
 }

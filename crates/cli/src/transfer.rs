@@ -1,26 +1,116 @@
-//! `pintle export` and `pintle import`: transfer all objects from one storage engine to another.
+//! `pintle export` and `pintle import`: transfer objects from one storage engine to another.
 
-use std::io::{Read as _, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::io::{BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use server::transfer::{self, TransferProgress};
+use clap::{Args, ValueEnum};
+use machinery::selector::LabelSelector;
+use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, TransferProgress};
 use server::{Layout, Storage};
 
-use crate::flags::Transfer;
+use crate::encryption::EncryptionFlags;
+use crate::etcd_flags::Etcd;
+use crate::place::Place;
+use crate::progress::Meter;
+use crate::scratch::Scratch;
 use crate::{etcd, logs};
 
 const STANDARD: &str = "-";
 
-/// Prints progress to stderr, since the export may go to stdout.
-fn print_progress(carried: TransferProgress) {
-    logs::print_error(&format!("{} of {} objects", carried.objects, carried.of));
+/// The file and the store of an export.
+#[derive(Args)]
+pub struct Export {
+    /// The file to create; - for stdout.
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub target: StoreFlags,
+
+    #[command(flatten)]
+    pub selection: SelectionFlags,
 }
 
-/// Creates a file that only its owner can read, since it contains secrets.
-fn create(path: &Path) -> std::io::Result<std::fs::File> {
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+/// The file and the store of an import.
+#[derive(Args)]
+pub struct Import {
+    /// The file; - for stdin.
+    pub file: PathBuf,
+
+    /// What to do if the store has objects: fail, skip those that exist, or replace those that differ. To continue an
+    /// interrupted import, run it again with skip.
+    #[arg(long, value_enum, default_value = "fail")]
+    pub conflict: ConflictFlag,
+
+    #[command(flatten)]
+    pub target: StoreFlags,
+
+    #[command(flatten)]
+    pub selection: SelectionFlags,
+}
+
+/// A data directory or etcd.
+#[derive(Args)]
+pub struct StoreFlags {
+    #[command(flatten)]
+    pub place: Place,
+
+    #[command(flatten)]
+    pub etcd: Etcd,
+
+    #[command(flatten)]
+    pub encryption: EncryptionFlags,
+}
+
+/// The value of `--conflict`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConflictFlag {
+    Fail,
+    Skip,
+    Replace,
+}
+
+/// Selection of objects, which must match all of the flags.
+#[derive(Args)]
+pub struct SelectionFlags {
+    /// Only objects of these namespaces, and the Namespaces themselves, comma separated.
+    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',', value_parser = namespace)]
+    namespace: Vec<String>,
+
+    /// Only objects with these labels, such as app=web,tier!=test.
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector)]
+    selector: Option<LabelSelector>,
+
+    /// Only these resources, comma separated: configmaps, crontabs.stable.example.com.
+    #[arg(long, value_name = "RESOURCE,...", value_delimiter = ',', value_parser = resource)]
+    resource: Vec<String>,
+}
+
+impl SelectionFlags {
+    fn selection(&self) -> ObjectSelection {
+        ObjectSelection {
+            namespaces: self.namespace.clone(),
+            resources: self.resource.clone(),
+            labels: self.selector.clone().unwrap_or_default(),
+        }
+    }
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    match machinery::names::dns1123_label(text).is_empty() {
+        true => Ok(text.to_owned()),
+        false => Err("it is not the name of a namespace".to_owned()),
+    }
+}
+
+fn selector(text: &str) -> Result<LabelSelector, String> {
+    LabelSelector::parse(text)
+}
+
+/// A plural, with a dot and the group unless that is the core group.
+fn resource(text: &str) -> Result<String, String> {
+    let is_name = machinery::names::dns1123_subdomain(text).is_empty();
+    if is_name { Ok(text.to_owned()) } else { Err("wanted PLURAL or PLURAL.GROUP in lower case".to_owned()) }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
@@ -28,59 +118,107 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
     runtime.map_err(|error| format!("cannot start: {error}"))
 }
 
+/// Writes chosen objects to a new file, which appears when it is complete, or to stdout.
+pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<TransferProgress, String> {
+    let mut meter = Meter::start("exported");
+    let mut progress = |done| meter.show(done);
+    if file == Path::new(STANDARD) {
+        // an export ends with a flush
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        return transfer::export(chosen, layout, &mut out, &mut progress).map_err(|why| format!("stdout: {why}"));
+    }
+    let shown = file.display();
+    let scratch = Scratch::beside(file);
+    let mut out = BufWriter::new(scratch.create()?);
+    let done = transfer::export(chosen, layout, &mut out, &mut progress).map_err(|why| format!("{shown}: {why}"))?;
+    let synced = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
+    synced.map_err(|error| format!("cannot write {shown}: {error}"))?;
+    scratch.publish(file)?;
+    Ok(done)
+}
+
+/// The error for a file that exists already, so that no work is done in vain.
+pub fn refuse_existing(file: &Path) -> Result<(), String> {
+    match file != Path::new(STANDARD) && file.exists() {
+        true => Err(format!("{}: the file exists already; remove it or name another one", file.display())),
+        false => Ok(()),
+    }
+}
+
 /// Writes the file and prints a summary. The error is one line.
-pub fn export(task: &Transfer) -> Result<(), String> {
-    let with_name = |error: std::io::Error| format!("cannot write {}: {error}", task.file.display());
-    let (snapshot, layout) = match task.etcd.etcd_servers.is_empty() {
-        true => (store::snapshot(&task.place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
+pub fn export(task: &Export) -> Result<(), String> {
+    refuse_existing(&task.file)?;
+    let StoreFlags { place, etcd, encryption } = &task.target;
+    let (snapshot, layout) = match etcd.etcd_servers.is_empty() {
+        true => (store::snapshot(&place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
         false => {
-            let latest = runtime()?.block_on(etcd::latest(&task.etcd))?;
-            (latest, etcd::storage(&task.etcd, None)?.layout)
+            let latest = runtime()?.block_on(etcd::latest(etcd))?;
+            (latest, etcd::storage(etcd, None)?.layout)
         }
     };
-    let layout = task.encryption.to_layout(layout)?;
-    let carried = match task.file == Path::new(STANDARD) {
-        true => transfer::export(&snapshot, &layout, &mut std::io::stdout().lock(), &mut print_progress)?,
-        false => {
-            let mut file = std::io::BufWriter::new(create(&task.file).map_err(with_name)?);
-            let carried = transfer::export(&snapshot, &layout, &mut file, &mut print_progress)?;
-            file.into_inner().map_err(|error| with_name(error.into_error()))?.sync_all().map_err(with_name)?;
-            carried
-        }
-    };
-    logs::print_error(&format!(
-        "{} holds {} objects at revision {}",
-        task.file.display(),
-        carried.objects,
-        carried.revision
-    ));
+    let layout = encryption.to_layout(layout)?;
+    let chosen = transfer::choose(&snapshot, &layout, &task.selection.selection())?;
+    let TransferProgress { objects, revision, .. } = write(&task.file, &chosen, &layout)?;
+    logs::print_error(&format!("{} holds {objects} objects at revision {revision}", task.file.display()));
     Ok(())
 }
 
 /// Imports the file and prints a summary. The error is one line.
-pub fn import(task: &Transfer) -> Result<(), String> {
-    let with_name = |error: std::io::Error| format!("cannot read {}: {error}", task.file.display());
+pub fn import(task: &Import) -> Result<(), String> {
+    let shown = task.file.display();
+    let with_name = |error: std::io::Error| format!("cannot read {shown}: {error}");
     let mut file = vec![];
     match task.file == Path::new(STANDARD) {
         true => drop(std::io::stdin().lock().read_to_end(&mut file).map_err(with_name)?),
         false => file = std::fs::read(&task.file).map_err(with_name)?,
     }
-    let runtime = runtime()?;
-    let carried = match task.etcd.etcd_servers.is_empty() {
-        true => {
-            let holder = format!("pintle import with process id {}", std::process::id());
-            let store = store::Embedded::open(&task.place.data_dir, &holder, store::Options::default());
-            let storage = Storage::own(Arc::new(store.map_err(|error| error.to_string())?));
-            let storage = task.encryption.apply(storage)?;
-            runtime.block_on(transfer::import(&file, &storage, &mut print_progress))?
-        }
-        false => runtime.block_on(async {
-            etcd::check(&task.etcd).await?;
-            let storage = task.encryption.apply(etcd::storage(&task.etcd, None)?)?;
-            transfer::import(&file, &storage, &mut print_progress).await
-        })?,
+    let StoreFlags { place, etcd, encryption } = &task.target;
+    let to_etcd = !etcd.etcd_servers.is_empty();
+    let layout = if to_etcd { etcd::storage(etcd, None)?.layout } else { Layout::own() };
+    // the file and the flags are checked before a data directory is created
+    let layout = encryption.to_layout(layout)?;
+    let checked = checked(&file, &layout, &task.selection.selection()).map_err(|why| format!("{shown}: {why}"))?;
+    drop(file);
+    let conflict = match task.conflict {
+        ConflictFlag::Fail => Conflict::Fail,
+        ConflictFlag::Skip => Conflict::Skip,
+        ConflictFlag::Replace => Conflict::Replace,
     };
-    let said = format!("{} objects are imported and compared, up to revision {}", carried.objects, carried.revision);
-    let _ = writeln!(std::io::stdout(), "{said}");
+    let mut meter = Meter::start("imported");
+    let mut progress = |done| meter.show(done);
+    let imported = runtime()?.block_on(async {
+        let store = if to_etcd {
+            etcd::check(etcd).await?;
+            etcd::storage(etcd, None)?.store
+        } else {
+            let holder = format!("pintle import with process id {}", std::process::id());
+            let store = store::Embedded::open(&place.data_dir, &holder, store::Options::default());
+            Arc::new(store.map_err(|error| error.to_string())?)
+        };
+        transfer::import(checked, &Storage { store, layout }, conflict, &mut progress).await
+    })?;
+    drop(meter);
+    // stdout may be closed
+    let _ = writeln!(std::io::stdout(), "{}", describe(imported));
     Ok(())
+}
+
+fn checked(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<Checked, String> {
+    let mut meter = Meter::start("checked");
+    transfer::check(file, layout, selection, &mut |done| meter.show(done))
+}
+
+/// The summary of an import.
+fn describe(Imported { written, same, skipped, revision }: Imported) -> String {
+    let mut text = format!("{written} objects are imported and compared");
+    if written > 0 {
+        text += &format!(", up to revision {revision}");
+    }
+    if same > 0 {
+        text += &format!("; {same} were there already");
+    }
+    if skipped > 0 {
+        text += &format!("; {skipped} exist with another content and are kept");
+    }
+    text
 }

@@ -31,9 +31,10 @@ fn id(name: &str) -> String {
 
 fn hidden(name: &'static str, has_value: bool) -> Arg {
     let flag = Arg::new(id(name)).long(name).hide(true);
-    match has_value {
-        true => flag.action(ArgAction::Append).allow_hyphen_values(true),
-        false => flag.action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true"),
+    if has_value {
+        flag.action(ArgAction::Append).allow_hyphen_values(true)
+    } else {
+        flag.action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true")
     }
 }
 

@@ -41,9 +41,10 @@ pub fn subject_name(text: &str) -> Result<String, String> {
         let name = text.strip_prefix("*.").unwrap_or(text);
         machinery::names::dns1123_subdomain(&name.to_ascii_lowercase()).is_empty()
     };
-    match text.parse::<std::net::IpAddr>().is_ok() || is_name() {
-        true => Ok(text.to_ascii_lowercase()),
-        false => Err("it is no DNS name and no IP address".to_owned()),
+    if text.parse::<std::net::IpAddr>().is_ok() || is_name() {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("it is no DNS name and no IP address".to_owned())
     }
 }
 
@@ -57,9 +58,10 @@ pub fn mode(text: &str) -> Result<u32, String> {
 
 /// Parses the name of a context of a kubeconfig.
 pub fn context_name(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.chars().any(char::is_control) {
-        true => Err("it is empty or has control characters".to_owned()),
-        false => Ok(text.to_owned()),
+    if text.is_empty() || text.chars().any(char::is_control) {
+        Err("it is empty or has control characters".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 

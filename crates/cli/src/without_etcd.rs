@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::flags::Etcd;
+use crate::etcd_flags::Etcd;
 
 fn unavailable<T>() -> Result<T, String> {
     Err("this binary was built without etcd; build it with the cargo feature \"etcd\", or use --storage embedded"

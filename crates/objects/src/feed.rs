@@ -43,6 +43,8 @@ struct InFlight {
     /// The bytes that the store holds.
     sealed: Bytes,
     object: Encoded,
+    /// The mark of the layout from before the bytes were made.
+    mark: u64,
 }
 
 /// All collections, and the store.
@@ -278,9 +280,10 @@ impl Objects {
         let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(written) = in_flight.get(&place.bytes)
             && written.sealed == value
-            && let Some(InFlight { object, .. }) = in_flight.remove(&place.bytes)
+            && let Some(InFlight { object, mark, .. }) = in_flight.remove(&place.bytes)
         {
-            let stored = Stored::new(revision, object.body, object.meta);
+            let mut stored = Stored::new(revision, object.body, object.meta);
+            stored.mark = mark;
             if let Some(version) = object.shown_in {
                 stored.remember(version, None);
             }
@@ -296,9 +299,11 @@ impl Objects {
             let key = place.bytes.escape_ascii();
             StoreError::Corrupt(format!("the value of {key} cannot be read, and is left as it is: {why}"))
         };
+        // taken first: if the layout changes meanwhile, the object counts as stale
+        let mark = self.layout.mark(&place.key);
         let opened = self.layout.open(place, value.clone()).map_err(|why| unreadable(&why))?;
         let mut stored = Stored::parse(revision, &opened.value).ok_or_else(|| unreadable("it has no metadata"))?;
-        stored.stale = opened.stale;
+        (stored.stale, stored.mark) = (opened.stale, mark);
         let Meta { namespace, name, .. } = &stored.meta;
         let named = Key::new(&place.key.group, &place.key.plural, namespace, name);
         if named != place.key {
@@ -357,6 +362,16 @@ impl Objects {
         let _ = applied.wait_for(|applied| *applied >= revision).await;
     }
 
+    /// Whether the stored bytes of an object would be encoded differently now, so that a write without changes is made.
+    pub fn is_stale(&self, key: &Key, stored: &Stored) -> bool {
+        stored.stale || stored.mark != self.layout.mark(key)
+    }
+
+    /// Whether the services that the layout depends on are healthy; `None` if it depends on none.
+    pub fn layout_health(&self) -> Option<Result<(), String>> {
+        self.layout.health()
+    }
+
     /// Waits until all earlier writes of all servers are visible.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
         if self.store.is_shared() { self.reach_head().await } else { Ok(()) }
@@ -377,9 +392,10 @@ impl Objects {
         expected: Option<Revision>,
     ) -> Result<Revision, Refused> {
         let place = self.layout.place(key);
+        let mark = self.layout.mark(key);
         let sealed = self.layout.seal(&place, object.body.bytes.clone());
         let sealed = sealed.map_err(|why| Refused::Failed(StoreError::Unavailable(why)))?;
-        let written = self.in_flight(&place, sealed.clone(), object).map_err(Refused::Failed)?;
+        let written = self.in_flight(&place, sealed.clone(), object, mark).map_err(Refused::Failed)?;
         let place = place.bytes;
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), written);
         let expected = expected.map_or(Expected::Absent, Expected::At);
@@ -396,15 +412,15 @@ impl Objects {
     }
 
     /// The object as other readers of the store decode it.
-    fn in_flight(&self, place: &Place, sealed: Bytes, object: Encoded) -> Result<InFlight, StoreError> {
+    fn in_flight(&self, place: &Place, sealed: Bytes, object: Encoded, mark: u64) -> Result<InFlight, StoreError> {
         if sealed == object.body.bytes {
-            return Ok(InFlight { sealed, object });
+            return Ok(InFlight { sealed, object, mark });
         }
         let stored = self.opened(place, 0, &sealed)?;
         if stored.body.bytes == object.body.bytes {
-            return Ok(InFlight { sealed, object });
+            return Ok(InFlight { sealed, object, mark });
         }
-        Ok(InFlight { sealed, object: Encoded { body: stored.body, meta: stored.meta, shown_in: None } })
+        Ok(InFlight { sealed, object: Encoded { body: stored.body, meta: stored.meta, shown_in: None }, mark })
     }
 
     /// Deletes an object that was last written at `expected`. A caller that stops waiting does not stop the deletion.

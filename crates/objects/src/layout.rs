@@ -30,6 +30,16 @@ pub trait Transform: Send + Sync {
     fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String>;
 
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String>;
+
+    /// A number that changes when values of this key would be encoded differently from now on.
+    fn mark(&self, _key: &Key) -> u64 {
+        0
+    }
+
+    /// Whether services that the step depends on are healthy; `None` if it depends on none. The error is one line.
+    fn health(&self) -> Option<Result<(), String>> {
+        None
+    }
 }
 
 /// The scheme of the keys of a store.
@@ -99,6 +109,16 @@ impl Layout {
 
     pub fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
         self.steps.iter().try_fold(value, |value, step| step.seal(place, value))
+    }
+
+    /// See [`Transform::mark`].
+    pub fn mark(&self, key: &Key) -> u64 {
+        self.steps.iter().map(|step| step.mark(key)).fold(0, u64::wrapping_add)
+    }
+
+    /// See [`Transform::health`]: the first step that is not healthy.
+    pub fn health(&self) -> Option<Result<(), String>> {
+        self.steps.iter().filter_map(|step| step.health()).reduce(Result::and)
     }
 
     pub fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {

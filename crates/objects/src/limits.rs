@@ -29,3 +29,23 @@ pub const HISTORY_ATTEMPTS: usize = 3;
 pub const ITEMS_PER_CORE_MIN: usize = 64;
 /// Renditions that an object keeps: one for each version that is read concurrently. Ours.
 pub const RENDITIONS_MAX: usize = 4;
+/// Interval of the status calls of a KMS plugin; kube-apiserver's.
+pub const KMS_STATUS: Duration = Duration::from_secs(60);
+/// The same after a failed call; kube-apiserver's.
+pub const KMS_RETRY: Duration = Duration::from_secs(10);
+/// Time for which a seed is used after the last good status; kube-apiserver's.
+pub const KMS_SEED_LIFETIME: Duration = Duration::from_secs(180);
+/// Time within which a plugin must be healthy at the start; kube-apiserver's.
+pub const KMS_START: Duration = Duration::from_secs(10);
+/// Interval of the status calls at the start. Ours.
+pub const KMS_START_RETRY: Duration = Duration::from_millis(200);
+/// Calls of a plugin that wait. Ours.
+pub const KMS_CALLS_MAX: usize = 16;
+/// Decrypted sources that are kept, one for each start of a server and each key. Ours.
+pub const KMS_SOURCES_MAX: usize = 4_096;
+/// Bytes of an encrypted source; kube-apiserver's.
+pub const KMS_SOURCE_BYTES_MAX: usize = 1 << 10;
+/// Bytes of the id of a key; kube-apiserver's.
+pub const KMS_KEY_ID_BYTES_MAX: usize = 1 << 10;
+/// Bytes of all annotations of a value; kube-apiserver's.
+pub const KMS_ANNOTATIONS_BYTES_MAX: usize = 32 << 10;

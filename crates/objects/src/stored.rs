@@ -154,14 +154,14 @@ impl Body {
 
     /// Appends the object without `apiVersion` and `kind`, like items of typed lists. Returns false if the bytes cannot be skimmed.
     pub fn write_untyped(&self, revision: Revision, out: &mut impl Sink) -> bool {
-        let Some(members) = skim::members(&self.bytes, 0) else { return false };
+        let Some(fields) = skim::fields(&self.bytes, 0) else { return false };
         out.copy(b"{");
-        let kept = members.iter().filter(|member| !matches!(member.key, b"apiVersion" | b"kind"));
-        for (i, member) in kept.enumerate() {
+        let kept = fields.iter().filter(|field| !matches!(field.key, b"apiVersion" | b"kind"));
+        for (i, field) in kept.enumerate() {
             if i > 0 {
                 out.copy(b",");
             }
-            self.write_part(member.at..member.value.end, revision, out);
+            self.write_part(field.at..field.value.end, revision, out);
         }
         out.copy(b"}");
         true
@@ -169,8 +169,8 @@ impl Body {
 
     /// Whether field `outer` of the object has field `inner`, without decoding; only for bytes that were encoded here.
     pub fn has(&self, outer: &str, inner: &str) -> bool {
-        let members = skim::find(&self.bytes, outer).and_then(|start| skim::members(&self.bytes, start));
-        members.is_some_and(|members| members.iter().any(|member| member.key == inner.as_bytes()))
+        let fields = skim::find(&self.bytes, outer).and_then(|start| skim::fields(&self.bytes, start));
+        fields.is_some_and(|fields| fields.iter().any(|field| field.key == inner.as_bytes()))
     }
 
     /// The decoded object, with its resourceVersion.
@@ -225,15 +225,15 @@ fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
 fn skimmed(bytes: &Bytes) -> Option<(Meta, Body)> {
     const KEY: &[u8] = b"resourceVersion";
     let start = skim::find(bytes, "metadata")?;
-    let members = skim::members(bytes, start)?;
-    if !members.windows(2).all(|pair| pair[0].key < pair[1].key) || members.iter().any(|member| member.key == KEY) {
+    let fields = skim::fields(bytes, start)?;
+    if !fields.windows(2).all(|pair| pair[0].key < pair[1].key) || fields.iter().any(|field| field.key == KEY) {
         return None;
     }
-    let hole = members.iter().find(|member| member.key > KEY).map(|member| member.at);
-    let hole = hole.unwrap_or_else(|| members.last().map_or(start + 1, |last| last.value.end));
+    let hole = fields.iter().find(|field| field.key > KEY).map(|field| field.at);
+    let hole = hole.unwrap_or_else(|| fields.last().map_or(start + 1, |last| last.value.end));
     let mut known = Map::new();
-    for member in members.iter().filter(|member| member.key != b"managedFields") {
-        known.insert(std::str::from_utf8(member.key).ok()?, decode(&bytes[member.value.clone()]).ok()?);
+    for field in fields.iter().filter(|field| field.key != b"managedFields") {
+        known.insert(std::str::from_utf8(field.key).ok()?, decode(&bytes[field.value.clone()]).ok()?);
     }
     let meta = Meta::of(&[("metadata", Value::Object(known))].into());
     Some((meta, Body { bytes: bytes.clone(), hole }))
@@ -272,6 +272,8 @@ pub struct Stored {
     pub meta: Meta,
     /// Whether the stored bytes would be encoded differently now, so that a write without changes is still made.
     pub stale: bool,
+    /// The mark of the layout when the object was read or written; another one now makes the object stale too.
+    pub mark: u64,
     /// Bytes of the stored object in each [`ProtobufForm`], as an item of a list; 0 if unknown.
     protobuf_bytes: [AtomicU32; 2],
     renditions: Mutex<Vec<(u64, Rendition)>>,
@@ -280,7 +282,7 @@ pub struct Stored {
 impl Stored {
     pub fn new(revision: Revision, body: Body, meta: Meta) -> Stored {
         let (unchanged_by, protobuf_bytes, renditions) = Default::default();
-        Stored { revision, body, meta, stale: false, unchanged_by, protobuf_bytes, renditions }
+        Stored { revision, body, meta, stale: false, mark: 0, unchanged_by, protobuf_bytes, renditions }
     }
 
     /// Decodes the bytes of the store. `None` if they are not an object with metadata.
@@ -300,6 +302,7 @@ impl Stored {
             body,
             meta,
             stale: self.stale,
+            mark: self.mark,
             unchanged_by,
             protobuf_bytes,
             renditions: Mutex::new(renditions),

@@ -115,14 +115,14 @@ fn check_field_types(response: &Value) -> Result<(), String> {
     let text: Fits = |value| value.as_str().is_some();
     let list: Fits = |value| value.as_array().is_some();
     let object: Fits = |value| value.as_object().is_some();
-    let members: [(&[&str], &str, &str, Fits); 5] = [
+    let fields: [(&[&str], &str, &str, Fits); 5] = [
         (&["uid"], "ConversionResponse", "types.UID", text),
         (&["convertedObjects"], "ConversionResponse", "[]runtime.RawExtension", list),
         (&["result"], "ConversionResponse", "v1.Status", object),
         (&["result", "status"], "Status", "string", text),
         (&["result", "message"], "Status", "string", text),
     ];
-    for (path, owner, wanted, fits) in members {
+    for (path, owner, wanted, fits) in fields {
         let given = response.at(path).filter(|given| !given.is_null());
         if let Some(given) = given.filter(|given| !fits(given)) {
             let (given, path) = (given.json_type(), path.join("."));
@@ -197,8 +197,8 @@ fn checked(old: &Value, mut new: Value, desired: &str) -> Result<Value, Converte
     if found != kind {
         return Err(ConvertedObjectError::Version(format!("invalid kind (expected {kind}, received {found})")));
     }
-    for (member, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
-        let (before, after) = (old.str_at(&["metadata", member]), new.str_at(&["metadata", member]));
+    for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let (before, after) = (old.str_at(&["metadata", field]), new.str_at(&["metadata", field]));
         if before != after {
             return Err(ConvertedObjectError::Object(format!("must have the same {name}: {before} != {after}")));
         }
@@ -217,16 +217,16 @@ fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, Stri
     }
     let mut metadata = before.cloned().unwrap_or_default();
     let mut changed = Value::object();
-    for member in ["labels", "annotations"] {
-        let given = after.get(member).filter(|map| !map.is_null());
+    for field in ["labels", "annotations"] {
+        let given = after.get(field).filter(|map| !map.is_null());
         let Some(given) = given else {
-            metadata.remove_at(&[member]);
+            metadata.remove_at(&[field]);
             continue;
         };
-        if metadata.get(member) != Some(given) {
-            check_texts(member, given)?;
-            changed.set_at(&[member], given.clone());
-            metadata.set_at(&[member], given.clone());
+        if metadata.get(field) != Some(given) {
+            check_texts(field, given)?;
+            changed.set_at(&[field], given.clone());
+            metadata.set_at(&[field], given.clone());
         }
     }
     let errors = schema::metadata::validate_texts(&changed, &FieldPath::new("metadata"));
@@ -237,14 +237,14 @@ fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, Stri
 }
 
 /// Checks that the values of labels or annotations are strings.
-fn check_texts(member: &str, given: &Value) -> Result<(), String> {
+fn check_texts(field: &str, given: &Value) -> Result<(), String> {
     let Some(map) = given.as_object() else {
-        return Err(format!("invalid metadata.{member} of type {} in converted object", type_of(given)));
+        return Err(format!("invalid metadata.{field} of type {} in converted object", type_of(given)));
     };
     match map.iter().find(|(_, value)| value.as_str().is_none()) {
         Some((key, value)) => {
             let of = type_of(value);
-            Err(format!("metadata.{member}[{key}] must be a string, but is {of} in converted object"))
+            Err(format!("metadata.{field}[{key}] must be a string, but is {of} in converted object"))
         }
         None => Ok(()),
     }

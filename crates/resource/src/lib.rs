@@ -39,7 +39,7 @@ pub use codec::{Codec, TypeMeta, Unpatched, timestamps};
 pub use conversion::Conversion;
 pub use definition::{Outline, from_definition, with_empty_schemas};
 pub use priority::kube_aware;
-pub use registry::Registry;
+pub use registry::{Registry, Snapshot};
 pub use row::from_row;
 pub use rules::Subresource;
 pub use serving::{Serving, no_such_method};

@@ -61,7 +61,7 @@ impl Coercer<'_> {
                 }
                 for (key, inner) in map.iter_mut() {
                     if let Some(field) = node.field(key) {
-                        self.coerce(inner, field, &Path::member(path, key))?;
+                        self.coerce(inner, field, &Path::field(path, key))?;
                     } else if let Some(field) = node.additional.node() {
                         self.coerce(inner, field, &Path::Bracket(path, key))?;
                     }

@@ -68,21 +68,21 @@ impl Defaulter {
                     }
                 }
                 for (name, inner) in map.iter_mut() {
-                    if let Some(member) = node.member(name) {
-                        self.member(inner, member);
+                    if let Some(field) = node.field_or_additional(name) {
+                        self.value(inner, field);
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(inner) = &node.items else { return };
-                items.iter_mut().for_each(|item| self.member(item, inner));
+                items.iter_mut().for_each(|item| self.value(item, inner));
             }
             _ => {}
         }
     }
 
     /// Replaces a null that is not allowed by its default, and sets defaults below.
-    fn member(&mut self, value: &mut Value, node: &Node) {
+    fn value(&mut self, value: &mut Value, node: &Node) {
         if value.is_null()
             && !node.nullable
             && let Some(default) = &node.default

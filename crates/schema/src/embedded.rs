@@ -25,7 +25,7 @@ pub(crate) fn validate(
             }
             for (key, inner) in map.iter() {
                 if let Some(field) = node.field(key) {
-                    validate(inner, field, false, &Path::member(path, key), release, errors);
+                    validate(inner, field, false, &Path::field(path, key), release, errors);
                 } else if let Some(field) = node.additional.node() {
                     validate(inner, field, false, &Path::Bracket(path, key), release, errors);
                 }

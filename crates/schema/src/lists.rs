@@ -19,7 +19,7 @@ pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut
         Value::Object(map) => {
             for (key, inner) in map.iter() {
                 if let Some(field) = node.field(key) {
-                    validate(inner, field, &Path::member(path, key), errors);
+                    validate(inner, field, &Path::field(path, key), errors);
                 }
                 if let Some(field) = node.additional.node() {
                     validate(inner, field, &Path::Bracket(path, key), errors);

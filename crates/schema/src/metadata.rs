@@ -33,10 +33,10 @@ pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, Str
         if malformed == Malformed::Refuse {
             return Err(error);
         }
-        let Value::Object(members) = metadata else {
+        let Value::Object(fields) = metadata else {
             return Ok(vec![]);
         };
-        read.value = well_formed(members);
+        read.value = well_formed(fields);
     }
     object.insert("metadata", read.value);
     Ok(read.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
@@ -50,9 +50,9 @@ pub fn conversion_error(metadata: &Value) -> Option<String> {
 }
 
 /// The fields that can be read.
-fn well_formed(members: &Map) -> Value {
+fn well_formed(fields: &Map) -> Value {
     let mut out = Map::new();
-    for (name, value) in members.iter() {
+    for (name, value) in fields.iter() {
         let single = Value::Object([(name.clone(), value.clone())].into_iter().collect());
         let read = shape::read(&single, &OBJECT_META);
         if let (None, Value::Object(map)) = (read.error, read.value) {
@@ -233,10 +233,10 @@ fn owner_references(metadata: &Value, path: &FieldPath, release: Release, errors
 
 /// Owner references with their fields in the order of the type, as messages show them.
 fn references_text(references: &[Value]) -> String {
-    const MEMBERS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    const FIELDS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let one = |reference: &Value| {
-        let member = |key: &&str| reference.get(key).map(|value| format!("\"{key}\":{}", value.to_json()));
-        format!("{{{}}}", MEMBERS.iter().filter_map(member).collect::<Vec<_>>().join(","))
+        let field = |key: &&str| reference.get(key).map(|value| format!("\"{key}\":{}", value.to_json()));
+        format!("{{{}}}", FIELDS.iter().filter_map(field).collect::<Vec<_>>().join(","))
     };
     format!("[{}]", references.iter().map(one).collect::<Vec<_>>().join(","))
 }

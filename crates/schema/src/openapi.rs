@@ -1,4 +1,4 @@
-//! Members of one schema node, read with Go's zero values.
+//! Fields of one schema node, read with Go's zero values.
 
 use machinery::{FieldError, FieldPath, Map, Value};
 
@@ -9,7 +9,7 @@ pub(crate) fn flag(schema: &Value, key: &str) -> bool {
 /// Whether nothing stands below a node: most are such, and need no look for what does.
 pub(crate) fn is_leaf(schema: &Value) -> bool {
     let inner = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
-    !schema.as_object().is_some_and(|members| members.values().any(inner))
+    !schema.as_object().is_some_and(|fields| fields.values().any(inner))
 }
 
 pub(crate) fn text<'a>(schema: &'a Value, key: &str) -> &'a str {

@@ -18,7 +18,7 @@ pub(crate) enum Path<'a> {
 
 impl<'a> Path<'a> {
     /// The field `name`, as field paths print it: one without a name like an index.
-    pub(crate) fn member(parent: &'a Path<'a>, name: &'a str) -> Path<'a> {
+    pub(crate) fn field(parent: &'a Path<'a>, name: &'a str) -> Path<'a> {
         if name.is_empty() { Path::Bracket(parent, name) } else { Path::Field(parent, name) }
     }
 }

@@ -198,7 +198,7 @@ impl Node {
     }
 
     /// The schema of the field `name`: its property, or else that of additional properties.
-    pub(crate) fn member(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn field_or_additional(&self, name: &str) -> Option<&Node> {
         self.field(name).or_else(|| self.additional.node())
     }
 }

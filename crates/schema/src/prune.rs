@@ -156,11 +156,11 @@ impl Pruner<'_> {
 pub(crate) fn drop_nulls(value: &mut Value, node: &Node) {
     match value {
         Value::Object(map) => map.retain(|key, inner| {
-            let Some(member) = node.member(key) else { return true };
+            let Some(field) = node.field_or_additional(key) else { return true };
             if inner.is_null() {
-                return member.nullable || member.default.is_some();
+                return field.nullable || field.default.is_some();
             }
-            drop_nulls(inner, member);
+            drop_nulls(inner, field);
             true
         }),
         Value::Array(items) => {

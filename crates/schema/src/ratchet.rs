@@ -11,9 +11,9 @@ use crate::lists::identity;
 use crate::program::{ListKind, Node};
 
 /// The old value of the field `key`, if it can be correlated.
-pub(crate) fn member<'a>(new: &Value, old: Option<&'a Value>, node: &Node, key: &str) -> Option<&'a Value> {
+pub(crate) fn field<'a>(new: &Value, old: Option<&'a Value>, node: &Node, key: &str) -> Option<&'a Value> {
     let (Value::Object(_), Some(Value::Object(old))) = (new, old) else { return None };
-    node.member(key)?;
+    node.field_or_additional(key)?;
     old.get(key)
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn unchanged(new: &Value, old: &Value, node: &Node) -> bool {
         }
         (Value::Object(new_map), Value::Object(old_map)) => {
             new_map.len() == old_map.len()
-                && new_map.iter().all(|(key, value)| match (node.member(key), old_map.get(key)) {
-                    (Some(member), Some(old)) => unchanged(value, old, member),
+                && new_map.iter().all(|(key, value)| match (node.field_or_additional(key), old_map.get(key)) {
+                    (Some(field), Some(old)) => unchanged(value, old, field),
                     _ => false,
                 })
         }

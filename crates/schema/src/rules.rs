@@ -34,8 +34,8 @@ pub(crate) fn validate_default(rules: &Rules, default: &Value, budget: u64) -> (
 }
 
 impl Place for Node {
-    fn member(&self, name: &str) -> Option<&dyn Place> {
-        Node::member(self, name).map(|node| node as &dyn Place)
+    fn field(&self, name: &str) -> Option<&dyn Place> {
+        self.field_or_additional(name).map(|node| node as &dyn Place)
     }
 
     fn items(&self) -> Option<&dyn Place> {

@@ -51,7 +51,7 @@ use tokio::sync::watch;
 pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
 use aggregation::Aggregation;
 pub use allocation::Ranges as ServiceRanges;
-use allocation::{Allocation, UnownedReservations};
+use allocation::{Allocation, Unowned, UnownedReservations};
 pub use controllers::{CertificateSigner, Controllers};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
@@ -254,7 +254,7 @@ impl Server {
         };
         let context =
             prepare(storage, admission, components, derived.clone(), config.runtime, config.feature_gates).await?;
-        health.watch(context.objects.faults.clone());
+        health.watch(&context.objects);
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let _ = loaded_objects.set(Arc::downgrade(&context.objects));
@@ -489,7 +489,10 @@ async fn prepare(
     verbs::establish_all(&context).await;
     if !context.objects.store().is_shared() {
         // no request is served yet, so no Service is being written
-        let repaired = context.allocation.repair(&context.objects, &mut UnownedReservations::default(), true).await;
+        let repaired = context
+            .allocation
+            .repair(&context.objects, &mut UnownedReservations::default(), Unowned::ReleasedNow)
+            .await;
         repaired.map_err(|status| status.message.clone())?;
     }
     Ok(context)

@@ -40,6 +40,8 @@ pub const SLOW_REQUEST: Duration = Duration::from_secs(1);
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 /// Attempts of a write whose object is changed concurrently.
 pub const WRITE_RETRIES: usize = 64;
+/// Evictions of a PodDisruptionBudget that may await confirmation by its controller; kube-apiserver's.
+pub const DISRUPTED_PODS_MAX: usize = 2000;
 /// Addresses of a range that are checked for a free one; kube-apiserver checks all of them.
 pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
 /// Interval of the repair of the reservations of Services; kube-apiserver's.
@@ -175,7 +177,5 @@ pub const LAST_BOOKMARK_SECONDS: u64 = 2;
 pub const OPENAPI_PIECE_BYTES: usize = 1 << 20;
 /// Concurrent writes of an import, which share an fsync.
 pub const IMPORT_PARALLEL: usize = 64;
-/// Number of objects between two progress reports of an import.
-pub const IMPORT_REPORTED: usize = 5_000;
 /// Timeout in seconds for connections to kubelets and Pods; kube-apiserver's for kubelets.
 pub const DIAL_SECONDS: u64 = 5;

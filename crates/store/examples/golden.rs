@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use store::{Durability, Embedded, Expected, Options, Store as _, Write};
+use store::{BackupFile, Durability, Embedded, Expected, Options, Store as _, Write};
 
 fn put(key: &str, expected: Expected, value: String) -> Write {
     Write { key: Bytes::from(key.to_owned()), expected, value: Some(value.into()) }
@@ -38,6 +38,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(store);
     std::fs::remove_file(data.join("LOCK"))?;
     store::write_backup(store::snapshot(&data)?, &[], std::fs::File::create(directory.join("backup"))?)?;
+    let key = BackupFile { name: "ca.key".to_owned(), content: Bytes::from_static(b"a key") };
+    store::write_backup(store::snapshot(&data)?, &[key], std::fs::File::create(directory.join("backup-with-keys"))?)?;
     std::fs::write(directory.join("expected"), expected)?;
     Ok(())
 }

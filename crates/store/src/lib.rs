@@ -11,6 +11,6 @@ pub use contract::{
     Batch, BoxFuture, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write,
 };
 pub use embedded::{
-    BackupFile, Durability, Embedded, FORMAT_VERSION, OpenError, Options, RESTORE_BUMP, Restored, Summary, check,
-    create_directory, restore, snapshot, write_backup,
+    BackupFile, Durability, Embedded, FORMAT_VERSION, OpenError, Options, RESTORE_BUMP, Restored, Salvaged, Summary,
+    check, create_directory, restore, salvage, snapshot, write_backup,
 };

@@ -32,3 +32,7 @@ pub const READ_BYTES: usize = 1 << 20;
 pub const FOLLOWER_BATCH: usize = 1024;
 /// Attempts to read a log that seems to be corrupt: a server may be writing the same bytes. Ours.
 pub const READ_ATTEMPTS: usize = 10;
+/// Losses of a damaged log that are described. Ours.
+pub const LOSSES_MAX: usize = 1000;
+/// Keys that the description of one loss names. Ours.
+pub const LOST_KEYS_MAX: usize = 20;

@@ -55,9 +55,9 @@ fn is_key(key: &str) -> bool {
 }
 
 /// Encodes a JSON object with its fields in this order, as kube-apiserver writes it in annotations.
-pub fn in_order<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> String {
-    let members = members.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key).to_json(), value.to_json()));
-    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+pub fn in_order<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> String {
+    let fields = fields.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key).to_json(), value.to_json()));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 impl Attributes<'_> {
@@ -122,8 +122,8 @@ impl Attributes<'_> {
 
     /// The kind of the objects: that of the resource or of its subresource.
     fn kind(&self, version: &Version) -> Value {
-        let own = self.resource.own_subresource(self.subresource).and_then(OwnSubresource::kind);
-        let (group, version, kind) = match (self.subresource, own) {
+        let own_kind = self.resource.own_subresource(self.subresource).and_then(OwnSubresource::kind);
+        let (group, version, kind) = match (self.subresource, own_kind) {
             ("scale", _) => ("autoscaling", "v1", "Scale"),
             (_, Some(kind)) => kind,
             (_, None) => (self.group().as_str(), version.name.as_str(), self.resource.kind.as_str()),
@@ -138,8 +138,8 @@ impl Attributes<'_> {
 
     /// Whether the objects are versions of the resource, unlike those of some subresources.
     pub fn is_versioned(&self) -> bool {
-        let own = self.resource.own_subresource(self.subresource);
-        self.subresource != "scale" && own.is_none_or(|own| own.kind().is_none())
+        let own_kind = self.resource.own_subresource(self.subresource).and_then(OwnSubresource::kind);
+        self.subresource != "scale" && own_kind.is_none()
     }
 
     /// The request, for expressions and webhooks, without its objects; `version` is the matched one.

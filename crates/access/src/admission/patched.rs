@@ -49,9 +49,9 @@ pub fn decoded(
 fn type_error(object: &Value) -> Option<String> {
     for key in ["apiVersion", "kind"] {
         if let Some(other) = object.get(key).filter(|found| !matches!(found, Value::String(_) | Value::Null)) {
-            let what = other.json_type();
+            let found = other.json_type();
             return Some(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field .{key} of type string"
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{key} of type string"
             ));
         }
     }

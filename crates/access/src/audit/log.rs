@@ -165,12 +165,16 @@ impl Rotating {
         self.size = 0;
         let (options, cleaning) = (self.options.clone(), self.cleaning.clone());
         // requests do not wait for compression and removal
-        std::thread::spawn(move || {
+        let cleaner = std::thread::Builder::new().name("audit log".to_owned());
+        let started = cleaner.spawn(move || {
             let _guard = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = clean_up(&options) {
                 tracing::warn!(%error, "rotated audit logs cannot be compressed or removed");
             }
         });
+        if let Err(error) = started {
+            tracing::warn!(%error, "rotated audit logs are compressed and removed after the next rotation");
+        }
         Ok(())
     }
 
@@ -299,9 +303,9 @@ mod tests {
             file.write(b"0123456789\n").unwrap();
         }
         // the last thread finds everything done
-        let one = file.cleaning.lock().unwrap();
+        let cleaning = file.cleaning.lock().unwrap();
         clean_up(&options).unwrap();
-        drop(one);
+        drop(cleaning);
         let all = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let names: Vec<String> = all.collect();
         assert_eq!(names.iter().filter(|name| name.ends_with(".log.gz")).count(), 2, "{names:?}");

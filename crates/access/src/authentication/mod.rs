@@ -125,8 +125,8 @@ impl Authentication {
 
     /// The requested audiences that this server accepts; tokens without audiences are for this server alone.
     fn own_audiences(&self, wanted: &[Text]) -> Vec<Text> {
-        let own = self.accounts.audiences().iter();
-        own.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
+        let audiences = self.accounts.audiences().iter();
+        audiences.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
     /// Authenticates a request. The error is 401.

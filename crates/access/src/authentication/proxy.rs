@@ -19,12 +19,12 @@ pub struct ProxyHeaders {
 
 impl Default for ProxyHeaders {
     fn default() -> ProxyHeaders {
-        let one = |name: &str| vec![name.to_owned()];
+        let only = |name: &str| vec![name.to_owned()];
         ProxyHeaders {
-            username: one("x-remote-user"),
-            uid: one("x-remote-uid"),
-            groups: one("x-remote-group"),
-            extra: one("x-remote-extra-"),
+            username: only("x-remote-user"),
+            uid: only("x-remote-uid"),
+            groups: only("x-remote-group"),
+            extra: only("x-remote-extra-"),
         }
     }
 }

@@ -270,12 +270,12 @@ mod tests {
         parse(&value, &|_| Err("not here".to_owned())).map(|_| ()).unwrap_err()
     }
 
-    fn webhook(members: &[(&str, Value)]) -> Value {
+    fn webhook(fields: &[(&str, Value)]) -> Value {
         let mut webhook = json!({
             "timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "Deny",
             "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": "/k"}
         });
-        for (key, value) in members {
+        for (key, value) in fields {
             webhook.set_at(&[key], value.clone());
         }
         json!({"type": "Webhook", "name": "hook", "webhook": webhook})
@@ -317,10 +317,10 @@ mod tests {
 
     #[test]
     fn webhooks_are_checked() {
-        let at = |members: &[(&str, Value)]| {
+        let at = |fields: &[(&str, Value)]| {
             let reach = ("connectionInfo", json!({"type": "KubeConfigFile", "kubeConfigFile": "k"}));
-            let members: Vec<(&str, Value)> = [reach].into_iter().chain(members.iter().cloned()).collect();
-            let all = errors_of(&[webhook(&members)]);
+            let fields: Vec<(&str, Value)> = [reach].into_iter().chain(fields.iter().cloned()).collect();
+            let all = errors_of(&[webhook(&fields)]);
             let always = "authorizers[0].connectionInfo.kubeConfigFile: Invalid value: \"k\": must be an absolute path";
             assert!(all.contains(always), "{all}");
             all

@@ -144,13 +144,9 @@ impl RbacSnapshot {
                 }
             }
         }
-        let mut unique: Vec<PolicyRule> = vec![];
-        for rule in out {
-            if !unique.contains(&rule) {
-                unique.push(rule);
-            }
-        }
-        unique.into()
+        let mut known = HashSet::new();
+        out.retain(|rule| known.insert(rule.clone()));
+        out.into()
     }
 
     /// The grants of a user in a scope, those of the name first.

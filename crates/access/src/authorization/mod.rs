@@ -5,6 +5,7 @@
 mod authorizer;
 mod conditions;
 mod configuration;
+mod coverage;
 mod decision;
 pub mod defaults;
 mod impersonation;
@@ -20,10 +21,11 @@ use machinery::{Status, Text, Value};
 
 pub use authorizer::{AuthorizationMode, Authorizer, UserRules};
 pub use configuration::parse as parse_configuration;
+pub use coverage::{TooManyParts, missing};
 pub use decision::Decision;
 pub use impersonation::Impersonation;
 pub use index::{GROUP, Rbac};
-pub use rules::{PolicyRule, missing, quoted};
+pub use rules::{PolicyRule, quoted};
 pub use webhook::{AccessReviewer, DecisionTtl};
 
 /// An authorized request.

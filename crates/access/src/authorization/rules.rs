@@ -5,7 +5,7 @@ use machinery::{Text, Value};
 use super::AccessAttributes;
 
 /// A rule of a role.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicyRule {
     pub verbs: Vec<Text>,
     pub groups: Vec<Text>,
@@ -20,11 +20,6 @@ fn has(list: &[Text], text: &str) -> bool {
 
 fn has_or_all(list: &[Text], text: &str) -> bool {
     list.iter().any(|item| item == text || item == "*")
-}
-
-/// Whether all items of `some` are contained.
-fn has_every(list: &[Text], some: &[Text]) -> bool {
-    some.iter().all(|item| list.contains(item))
 }
 
 /// Whether a URL of a rule matches a path: exactly, or by the prefix before its `*`.
@@ -73,69 +68,6 @@ impl PolicyRule {
             && self.resources.iter().any(|resource| names_resource(resource, attributes))
             && (self.names.is_empty() || has(&self.names, attributes.name))
     }
-
-    /// Splits a rule into rules with one verb, group, resource and name each.
-    pub fn break_down(&self) -> Vec<PolicyRule> {
-        let one = |text: &Text| vec![text.clone()];
-        let mut out = vec![];
-        for group in &self.groups {
-            for resource in &self.resources {
-                for verb in &self.verbs {
-                    let rule = PolicyRule {
-                        verbs: one(verb),
-                        groups: one(group),
-                        resources: one(resource),
-                        ..PolicyRule::default()
-                    };
-                    match self.names.as_slice() {
-                        [] => out.push(rule),
-                        names => out.extend(names.iter().map(|name| PolicyRule { names: one(name), ..rule.clone() })),
-                    }
-                }
-            }
-        }
-        for url in &self.urls {
-            out.extend(self.verbs.iter().map(|verb| PolicyRule {
-                verbs: one(verb),
-                urls: one(url),
-                ..PolicyRule::default()
-            }));
-        }
-        out
-    }
-
-    /// Whether this rule covers the other one.
-    fn covers(&self, other: &PolicyRule) -> bool {
-        let all = |own: &[Text], others: &[Text]| has(own, "*") || has_every(own, others);
-        let names = match other.names.as_slice() {
-            [] => self.names.is_empty(),
-            names => self.names.is_empty() || has_every(&self.names, names),
-        };
-        all(&self.verbs, &other.verbs)
-            && all(&self.groups, &other.groups)
-            && (has(&self.resources, "*") || other.resources.iter().all(|r| self.covers_resource(r)))
-            && names
-            && other.urls.iter().all(|url| self.urls.iter().any(|own| url_covers(own, url)))
-    }
-
-    fn covers_resource(&self, resource: &Text) -> bool {
-        let any_sub = |sub: &str| self.resources.iter().any(|own| own.strip_prefix("*/") == Some(sub));
-        self.resources.contains(resource) || resource.split_once('/').is_some_and(|(_, sub)| any_sub(sub))
-    }
-
-    /// Whether the rule is about one resource, and about one name at most.
-    fn is_simple(&self) -> bool {
-        self.groups.len() == 1 && self.resources.len() == 1 && self.urls.is_empty() && self.names.len() <= 1
-    }
-
-    /// Whether two simple rules differ only in their verbs.
-    fn merges_with(&self, other: &PolicyRule) -> bool {
-        self.is_simple()
-            && other.is_simple()
-            && self.groups == other.groups
-            && self.resources == other.resources
-            && self.names == other.names
-    }
 }
 
 fn names_resource(pattern: &str, attributes: &AccessAttributes<'_>) -> bool {
@@ -170,19 +102,6 @@ impl std::fmt::Display for PolicyRule {
 pub fn quoted(list: &[Text]) -> String {
     let items: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
     format!("[{}]", items.join(" "))
-}
-
-/// The required rules that are not covered, merged if they differ only in their verbs.
-pub fn missing(owned: &[PolicyRule], needed: &[PolicyRule]) -> Vec<PolicyRule> {
-    let mut out: Vec<PolicyRule> = vec![];
-    let parts = needed.iter().flat_map(PolicyRule::break_down);
-    for part in parts.filter(|part| !owned.iter().any(|rule| rule.covers(part))) {
-        match out.iter_mut().find(|rule| rule.merges_with(&part)) {
-            Some(rule) => rule.verbs.extend(part.verbs),
-            None => out.push(part),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -234,20 +153,5 @@ mod tests {
                 "{path}"
             );
         }
-    }
-
-    #[test]
-    fn missing_files_are_recreated() {
-        let owned = [rule("get", "g", "a", ""), rule("get", "g", "b", "x")];
-        let needed = [rule("get put del", "g", "a", ""), rule("get", "g", "b", "x y"), rule("get", "g", "b", "")];
-        let shown: Vec<String> = missing(&owned, &needed).iter().map(ToString::to_string).collect();
-        assert_eq!(
-            shown,
-            [
-                "{APIGroups:[\"g\"], Resources:[\"a\"], Verbs:[\"put\" \"del\"]}",
-                "{APIGroups:[\"g\"], Resources:[\"b\"], ResourceNames:[\"y\"], Verbs:[\"get\"]}",
-                "{APIGroups:[\"g\"], Resources:[\"b\"], Verbs:[\"get\"]}",
-            ]
-        );
     }
 }

@@ -197,7 +197,9 @@ impl State {
         let length = queue.waiting.len();
         queue.waiting.retain(|waiting| {
             let is_cancelled = waiting.seat.is_closed();
-            METRICS.flow.waiting(&waiting.flow_level, if is_cancelled { -1 } else { 0 });
+            if is_cancelled {
+                METRICS.flow.waiting(&waiting.flow_level, -1);
+            }
             !is_cancelled
         });
         level.waiting -= length - queue.waiting.len();

@@ -67,9 +67,9 @@ mod tests {
 
     use super::*;
 
-    fn read(members: &[(&str, Value)]) -> Result<Configuration, String> {
+    fn read(fields: &[(&str, Value)]) -> Result<Configuration, String> {
         let mut value = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "TracingConfiguration"});
-        members.iter().for_each(|(key, member)| value.set_at(&[key], member.clone()));
+        fields.iter().for_each(|(key, field)| value.set_at(&[key], field.clone()));
         Configuration::parse(&value)
     }
 

@@ -110,15 +110,15 @@ pub enum Any {
     Int(i64),
 }
 
-fn member(key: &str, value: Any) -> KeyValue {
+fn field(key: &str, value: Any) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }) }
 }
 
 /// Finishes a span now; times are in nanoseconds since the Unix epoch.
 pub fn encoded(span: &Span, end: i64) -> Encoded {
     let nanos = |time: i64| u64::try_from(time).unwrap_or_default();
-    let texts = span.attributes.iter().map(|(key, text)| member(key, Any::Text(text.clone())));
-    let status = (span.status > 0).then(|| member("http.response.status_code", Any::Int(span.status.into())));
+    let texts = span.attributes.iter().map(|(key, text)| field(key, Any::Text(text.clone())));
+    let status = (span.status > 0).then(|| field("http.response.status_code", Any::Int(span.status.into())));
     Encoded {
         trace_id: span.at.id.to_vec(),
         span_id: span.at.span.to_vec(),
@@ -194,7 +194,7 @@ async fn run(mut spans: mpsc::Receiver<Message>, channel: Channel) {
 }
 
 async fn send(channel: Channel, instance: &str, spans: Vec<Encoded>) -> Result<(), tonic::Status> {
-    let text = |key: &str, text: &str| member(key, Any::Text(text.to_owned()));
+    let text = |key: &str, text: &str| field(key, Any::Text(text.to_owned()));
     let resource = Resource { attributes: vec![text("service.name", SERVICE), text("service.instance.id", instance)] };
     let scope_spans = vec![ScopeSpans { scope: Some(Scope { name: SCOPE.to_owned() }), spans }];
     let request = ExportRequest { resource_spans: vec![ResourceSpans { resource: Some(resource), scope_spans }] };

@@ -57,7 +57,7 @@ impl<'a> Frame<'a> {
         let cost = u64::from(!attribute.free);
         let result = self.base(&attribute.base);
         if let Ok(Val::Map(map)) = &result
-            && let Some(found) = members(map, &attribute.qualifiers)
+            && let Some(found) = fields(map, &attribute.qualifiers)
         {
             self.charge(cost + attribute.qualifiers.len() as u64)?;
             return found;
@@ -145,27 +145,27 @@ impl<'a> Frame<'a> {
 }
 
 /// The value at the end of a chain of field selections; `None` if a field is missing or a qualifier is of another kind.
-fn members<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<'a>>> {
+fn fields<'a>(map: &Map<'a>, qualifiers: &'a [Qualifier]) -> Option<Result<Val<'a>>> {
     let (first, rest) = qualifiers.split_first()?;
-    let name = first.member()?;
+    let name = first.field()?;
     if let Map::Json(map, Decl { kind: DeclKind::Json, .. }) = map {
-        return json_member(map, qualifiers).map(|value| Ok(untyped(value)));
+        return json_field(map, qualifiers).map(|value| Ok(untyped(value)));
     }
     let found = map.get_str(name)?;
     match (&found, rest) {
         (_, []) => Some(found),
-        (Ok(Val::Map(inner)), rest) => members(inner, rest),
+        (Ok(Val::Map(inner)), rest) => fields(inner, rest),
         _ => None,
     }
 }
 
-/// As [`members`], in JSON without declarations.
-fn json_member<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> Option<&'a machinery::Value> {
+/// As [`fields`], in JSON without declarations.
+fn json_field<'a>(mut map: &'a machinery::Map, qualifiers: &'a [Qualifier]) -> Option<&'a machinery::Value> {
     let (last, before) = qualifiers.split_last()?;
     for qualifier in before {
-        map = map.get(qualifier.member()?)?.as_object()?;
+        map = map.get(qualifier.field()?)?.as_object()?;
     }
-    map.get(last.member()?)
+    map.get(last.field()?)
 }
 
 fn unwrap<'a>(value: Val<'a>, bare: bool) -> (Option<Val<'a>>, bool) {

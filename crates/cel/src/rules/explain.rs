@@ -258,10 +258,10 @@ impl<'p> BoundTrial<'p> {
 }
 
 fn strip(schema: &mut Value) {
-    let Some(members) = schema.as_object_mut() else { return };
-    members.remove(VALIDATIONS);
-    if let Some(properties) = members.get_mut("properties").and_then(Value::as_object_mut) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    fields.remove(VALIDATIONS);
+    if let Some(properties) = fields.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(strip);
     }
-    ["items", "additionalProperties"].into_iter().for_each(|key| members.get_mut(key).into_iter().for_each(strip));
+    ["items", "additionalProperties"].into_iter().for_each(|key| fields.get_mut(key).into_iter().for_each(strip));
 }

@@ -119,7 +119,7 @@ enum Reason {
 /// A node of a schema, by which values before and after an update are compared.
 pub trait Place {
     /// The node of a field; `None` if the schema does not declare it.
-    fn member(&self, name: &str) -> Option<&dyn Place>;
+    fn field(&self, name: &str) -> Option<&dyn Place>;
     /// The node of the items of a list.
     fn items(&self) -> Option<&dyn Place>;
     /// Whether an update has left the value of the node unchanged.

@@ -58,9 +58,9 @@ impl<'a> Correlation<'a> {
     }
 
     /// The old value of a field with a new value.
-    fn member(self, name: &str, new: &'a Value) -> Correlation<'a> {
+    fn field(self, name: &str, new: &'a Value) -> Correlation<'a> {
         let Correlation::Here(pair) = self else { return self };
-        match (pair.place.member(name), pair.old.get(name)) {
+        match (pair.place.field(name), pair.old.get(name)) {
             (Some(place), Some(old)) => Correlation::Here(Pair { new, old, place }),
             _ => Correlation::Above(pair),
         }
@@ -117,38 +117,38 @@ impl RuleWalk {
         }
         match value {
             Value::Array(items) => self.items(node, path, items, old, correlation),
-            Value::Object(members) => self.members(node, path, members, old, correlation),
+            Value::Object(fields) => self.fields(node, path, fields, old, correlation),
             _ => true,
         }
     }
 
-    fn members<'a>(
+    fn fields<'a>(
         &mut self,
         node: &RuleNode,
         path: &FieldPath,
-        members: &'a machinery::Map,
+        fields: &'a machinery::Map,
         old: Option<&'a Value>,
         correlation: Correlation<'a>,
     ) -> bool {
         let old = old.filter(|_| node.correlatable_map);
         let is_root = path.as_str().is_empty();
-        let below = |name: &str, member: &'a Value| match name {
+        let below = |name: &str, field: &'a Value| match name {
             "apiVersion" | "kind" if is_root => Correlation::Off,
-            name => correlation.member(name, member),
+            name => correlation.field(name, field),
         };
         if let Some(additional) = &node.additional {
-            for (name, member) in members.iter() {
+            for (name, field) in fields.iter() {
                 let old = old.and_then(|old| old.get(name));
-                if !self.node(additional, &path.key(name), member, old, below(name, member)) {
+                if !self.node(additional, &path.key(name), field, old, below(name, field)) {
                     return false;
                 }
             }
         }
         for (name, property) in &node.properties {
-            let Some(member) = members.get(name) else { continue };
+            let Some(field) = fields.get(name) else { continue };
             let old = old.and_then(|old| old.get(name));
             let place = if name.is_empty() { path.key(name) } else { path.child(name) };
-            if !self.node(property, &place, member, old, below(name, member)) {
+            if !self.node(property, &place, field, old, below(name, field)) {
                 return false;
             }
         }

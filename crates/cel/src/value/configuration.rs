@@ -42,7 +42,7 @@ impl Configuration {
             let of = object.type_of().runtime_name();
             return Err(format!("unsupported return type from ApplyConfiguration expression: {of}"));
         };
-        let value = reading.members(fields, false)?;
+        let value = reading.fields(fields, false)?;
         Ok(Configuration { value, ..reading.found })
     }
 }
@@ -69,7 +69,7 @@ impl Reading {
                 }
                 Ok(Value::Array(items))
             }
-            Val::Map(Map::Owned(map)) => self.members(map, true),
+            Val::Map(Map::Owned(map)) => self.fields(map, true),
             other => self.inner(other),
         }
     }
@@ -92,7 +92,7 @@ impl Reading {
             Val::Preserved(value) => (*value).clone(),
             Val::List(List::Json { items, .. }) => Value::Array(items.to_vec()),
             Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Value::Object((*map).clone()),
-            Val::Map(Map::Made(_, fields)) => self.members(fields, false)?,
+            Val::Map(Map::Made(_, fields)) => self.fields(fields, false)?,
             Val::Optional(Some(value)) => self.inner(value)?,
             Val::Optional(None) => Value::Null,
             other => {
@@ -102,9 +102,9 @@ impl Reading {
         })
     }
 
-    fn members(&mut self, members: &BTreeMap<Key<'_>, Val<'_>>, of_map: bool) -> Result<Value, String> {
+    fn fields(&mut self, fields: &BTreeMap<Key<'_>, Val<'_>>, of_map: bool) -> Result<Value, String> {
         let mut out = JsonMap::new();
-        for (key, value) in members {
+        for (key, value) in fields {
             let Key::String(name) = key else {
                 return Err("invalid return type: *dynamic.ObjectVal".to_owned());
             };

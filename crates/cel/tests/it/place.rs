@@ -5,7 +5,7 @@ use machinery::Value;
 use std::collections::BTreeMap;
 
 pub struct Node {
-    members: BTreeMap<String, Node>,
+    fields: BTreeMap<String, Node>,
     additional: Option<Box<Node>>,
     items: Option<Box<Node>>,
     /// The keys of a list that has such.
@@ -19,7 +19,7 @@ impl Node {
         let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
         let names = |keys: &[Value]| keys.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         Node {
-            members: properties.map(|(name, schema)| (name.to_string(), Node::of(schema))).collect(),
+            fields: properties.map(|(name, schema)| (name.to_string(), Node::of(schema))).collect(),
             additional: below("additionalProperties"),
             items: below("items"),
             keys: keys.map(names),
@@ -27,12 +27,12 @@ impl Node {
     }
 
     fn below(&self, name: &str) -> Option<&Node> {
-        self.members.get(name).or(self.additional.as_deref())
+        self.fields.get(name).or(self.additional.as_deref())
     }
 }
 
 impl Place for Node {
-    fn member(&self, name: &str) -> Option<&dyn Place> {
+    fn field(&self, name: &str) -> Option<&dyn Place> {
         self.below(name).map(|node| node as &dyn Place)
     }
 

@@ -230,22 +230,22 @@ fn named(body: &Value, response: &Value) -> Value {
 /// Fills in defaults, as far as the recordings need it.
 fn default(value: &mut Value, schema: &Value) {
     match value {
-        Value::Object(members) => {
+        Value::Object(fields) => {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flat_map(machinery::Map::iter) {
                 let nullable = property.get("nullable").and_then(Value::as_bool).unwrap_or(false);
-                if members.get(name).is_some_and(Value::is_null) && !nullable {
-                    members.remove(name);
+                if fields.get(name).is_some_and(Value::is_null) && !nullable {
+                    fields.remove(name);
                 }
-                if let (None, Some(default)) = (members.get(name), property.get("default")) {
-                    members.insert(name.clone(), default.clone());
+                if let (None, Some(default)) = (fields.get(name), property.get("default")) {
+                    fields.insert(name.clone(), default.clone());
                 }
-                if let Some(member) = members.get_mut(name) {
-                    default(member, property);
+                if let Some(field) = fields.get_mut(name) {
+                    default(field, property);
                 }
             }
             if let Some(additional) = schema.get("additionalProperties") {
-                members.values_mut().for_each(|member| default(member, additional));
+                fields.values_mut().for_each(|field| default(field, additional));
             }
         }
         Value::Array(items) => {
@@ -264,7 +264,7 @@ fn operate(body: &mut Value, operation: &Value) {
     let mut node = body;
     for key in &keys {
         let next = match node {
-            Value::Object(members) => members.get_mut(key),
+            Value::Object(fields) => fields.get_mut(key),
             Value::Array(items) => key.parse::<usize>().ok().and_then(|i| items.get_mut(i)),
             _ => None,
         };
@@ -273,8 +273,8 @@ fn operate(body: &mut Value, operation: &Value) {
     }
     let value = operation.get("value").cloned().unwrap_or_default();
     match (node, operation.str_at(&["op"])) {
-        (Value::Object(members), "remove") => drop(members.remove(&last)),
-        (Value::Object(members), "add" | "replace") => drop(members.insert(last.as_str(), value)),
+        (Value::Object(fields), "remove") => drop(fields.remove(&last)),
+        (Value::Object(fields), "add" | "replace") => drop(fields.insert(last.as_str(), value)),
         (Value::Array(items), op) => match (op, last.parse::<usize>()) {
             ("add", Err(_)) => items.push(value),
             ("add", Ok(i)) => items.insert(i.min(items.len()), value),
@@ -287,7 +287,7 @@ fn operate(body: &mut Value, operation: &Value) {
 }
 
 fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(members) = patch else {
+    let Value::Object(fields) = patch else {
         *target = patch.clone();
         return;
     };
@@ -295,7 +295,7 @@ fn merge(target: &mut Value, patch: &Value) {
         *target = Value::object();
     }
     let Value::Object(map) = target else { return };
-    for (key, value) in members.iter() {
+    for (key, value) in fields.iter() {
         if value.is_null() {
             map.remove(key);
         } else {

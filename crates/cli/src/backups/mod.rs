@@ -9,7 +9,6 @@ mod target;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -21,6 +20,7 @@ pub use target::Target;
 
 use crate::certificates::Directory;
 use crate::logs;
+use crate::scratch::Scratch;
 
 /// The path that stands for stdin or stdout.
 const STANDARD: &str = "-";
@@ -114,12 +114,12 @@ pub fn back_up(
             if path.exists() {
                 return Err(format!("{file}: the file exists already"));
             }
-            let scratch = Scratch(path.with_file_name(scratch_name()));
+            let scratch = Scratch::beside(path);
             write_file(&scratch, snapshot, &files, passphrase)?;
-            std::fs::rename(&scratch.0, path).map_err(|error| format!("cannot write {file}: {error}"))?;
+            scratch.publish(path)?;
         }
         Some((bucket, name)) => {
-            let scratch = Scratch(scratch_path());
+            let scratch = Scratch::elsewhere();
             write_file(&scratch, snapshot, &files, passphrase)?;
             runtime()?.block_on(bucket.put(&scratch.0, &name))?;
         }
@@ -134,7 +134,7 @@ pub fn restore(file: &str, directory: &Path, bump: u64, seal: &PassphraseFlags, 
         None => None,
         Some(place) => {
             let (bucket, name) = object_of(place, s3)?;
-            let scratch = Scratch(scratch_path());
+            let scratch = Scratch::elsewhere();
             scratch.create()?;
             runtime()?.block_on(bucket.get(&name, &scratch.0))?;
             Some(scratch)
@@ -162,37 +162,11 @@ fn unsealed(local: &Path, name: &str, passphrase: Option<&str>) -> Result<Option
     }
     let passphrase =
         passphrase.ok_or_else(|| format!("{name} is encrypted: give its passphrase by --backup-passphrase-file"))?;
-    let scratch = Scratch(scratch_path());
+    let scratch = Scratch::elsewhere();
     let mut plain = BufWriter::new(scratch.create()?);
     sealed::unseal(&mut file, passphrase, &mut plain).map_err(failed)?;
     plain.flush().map_err(|error| format!("cannot write {}: {error}", scratch.0.display()))?;
     Ok(Some(scratch))
-}
-
-/// A temporary file, which is removed in the end unless it has been moved.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Creates the file, readable by its owner only.
-    fn create(&self) -> Result<File, String> {
-        let file = File::options().write(true).create_new(true).mode(0o600).open(&self.0);
-        file.map_err(|error| format!("cannot create {}: {error}", self.0.display()))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// A new name of a temporary file.
-fn scratch_name() -> String {
-    format!(".pintle-backup-{:016x}.tmp", u64::from_be_bytes(base::clock::random_bytes()))
-}
-
-fn scratch_path() -> PathBuf {
-    std::env::temp_dir().join(scratch_name())
 }
 
 /// Writes a backup to a new file and syncs it.

@@ -7,9 +7,10 @@ use clap::Args;
 use machinery::cron::Schedule;
 use store::{Snapshot, Store};
 
-use super::{PassphraseFlags, S3Flags, Scratch, Target, kept_files, name, remove_old, write_file};
+use super::{PassphraseFlags, S3Flags, Target, kept_files, name, remove_old, write_file};
 use crate::certificates::Directory;
 use crate::limits;
+use crate::scratch::Scratch;
 
 #[derive(Args)]
 pub struct ScheduleFlags {

@@ -51,7 +51,7 @@ impl Target {
             Target::Bucket(_) => scratch,
         };
         self.create()?;
-        Ok(directory.join(super::scratch_name()))
+        Ok(directory.join(crate::scratch::scratch_name()))
     }
 
     /// Moves or copies a local file, whose path is that of [`Target::local_path`], to this name.

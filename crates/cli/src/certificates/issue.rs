@@ -3,8 +3,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType, Error,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
@@ -15,7 +13,7 @@ use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer as _;
 
 use super::names::Names;
-use super::{Pair, subject};
+use super::{Pair, pem, subject};
 use crate::limits;
 
 /// A subject, valid from an hour ago for as long as `lifetime`.
@@ -79,9 +77,7 @@ fn sec1(key: &KeyPair) -> Option<String> {
     let start = wrapped.windows(HEAD.len()).position(|part| part == HEAD)? + HEAD.len();
     let secret = wrapped.get(start..start + 32)?;
     let der = [&[0x30, 0x77], HEAD.as_slice(), secret, &CURVE, key.public_key_raw()].concat();
-    let text = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
-    Some(format!("-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n", lines.join("\n")))
+    Some(pem::encode("EC PRIVATE KEY", &der))
 }
 
 /// The certificate of a user.

@@ -5,6 +5,7 @@
 mod inspect;
 mod issue;
 mod names;
+mod pem;
 pub mod rotation;
 mod subject;
 

@@ -60,11 +60,10 @@ pub fn settle(directory: &Directory) -> Result<(), String> {
     let (certificate, next) = (directory.path.join("ca.crt"), directory.path.join(NEXT_KEY));
     let (Some(certificate), Some(key)) = (read(&certificate)?, read(&next)?) else { return Ok(()) };
     let pair = Pair { certificate, key };
-    match belong_together(&pair) {
-        true => {
-            let path = directory.path.join(format!("{AUTHORITY}.key"));
-            fs::rename(&next, &path).map_err(|error| format!("cannot write {}: {error}", path.display()))
-        }
-        false => Ok(()),
+    if belong_together(&pair) {
+        let path = directory.path.join(format!("{AUTHORITY}.key"));
+        fs::rename(&next, &path).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    } else {
+        Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! Subjects with several organizations, which rcgen does not have: the subject of a certificate is replaced, and the
 //! certificate is signed again.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rcgen::{Error, KeyPair, SigningKey as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+
+use super::pem;
 
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
@@ -40,9 +40,7 @@ pub fn replaced(certificate: &str, subject: &[u8], key: &KeyPair) -> Result<Stri
     let signed = element(SEQUENCE, &parts.concat());
     let signature = [vec![0], key.sign(&signed)?].concat();
     let whole = element(SEQUENCE, &[&signed, outer[1], &element(BIT_STRING, &signature)].concat());
-    let text = STANDARD.encode(whole);
-    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
-    Ok(format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n")))
+    Ok(pem::encode("CERTIFICATE", &whole))
 }
 
 fn element(tag: u8, content: &[u8]) -> Vec<u8> {

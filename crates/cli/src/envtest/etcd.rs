@@ -1,6 +1,6 @@
 //! A stand-in for etcd: it responds to health checks and stores nothing, because Pintle keeps the objects itself.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -57,9 +57,7 @@ fn listen(urls: &str) -> Result<(), String> {
 
 fn respond(mut connection: TcpStream) -> std::io::Result<()> {
     connection.set_read_timeout(Some(READ_TIMEOUT))?;
-    let mut request = [0; REQUEST_BYTES_MAX];
-    let read = connection.read(&mut request)?;
-    let is_version = request[..read].starts_with(b"GET /version");
+    let is_version = read_head(&mut connection)?.starts_with(b"GET /version");
     let body = if is_version { VERSION } else { HEALTH };
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -67,6 +65,20 @@ fn respond(mut connection: TcpStream) -> std::io::Result<()> {
     );
     connection.write_all(head.as_bytes())?;
     connection.write_all(body.as_bytes())
+}
+
+/// Reads the head of a request, which an empty line ends. It may arrive in several pieces. A longer one is cut off at
+/// [`REQUEST_BYTES_MAX`].
+fn read_head(connection: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let (mut head, mut piece) = (vec![], [0; 512]);
+    while head.len() < REQUEST_BYTES_MAX && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = connection.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        head.extend_from_slice(&piece[..count]);
+    }
+    Ok(head)
 }
 
 /// Whether the stand-in, rather than etcd, listens on a URL.
@@ -95,6 +107,13 @@ mod tests {
         assert_eq!(value_of(&arguments, "--data-dir"), Some("/x"));
         assert_eq!(value_of(&arguments, "--listen-client-urls"), Some("http://a:1"));
         assert_eq!(value_of(&arguments, "--nothing"), None);
+    }
+
+    #[test]
+    fn request_may_arrive_in_pieces() {
+        let mut connection = b"GET /ver".chain(&b"sion HTTP/1.1\r\n\r"[..]).chain(&b"\n"[..]);
+        assert_eq!(read_head(&mut connection).unwrap(), b"GET /version HTTP/1.1\r\n\r\n");
+        assert_eq!(read_head(&mut std::io::repeat(b'x')).unwrap().len(), REQUEST_BYTES_MAX);
     }
 
     #[test]

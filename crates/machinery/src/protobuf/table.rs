@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn referenced_messages_exist() {
         for (name, fields) in parse() {
-            for member in &fields {
-                if let FieldKind::Message(inner) = member.kind {
-                    assert!(message(inner).is_some(), "{name}.{} is a {inner}", member.name);
+            for field in &fields {
+                if let FieldKind::Message(inner) = field.kind {
+                    assert!(message(inner).is_some(), "{name}.{} is a {inner}", field.name);
                 }
             }
         }

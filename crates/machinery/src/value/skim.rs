@@ -10,7 +10,7 @@ use super::{Map, Text, Value, decode};
 
 /// One field of an object, with the positions of its key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member<'a> {
+pub struct FieldSpan<'a> {
     /// The source text of the key, between the quotes.
     pub key: &'a [u8],
     /// The position of the quote before the key.
@@ -20,20 +20,20 @@ pub struct Member<'a> {
 }
 
 /// Iterates over the fields of an object.
-struct MemberReader<'a> {
+struct FieldReader<'a> {
     bytes: &'a [u8],
     /// The start of the next key; none at the end.
     next: Option<usize>,
 }
 
-impl<'a> MemberReader<'a> {
-    fn of(bytes: &'a [u8], at: usize) -> Option<MemberReader<'a>> {
+impl<'a> FieldReader<'a> {
+    fn of(bytes: &'a [u8], at: usize) -> Option<FieldReader<'a>> {
         let next = match (bytes.get(at)?, bytes.get(at + 1)?) {
             (b'{', b'}') => None,
             (b'{', _) => Some(at + 1),
             _ => return None,
         };
-        Some(MemberReader { bytes, next })
+        Some(FieldReader { bytes, next })
     }
 
     /// The next key, the position of its quote and that of its value; `Some(None)` at the end of the object.
@@ -56,25 +56,25 @@ impl<'a> MemberReader<'a> {
 }
 
 /// The fields of the object that begins at `at`, in their order.
-pub fn members(bytes: &[u8], at: usize) -> Option<Vec<Member<'_>>> {
+pub fn fields(bytes: &[u8], at: usize) -> Option<Vec<FieldSpan<'_>>> {
     let mut out = vec![];
-    let mut members = MemberReader::of(bytes, at)?;
-    while let Some((key, at, start)) = members.key()? {
+    let mut fields = FieldReader::of(bytes, at)?;
+    while let Some((key, at, start)) = fields.key()? {
         let value = start..skip(bytes, start)?;
-        members.ended(value.end)?;
-        out.push(Member { key, at, value });
+        fields.ended(value.end)?;
+        out.push(FieldSpan { key, at, value });
     }
     Some(out)
 }
 
 /// The position of the value of the field `name` of the document; bytes after it are not read.
 pub fn find(bytes: &[u8], name: &str) -> Option<usize> {
-    let mut members = MemberReader::of(bytes, 0)?;
-    while let Some((key, _, start)) = members.key()? {
+    let mut fields = FieldReader::of(bytes, 0)?;
+    while let Some((key, _, start)) = fields.key()? {
         if key == name.as_bytes() {
             return Some(start);
         }
-        members.ended(skip(bytes, start)?)?;
+        fields.ended(skip(bytes, start)?)?;
     }
     None
 }
@@ -178,9 +178,9 @@ impl Walk<'_> {
 
     fn object(&mut self, at: usize, depth: usize) -> Option<(Value, usize)> {
         let mut entries = vec![];
-        let mut members = MemberReader::of(self.bytes, at)?;
+        let mut fields = FieldReader::of(self.bytes, at)?;
         let mut last = at + 1;
-        while let Some((key, _, start)) = members.key()? {
+        while let Some((key, _, start)) = fields.key()? {
             let (value, end) = if self.omitted.placed.as_bytes() == key {
                 let place = start..skip(self.bytes, start)?;
                 let end = place.end;
@@ -191,7 +191,7 @@ impl Walk<'_> {
             } else {
                 self.value(start, depth)?
             };
-            members.ended(end)?;
+            fields.ended(end)?;
             last = end;
             entries.push((name(key)?, value));
         }
@@ -224,14 +224,14 @@ mod tests {
     #[test]
     fn field_positions_are_correct() {
         let bytes = br#"{"a":{"b":[1,"}"]},"c\"":"\\","d":null}"#;
-        let found = members(bytes, 0).unwrap();
+        let found = fields(bytes, 0).unwrap();
         let shown: Vec<(&str, &str)> = found
             .iter()
             .map(|m| (std::str::from_utf8(m.key).unwrap(), std::str::from_utf8(&bytes[m.value.clone()]).unwrap()))
             .collect();
         assert_eq!(shown, [("a", r#"{"b":[1,"}"]}"#), (r#"c\""#, r#""\\""#), ("d", "null")]);
-        assert!(found.iter().all(|member| bytes[member.at] == b'"'));
-        assert_eq!(members(b"{}", 0), Some(vec![]));
+        assert!(found.iter().all(|field| bytes[field.at] == b'"'));
+        assert_eq!(fields(b"{}", 0), Some(vec![]));
         assert_eq!(find(bytes, "d").map(|at| &bytes[at..]), Some(b"null}".as_slice()));
         assert_eq!(find(bytes, "b"), None);
     }

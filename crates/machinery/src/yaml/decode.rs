@@ -142,11 +142,11 @@ mod tests {
     /// at all keys before it.
     #[test]
     fn long_documents_are_decoded() {
-        let members: String = (0..60_000).map(|i| format!("key{i}: value{i}\n")).collect();
+        let fields: String = (0..60_000).map(|i| format!("key{i}: value{i}\n")).collect();
         let lines = format!("a: b\n{}", "- c\n".repeat(200_000).replace("- c", "# d"));
         let items = format!("a:\n{}", "- b c\n".repeat(200_000));
         let merges = format!("a: &a {{b: 1}}\nc:\n{}", "  <<: *a\n".repeat(30_000));
-        for text in [members, lines, items] {
+        for text in [fields, lines, items] {
             assert!(decode(text.as_bytes()).unwrap().duplicates.is_empty());
         }
         let decoded = decode(merges.as_bytes()).unwrap();

@@ -1,17 +1,22 @@
 //! Decoding and validation of EncryptionConfigurations, with kube-apiserver's errors.
 
 use std::collections::HashSet;
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use machinery::{FieldError, FieldPath, Value};
 
 use super::cipher::Cipher;
+use super::kms::{Kms, Settings};
 use super::{Provider, Rule};
 
 const API_VERSION: &str = "apiserver.config.k8s.io/v1";
 const KIND: &str = "EncryptionConfiguration";
+/// The default of `timeout`; kube-apiserver's.
+const KMS_TIMEOUT: Duration = Duration::from_secs(3);
 const AES_KEY_BYTES: &[usize] = &[16, 24, 32];
 const SECRETBOX_KEY_BYTES: &[usize] = &[32];
 const NO_PROVIDER: &str =
@@ -95,8 +100,8 @@ fn not_masked(rules: &[Rule], resource: &str, group: &str) -> Result<(), String>
 }
 
 fn provider(value: &Value) -> Result<Provider, String> {
-    if value.get("kms").is_some() {
-        return Err("key management services (kms) are not supported; use aescbc, aesgcm or secretbox".to_owned());
+    if let Some(service) = value.get("kms") {
+        return Kms::start(kms_settings(service)?).map(Provider::Kms);
     }
     for Kind { field, prefix, noun, make, .. } in KINDS {
         let Some(named) = value.get(field) else { continue };
@@ -108,9 +113,28 @@ fn provider(value: &Value) -> Result<Provider, String> {
             let cipher = cipher.ok_or_else(|| format!("error while creating cipher for named key {name}"))?;
             keys.push((format!("{name}:"), cipher));
         }
-        return Ok(Provider::Keys { prefix, noun, keys });
+        let mark = mark(prefix, &list(named, "keys")[0]);
+        return Ok(Provider::Keys { prefix, noun, keys, mark });
     }
     Ok(Provider::Identity)
+}
+
+/// See [`Provider::mark`].
+fn mark(prefix: &str, key: &Value) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (prefix, key.str_at(&["name"]), key.str_at(&["secret"])).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn kms_timeout(service: &Value) -> Result<Duration, String> {
+    let text = service.str_at(&["timeout"]);
+    if text.is_empty() { Ok(KMS_TIMEOUT) } else { machinery::time::parse_duration(text).map_err(|e| e.to_string()) }
+}
+
+fn kms_settings(service: &Value) -> Result<Settings, String> {
+    known(service, &["apiVersion", "name", "endpoint", "timeout", "cachesize"], "kms.")?;
+    let (name, endpoint) = (service.str_at(&["name"]).to_owned(), service.str_at(&["endpoint"]).to_owned());
+    Ok(Settings { name, endpoint, timeout: kms_timeout(service)? })
 }
 
 fn validate(value: &Value) -> Vec<FieldError> {
@@ -120,6 +144,7 @@ fn validate(value: &Value) -> Vec<FieldError> {
         return vec![FieldError::required(&root, "at least one resources is required")];
     }
     let mut errors = vec![];
+    let mut names_of_services = HashSet::new();
     for (i, entry) in entries.iter().enumerate() {
         let (resources, providers) = (root.index(i).child("resources"), root.index(i).child("providers"));
         let names: Vec<&str> = list(entry, "resources").iter().map(|name| name.as_str().unwrap_or_default()).collect();
@@ -134,7 +159,7 @@ fn validate(value: &Value) -> Vec<FieldError> {
             errors.push(required(&providers));
         }
         for (j, provider) in list(entry, "providers").iter().enumerate() {
-            errors.extend(wrong_provider(provider, &providers.index(j)));
+            errors.extend(wrong_provider(provider, &providers.index(j), &mut names_of_services));
         }
     }
     errors
@@ -177,7 +202,7 @@ fn wrong_name(name: &str, path: &FieldPath) -> Option<FieldError> {
     Some(FieldError::invalid(path, &Value::from(name), why))
 }
 
-fn wrong_provider(provider: &Value, path: &FieldPath) -> Vec<FieldError> {
+fn wrong_provider<'a>(provider: &'a Value, path: &FieldPath, names: &mut HashSet<&'a str>) -> Vec<FieldError> {
     let all = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
     let found: Vec<&str> = all.into_iter().filter(|field| provider.get(field).is_some_and(|v| !v.is_null())).collect();
     let [one] = found[..] else {
@@ -185,6 +210,9 @@ fn wrong_provider(provider: &Value, path: &FieldPath) -> Vec<FieldError> {
         // its content may be secret
         return vec![FieldError::invalid_raw(path, found.join(","), why)];
     };
+    if one == "kms" {
+        return wrong_kms(provider.get(one).unwrap_or(&Value::Null), &path.child(one), names);
+    }
     let Some(kind) = KINDS.iter().find(|kind| kind.field == one) else { return vec![] };
     let path = path.child(one).child("keys");
     let keys = provider.get(one).map(|value| list(value, "keys")).unwrap_or_default();
@@ -192,6 +220,48 @@ fn wrong_provider(provider: &Value, path: &FieldPath) -> Vec<FieldError> {
         return vec![FieldError::required(&path, "at least one keys is required")];
     }
     keys.iter().enumerate().flat_map(|(i, key)| wrong_key(key, &path.index(i), kind.key_bytes)).collect()
+}
+
+/// The errors of a key management service. `names` are those of the services before it.
+fn wrong_kms<'a>(service: &'a Value, path: &FieldPath, names: &mut HashSet<&'a str>) -> Vec<FieldError> {
+    let mut errors = vec![];
+    let mut invalid = |field: &str, value: &str, why: String| {
+        errors.push(FieldError::invalid(&path.child(field), &Value::from(value), why));
+    };
+    let (name, endpoint, version) =
+        (service.str_at(&["name"]), service.str_at(&["endpoint"]), service.str_at(&["apiVersion"]));
+    if name.contains(':') {
+        invalid("name", name, format!("invalid KMS provider name {name}, must not contain ':'"));
+    }
+    if !names.insert(name) {
+        invalid("name", name, format!("duplicate KMS provider name {name}, names must be unique"));
+    }
+    match kms_timeout(service) {
+        Ok(timeout) if !timeout.is_zero() => {}
+        _ => invalid("timeout", service.str_at(&["timeout"]), "timeout should be a positive value".to_owned()),
+    }
+    let scheme = endpoint.split_once(':').map_or("", |(scheme, _)| scheme);
+    if endpoint.is_empty() {
+        invalid("endpoint", "", "endpoint is a mandatory field for a kms".to_owned());
+    } else if scheme != "unix" {
+        let why = format!("unsupported scheme {scheme:?} for KMS provider, only unix is supported");
+        invalid("endpoint", endpoint, why);
+    }
+    match version {
+        "v2" => {}
+        "" | "v1" => invalid("apiVersion", version, "KMS v1 is not supported here; use a v2 plugin".to_owned()),
+        _ => {
+            let why = "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported";
+            invalid("apiVersion", version, why.to_owned());
+        }
+    }
+    if let Some(size) = service.get("cachesize").filter(|size| version == "v2" && !size.is_null()) {
+        invalid("cachesize", &size.to_json(), "cachesize is not supported in v2".to_owned());
+    }
+    if name.is_empty() {
+        errors.push(FieldError::required(&path.child("name"), "name is a mandatory field for a provider"));
+    }
+    errors
 }
 
 fn wrong_key(key: &Value, path: &FieldPath, lengths: &[usize]) -> Vec<FieldError> {

@@ -2,15 +2,22 @@
 //!
 //! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and the ciphertext. The first provider of a resource encrypts, all of
 //! them decrypt. A value that was not written with the first key of the first provider is stale: the next write of the object
-//! is made even if it changes nothing. Key management services (KMS) are not supported.
+//! is made even if it changes nothing. The configuration can be replaced while it is used.
 
 mod cipher;
 mod configuration;
+mod kms;
 
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use machinery::Value;
 
 use self::cipher::Cipher;
+use self::kms::Kms;
+use super::key::Key;
 use super::layout::{Opened, Place, Transform};
 
 /// Prefix of all encrypted values.
@@ -21,54 +28,82 @@ enum Provider {
     /// No encryption.
     Identity,
     /// Prefix of values, and the keys by their own prefixes (name and colon).
-    Keys { prefix: &'static str, noun: &'static str, keys: Vec<(String, Cipher)> },
+    Keys {
+        prefix: &'static str,
+        noun: &'static str,
+        keys: Vec<(String, Cipher)>,
+        mark: u64,
+    },
+    Kms(Kms),
 }
 
 /// Resources and their providers; "*" stands for any.
 struct Rule {
     group: String,
     resource: String,
-    providers: std::sync::Arc<Vec<Provider>>,
+    providers: Arc<Vec<Provider>>,
 }
 
-/// The last step to a store: which resources are encrypted there, and how. The default encrypts nothing.
-#[derive(Default)]
+/// The last step to a store: which resources are encrypted there, and how. The default encrypts nothing. Clones share their
+/// configuration.
+#[derive(Clone, Default)]
 pub struct Encryption {
-    rules: Vec<Rule>,
+    rules: Arc<ArcSwap<Vec<Rule>>>,
 }
 
 impl Encryption {
-    /// Reads a decoded apiserver.config.k8s.io/v1 EncryptionConfiguration. The error is one line, without secrets.
+    /// Reads a decoded apiserver.config.k8s.io/v1 EncryptionConfiguration, and connects to its key management services. The
+    /// error is one line, without secrets.
     pub fn parse(configuration: &Value) -> Result<Encryption, String> {
-        configuration::parse(configuration).map(|rules| Encryption { rules })
+        let encryption = Encryption::default();
+        encryption.replace(configuration)?;
+        Ok(encryption)
     }
 
-    /// The providers of a resource: rules for it take precedence over rules for its group, and those over rules for all.
-    fn providers(&self, place: &Place) -> Vec<&Provider> {
-        let (group, plural) = (place.key.group.as_str(), place.key.plural.as_str());
-        for (group, resource) in [(group, plural), (group, "*"), ("*", "*")] {
-            let rules = self.rules.iter().filter(|rule| rule.group == group && rule.resource == resource);
-            let providers: Vec<_> = rules.flat_map(|rule| rule.providers.iter()).collect();
-            if !providers.is_empty() {
-                return providers;
-            }
-        }
-        vec![&Provider::Identity]
+    /// Replaces the configuration, of all clones. After an error, the former one stays in force.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Encryption::parse`].
+    pub fn replace(&self, configuration: &Value) -> Result<(), String> {
+        self.rules.store(Arc::new(configuration::parse(configuration)?));
+        Ok(())
     }
+}
+
+/// The providers of a resource: rules for it take precedence over rules for its group, and those over rules for all.
+fn providers<'a>(rules: &'a [Rule], key: &Key) -> Vec<&'a Provider> {
+    let (group, plural) = (key.group.as_str(), key.plural.as_str());
+    for (group, resource) in [(group, plural), (group, "*"), ("*", "*")] {
+        let of = rules.iter().filter(|rule| rule.group == group && rule.resource == resource);
+        let providers: Vec<_> = of.flat_map(|rule| rule.providers.iter()).collect();
+        if !providers.is_empty() {
+            return providers;
+        }
+    }
+    vec![&Provider::Identity]
 }
 
 impl Provider {
     fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
-        let Provider::Keys { prefix, keys, .. } = self else { return Ok(value) };
+        let (prefix, keys) = match self {
+            Provider::Identity => return Ok(value),
+            Provider::Kms(kms) => return kms.seal(place, &value),
+            Provider::Keys { prefix, keys, .. } => (prefix, keys),
+        };
         let (name, cipher) = keys.first().ok_or("there is no key")?;
         Ok([prefix.as_bytes(), name.as_bytes(), &cipher.seal(&value, &place.bytes)?].concat().into())
     }
 
     /// `None` if the value was not written by this provider.
     fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, String>> {
-        let Provider::Keys { prefix, noun, keys } = self else {
-            let plain = !value.starts_with(ENCRYPTED);
-            return plain.then(|| Ok(Opened { value: value.clone(), stale: false }));
+        let (prefix, noun, keys) = match self {
+            Provider::Identity => {
+                let plain = !value.starts_with(ENCRYPTED);
+                return plain.then(|| Ok(Opened { value: value.clone(), stale: false }));
+            }
+            Provider::Kms(kms) => return kms.open(place, value),
+            Provider::Keys { prefix, noun, keys, .. } => (prefix, noun, keys),
         };
         let rest = value.strip_prefix(prefix.as_bytes())?;
         let mut failed = None;
@@ -83,6 +118,19 @@ impl Provider {
         let unknown = || format!("no matching key was found for the provided {noun} transformer ({})", shown(value));
         Some(Err(failed.unwrap_or_else(unknown)))
     }
+
+    /// A number that differs, but for rare accidents, from that of a provider which encrypts with another key.
+    fn mark(&self) -> u64 {
+        match self {
+            Provider::Identity => 0,
+            Provider::Keys { mark, .. } => *mark,
+            Provider::Kms(kms) => {
+                let mut hasher = std::hash::DefaultHasher::new();
+                kms.key_id().hash(&mut hasher);
+                hasher.finish()
+            }
+        }
+    }
 }
 
 /// The prefix of an encrypted value, which names the cipher and the key.
@@ -93,12 +141,14 @@ fn shown(value: &[u8]) -> String {
 
 impl Transform for Encryption {
     fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
-        self.providers(place).first().map_or(Ok(value.clone()), |first| first.seal(place, value))
+        let rules = self.rules.load();
+        providers(&rules, &place.key).first().map_or(Ok(value.clone()), |first| first.seal(place, value))
     }
 
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
+        let rules = self.rules.load();
         let mut failed = vec![];
-        for (at, provider) in self.providers(place).into_iter().enumerate() {
+        for (at, provider) in providers(&rules, &place.key).into_iter().enumerate() {
             match provider.open(place, &value) {
                 Some(Ok(opened)) => return Ok(Opened { stale: opened.stale || at > 0, ..opened }),
                 Some(Err(why)) => failed.push(why),
@@ -113,6 +163,20 @@ impl Transform for Encryption {
                 Err("no matching prefix found: it is not encrypted, and identity is not among the providers".to_owned())
             }
         }
+    }
+
+    fn mark(&self, key: &Key) -> u64 {
+        providers(&self.rules.load(), key).first().map_or(0, |first| first.mark())
+    }
+
+    fn health(&self) -> Option<Result<(), String>> {
+        let rules = self.rules.load();
+        let mut services = rules.iter().flat_map(|rule| rule.providers.iter()).filter_map(|provider| match provider {
+            Provider::Kms(kms) => Some(kms.fault()),
+            _ => None,
+        });
+        let first = services.next()?;
+        Some(first.or_else(|| services.flatten().next()).map_or(Ok(()), Err))
     }
 }
 

@@ -188,6 +188,10 @@ fn values_that_cannot_be_decrypted_are_reported() {
     }
 }
 
+fn kms(name: &str, endpoint: &str) -> Value {
+    json!({"kms": {"apiVersion": "v2", "name": (name), "endpoint": (endpoint)}})
+}
+
 #[test]
 fn configurations_are_checked() {
     let provider = || vec![keys("aescbc", &[("k", FIRST)])];
@@ -247,7 +251,11 @@ fn configurations_are_checked() {
         ),
         (
             configuration(vec![(&["secrets"], vec![json!({"kms": {"name": "k", "endpoint": "unix:///x"}})])]),
-            "key management services (kms) are not supported; use aescbc, aesgcm or secretbox",
+            "resources[0].providers[0].kms.apiVersion: Invalid value: \"\": KMS v1 is not supported here; use a v2 plugin",
+        ),
+        (
+            configuration(vec![(&["secrets"], vec![kms("a:b", "http://x"), kms("a:b", "")])]),
+            "[resources[0].providers[0].kms.name: Invalid value: \"a:b\": invalid KMS provider name a:b, must not contain ':', resources[0].providers[0].kms.endpoint: Invalid value: \"http://x\": unsupported scheme \"http\" for KMS provider, only unix is supported, resources[0].providers[1].kms.name: Invalid value: \"a:b\": invalid KMS provider name a:b, must not contain ':', resources[0].providers[1].kms.name: Invalid value: \"a:b\": duplicate KMS provider name a:b, names must be unique, resources[0].providers[1].kms.endpoint: Invalid value: \"\": endpoint is a mandatory field for a kms]",
         ),
         (
             configuration(vec![(&["*.*"], provider()), (&["secrets"], provider())]),
@@ -261,4 +269,30 @@ fn configurations_are_checked() {
     for (value, want) in cases {
         assert_eq!(Encryption::parse(&value).err().as_deref(), Some(want));
     }
+}
+
+/// The first provider of a resource, its first key and that key's content have a mark of their own.
+#[test]
+fn mark_changes_with_the_key_that_writes() {
+    let key = |plural: &str| Key::new(&"".into(), &plural.into(), "n", "a");
+    let marks: Vec<u64> = [
+        vec![json!({"identity": {}})],
+        vec![keys("aesgcm", &[("k", FIRST)]), json!({"identity": {}})],
+        vec![keys("aesgcm", &[("k", SECOND)])],
+        vec![keys("aesgcm", &[("l", FIRST), ("k", FIRST)])],
+        vec![keys("aescbc", &[("k", FIRST)])],
+    ]
+    .into_iter()
+    .map(|providers| {
+        let encryption = Encryption::parse(&configuration(vec![(&["secrets"], providers)])).unwrap();
+        assert_eq!(encryption.mark(&key("configmaps")), 0, "it is not encrypted");
+        encryption.mark(&key("secrets"))
+    })
+    .collect();
+    let distinct: std::collections::HashSet<&u64> = marks.iter().collect();
+    assert_eq!(distinct.len(), marks.len(), "{marks:?}");
+    let encryption = Encryption::default();
+    assert_eq!(encryption.mark(&key("secrets")), 0);
+    encryption.replace(&configuration(vec![(&["secrets"], vec![keys("aesgcm", &[("k", FIRST)])])])).unwrap();
+    assert_eq!(encryption.clone().mark(&key("secrets")), marks[1]);
 }

@@ -105,8 +105,8 @@ fn no_object(found: &str) -> String {
 /// `apiVersion` or `kind`, found by a case-insensitive name, as in Go.
 pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
     let exact = object.str_at(&[name]);
-    let members = object.as_object().into_iter().flat_map(machinery::Map::iter).filter(|_| exact.is_empty());
-    let mut other = members.filter(|(key, _)| key.eq_ignore_ascii_case(name)).filter_map(|(_, value)| value.as_str());
+    let fields = object.as_object().into_iter().flat_map(machinery::Map::iter).filter(|_| exact.is_empty());
+    let mut other = fields.filter(|(key, _)| key.eq_ignore_ascii_case(name)).filter_map(|(_, value)| value.as_str());
     other.next().unwrap_or(exact)
 }
 
@@ -116,10 +116,10 @@ pub fn typed_version(object: &Value) -> String {
 }
 
 /// Go's error if `apiVersion` or `kind` is not a string.
-pub fn not_a_string(members: &machinery::Map) -> Option<String> {
+pub fn not_a_string(fields: &machinery::Map) -> Option<String> {
     let is_text = |value: &Value| matches!(value, Value::Null | Value::String(_));
     let found = |key: &&str| {
-        let mut named = members.iter().filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+        let mut named = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
         named.find(|value| !is_text(value))
     };
     let key = ["apiVersion", "kind"].into_iter().find(|key| found(key).is_some())?;
@@ -128,11 +128,11 @@ pub fn not_a_string(members: &machinery::Map) -> Option<String> {
 }
 
 /// The error in `apiVersion` or `kind`, if any.
-fn type_meta_error(members: &machinery::Map) -> Option<String> {
-    if let Some(why) = not_a_string(members) {
+fn type_meta_error(fields: &machinery::Map) -> Option<String> {
+    if let Some(why) = not_a_string(fields) {
         return Some(format!("couldn't get version/kind; json parse error: {why}"));
     }
-    let api_version = members.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let api_version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
 }
 

@@ -132,11 +132,11 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
         errors.push(FieldError::required(&path.child("group"), why));
     }
     invalid_each(&path.child("version"), version, names::dns1035_label(version), &mut errors);
-    for (member, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
-        let value = spec.get(member).cloned().unwrap_or(Value::Int(0));
+    for (field, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
+        let value = spec.get(field).cloned().unwrap_or(Value::Int(0));
         if !value.as_int().is_some_and(|number| (1..=max).contains(&number)) {
             let why = format!("must be positive and less than {max}");
-            errors.push(FieldError::invalid(&path.child(member), &value, why));
+            errors.push(FieldError::invalid(&path.child(field), &value, why));
         }
     }
     match spec.get("service") {
@@ -155,9 +155,9 @@ fn is_unverified(spec: &Value) -> bool {
 }
 
 fn service_errors(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for member in ["namespace", "name"] {
-        if text(service, member).is_empty() {
-            errors.push(FieldError::required(&path.child(member), ""));
+    for field in ["namespace", "name"] {
+        if text(service, field).is_empty() {
+            errors.push(FieldError::required(&path.child(field), ""));
         }
     }
     let port = service.get("port").cloned().unwrap_or(Value::Int(443));

@@ -51,19 +51,19 @@ pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], erro
 }
 
 /// A struct as Go prints it, with its fields in order.
-fn go_struct(members: &[(&str, Value)]) -> String {
-    let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
-    format!("{{{}}}", members.join(","))
+fn go_struct(fields: &[(&str, Value)]) -> String {
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 /// A `Duplicate value` error that prints a struct.
-pub fn duplicate_struct(path: &FieldPath, members: &[(&str, Value)]) -> FieldError {
-    FieldError { value: go_struct(members), ..FieldError::duplicate(path, &Value::Null) }
+pub fn duplicate_struct(path: &FieldPath, fields: &[(&str, Value)]) -> FieldError {
+    FieldError { value: go_struct(fields), ..FieldError::duplicate(path, &Value::Null) }
 }
 
 /// An `Invalid value` error that prints a struct.
-pub fn invalid_struct(path: &FieldPath, members: &[(&str, Value)], why: &str) -> FieldError {
-    FieldError { value: go_struct(members), ..FieldError::invalid(path, &Value::Null, why) }
+pub fn invalid_struct(path: &FieldPath, fields: &[(&str, Value)], why: &str) -> FieldError {
+    FieldError { value: go_struct(fields), ..FieldError::invalid(path, &Value::Null, why) }
 }
 
 /// An `Invalid value` error that prints all conditions of a status.
@@ -120,9 +120,9 @@ fn one_condition_errors(condition: &Value, path: &FieldPath, release: Release, e
     } else if !is_reason(reason) {
         errors.push(FieldError::invalid(&path.child("reason"), &Value::from(reason), REASON));
     }
-    for (member, max) in [("reason", REASON_BYTES_MAX), ("message", MESSAGE_BYTES_MAX)] {
-        if text(condition, member).len() > max {
-            errors.push(FieldError::too_long(&path.child(member), max));
+    for (field, max) in [("reason", REASON_BYTES_MAX), ("message", MESSAGE_BYTES_MAX)] {
+        if text(condition, field).len() > max {
+            errors.push(FieldError::too_long(&path.child(field), max));
         }
     }
 }

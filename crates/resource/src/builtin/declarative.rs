@@ -71,7 +71,7 @@ pub fn of_policy_binding(binding: &Value, _old: Option<&Value>) -> Vec<FieldErro
 
 /// A field that exists if and only if a discriminator has one value.
 fn of_union(at: &Value, name: &str, kind: &str, is_required: bool, path: &FieldPath) -> Option<FieldError> {
-    match (text(at, "type") == kind, at.get(name).is_some_and(|member| !member.is_null())) {
+    match (text(at, "type") == kind, at.get(name).is_some_and(|field| !field.is_null())) {
         (false, true) => Some(FieldError::forbidden(&path.child(name), "")),
         (true, false) if is_required => Some(FieldError::required(&path.child(name), "")),
         _ => None,

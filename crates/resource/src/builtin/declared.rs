@@ -229,7 +229,7 @@ fn repeated(list: &Value, keys: &[&str], declared: &GoField, path: &FieldPath, e
 
 fn union_error(value: &Value, old: Option<&Value>, names: &[&str], path: &FieldPath) -> Option<FieldError> {
     let set = |object: &Value| -> Vec<bool> {
-        names.iter().map(|name| object.get(name).is_some_and(|member| !member.is_null())).collect()
+        names.iter().map(|name| object.get(name).is_some_and(|field| !field.is_null())).collect()
     };
     let given = set(value);
     if old.is_some_and(|old| set(old) == given) {

@@ -303,7 +303,7 @@ fn immutable(path: &FieldPath, name: &str, event: &Value) -> FieldError {
     ];
     const SOURCE: &[(&str, &str)] = &[("Component", "component"), ("Host", "host")];
     let value = event.get(name);
-    let members = match (name, value) {
+    let fields = match (name, value) {
         ("involvedObject" | "related", Some(_)) => REFERENCE,
         ("source", Some(_)) => SOURCE,
         ("count", None) => return FieldError::invalid(path, &Value::Int(0), WHY),
@@ -313,7 +313,6 @@ fn immutable(path: &FieldPath, name: &str, event: &Value) -> FieldError {
         _ => return FieldError::invalid(path, value.unwrap_or(&Value::from("")), WHY),
     };
     let object = value.unwrap_or(&Value::Null);
-    let shown: Vec<(&str, Value)> =
-        members.iter().map(|(go, member)| (*go, Value::from(text(object, member)))).collect();
+    let shown: Vec<(&str, Value)> = fields.iter().map(|(go, field)| (*go, Value::from(text(object, field)))).collect();
     invalid_struct(path, &shown, WHY)
 }

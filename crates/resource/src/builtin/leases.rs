@@ -48,8 +48,8 @@ pub const LEASE: BuiltIn = BuiltIn {
 
 /// Coordinated leader election is disabled: its fields are dropped.
 fn prepare(object: &mut Value, _old: Option<&Value>) {
-    for member in ["strategy", "preferredHolder"] {
-        object.remove_at(&["spec", member]);
+    for field in ["strategy", "preferredHolder"] {
+        object.remove_at(&["spec", field]);
     }
 }
 
@@ -58,9 +58,9 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
         ("leaseDurationSeconds", 1, "must be greater than 0"),
         ("leaseTransitions", 0, "must be greater than or equal to 0"),
     ];
-    let error = |(member, min, why): (&str, i64, &str)| {
-        let value = new.at(&["spec", member]).filter(|v| v.as_int().is_some_and(|i| i < min))?;
-        Some(FieldError::invalid(&FieldPath::new("spec").child(member), value, why))
+    let error = |(field, min, why): (&str, i64, &str)| {
+        let value = new.at(&["spec", field]).filter(|v| v.as_int().is_some_and(|i| i < min))?;
+        Some(FieldError::invalid(&FieldPath::new("spec").child(field), value, why))
     };
     minimums.into_iter().filter_map(error).collect()
 }

@@ -84,10 +84,10 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let resource = new.at(&["spec", "resource"]).unwrap_or(&empty);
     let (group, plural) = (text(resource, "group"), text(resource, "resource"));
-    let of = |member: &str| path.child("resource").child(member);
-    let invalid = |member: &str, messages: Vec<String>| {
-        let value = Value::from(text(resource, member));
-        (!messages.is_empty()).then(|| FieldError::invalid(&of(member), &value, messages.join(",")))
+    let of = |field: &str| path.child("resource").child(field);
+    let invalid = |field: &str, messages: Vec<String>| {
+        let value = Value::from(text(resource, field));
+        (!messages.is_empty()).then(|| FieldError::invalid(&of(field), &value, messages.join(",")))
     };
     let mut errors = vec![];
     match plural {

@@ -147,10 +147,10 @@ fn validate_binding(new: &Value, old: Option<&Value>, release: Release) -> Vec<F
 }
 
 /// Rejects the operation `DELETE`: deleted objects cannot be mutated. The path names no index, as in kube-apiserver.
-fn operation_errors(spec: &Value, member: &str, errors: &mut Vec<FieldError>) {
+fn operation_errors(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
-    let path = FieldPath::new("spec").child(member).child("resourceRules").child("operations");
-    let rules = spec.get(member).map_or(&[][..], |resources| list(resources, "resourceRules"));
+    let path = FieldPath::new("spec").child(field).child("resourceRules").child("operations");
+    let rules = spec.get(field).map_or(&[][..], |resources| list(resources, "resourceRules"));
     let operations = rules.iter().flat_map(|rule| list(rule, "operations"));
     let unknown = operations.filter(|operation| !operation.as_str().is_some_and(|name| KNOWN.contains(&name)));
     errors.extend(unknown.map(|operation| FieldError::not_supported(&path, operation, &KNOWN)));

@@ -259,9 +259,9 @@ fn param_kind_errors(kind: &Value, path: &FieldPath, errors: &mut Vec<FieldError
         let why = format!("may have mixed case, but should otherwise match: {}", messages.join(","));
         invalid(&path.child("kind"), name, why);
     }
-    for member in ["apiVersion", "kind"] {
-        if text(kind, member).is_empty() {
-            errors.push(FieldError::required(&path.child(member), ""));
+    for field in ["apiVersion", "kind"] {
+        if text(kind, field).is_empty() {
+            errors.push(FieldError::required(&path.child(field), ""));
         }
     }
 }
@@ -350,8 +350,8 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
     if annotations.len() > limits::AUDIT_ANNOTATIONS_MAX {
         // the value is shown by the names of its Go fields
         let shown = |annotation: &Value| -> Value {
-            let member = |name: &str| Value::from(text(annotation, name));
-            [("Key", member("key")), ("ValueExpression", member("valueExpression"))].into()
+            let field = |name: &str| Value::from(text(annotation, name));
+            [("Key", field("key")), ("ValueExpression", field("valueExpression"))].into()
         };
         let why = format!("must not have more than {} auditAnnotations", limits::AUDIT_ANNOTATIONS_MAX);
         let shown: Value = annotations.iter().map(shown).collect();
@@ -413,7 +413,7 @@ fn param_ref_errors(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldE
     match (name.is_empty(), selector.is_some()) {
         (true, false) => errors.push(FieldError::required(path, "one of name or selector must be specified")),
         (false, true) => {
-            let both = |member| FieldError::forbidden(&path.child(member), "name and selector are mutually exclusive");
+            let both = |field| FieldError::forbidden(&path.child(field), "name and selector are mutually exclusive");
             errors.extend(["name", "selector"].map(both));
         }
         _ => {}

@@ -227,8 +227,8 @@ fn validate_binding(new: &Value, old: Option<&Value>, scope: RoleScope, release:
     }
     if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
         // the value is shown by the names of its Go fields
-        let member = |name: &str| Value::from(text(reference, name));
-        let shown = [("APIGroup", member("apiGroup")), ("Kind", member("kind")), ("Name", member("name"))];
+        let field = |name: &str| Value::from(text(reference, name));
+        let shown = [("APIGroup", field("apiGroup")), ("Kind", field("kind")), ("Name", field("name"))];
         let why = if release >= Release::V1_37 { "field is immutable" } else { "cannot change roleRef" };
         errors.push(invalid_struct(&path, &shown, why));
     }
@@ -240,8 +240,8 @@ fn subject_errors(subject: &Value, scope: RoleScope, path: &FieldPath, errors: &
     if name.is_empty() {
         errors.push(FieldError::required(&path.child("name"), ""));
     }
-    let unsupported = |member: &str, value: &str, known: &[&str]| {
-        FieldError::not_supported(&path.child(member), &Value::from(value), known)
+    let unsupported = |field: &str, value: &str, known: &[&str]| {
+        FieldError::not_supported(&path.child(field), &Value::from(value), known)
     };
     match text(subject, "kind") {
         "ServiceAccount" => {

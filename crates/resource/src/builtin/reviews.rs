@@ -343,7 +343,7 @@ fn attributes_error(
 /// Metadata may hold only fields that the server sets.
 fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     let Some(metadata) = review.get("metadata") else { return };
-    let members = metadata.as_object().into_iter().flat_map(machinery::Map::iter);
+    let fields = metadata.as_object().into_iter().flat_map(machinery::Map::iter);
     let own =
         |key: &str| key == "managedFields" || (key == "namespace" && review.str_at(&["kind"]) == LOCAL_ACCESS.kind);
     let is_set = |value: &Value| match value {
@@ -352,7 +352,7 @@ fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
         Value::Array(items) => !items.is_empty(),
         _ => true,
     };
-    if members.into_iter().any(|(key, value)| !own(key) && is_set(value)) {
+    if fields.into_iter().any(|(key, value)| !own(key) && is_set(value)) {
         let is_local = review.str_at(&["kind"]) == LOCAL_ACCESS.kind;
         let why = if is_local { "must be empty except for namespace" } else { "must be empty" };
         let shown = machinery::types::published_json(metadata, "meta.v1.ObjectMeta");

@@ -44,13 +44,13 @@ fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &mut String, foun
     match (types.atom(id).part_of(value), value) {
         (Some(Part::Map(map)), Value::Object(_)) if map.atomic => found.add(|| path.clone()),
         (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.add(|| path.clone()),
-        (Some(Part::Map(map)), Value::Object(members)) => {
-            for (name, member) in members.iter() {
+        (Some(Part::Map(map)), Value::Object(fields)) => {
+            for (name, field) in fields.iter() {
                 // only what is declared counts
                 if let Some(child) = map.field(name).map(|field| field.node) {
                     path.push('.');
                     path.push_str(name);
-                    atomic(types, child, member, path, found);
+                    atomic(types, child, field, path, found);
                     path.truncate(length);
                 }
             }

@@ -49,13 +49,13 @@ impl Identity {
     fn text(&self) -> String {
         let mut text = String::from("{");
         let operation = Text::new_static(self.operation.as_str());
-        let members = [
+        let fields = [
             ("manager", &self.manager),
             ("operation", &operation),
             ("apiVersion", &self.api_version),
             ("subresource", &self.subresource),
         ];
-        for (name, value) in members.into_iter().filter(|(_, v)| !v.is_empty()) {
+        for (name, value) in fields.into_iter().filter(|(_, v)| !v.is_empty()) {
             if text.len() > 1 {
                 text.push(',');
             }

@@ -327,17 +327,17 @@ impl Compiler {
     pub(super) fn type_and_metadata(&mut self, object: Object) -> Vec<TypeField> {
         let text = self.scalar(Scalar::String);
         let metadata = self.metadata(object);
-        let members = [("apiVersion", text), ("kind", text), ("metadata", metadata)];
-        members.map(|(name, node)| TypeField { name: name.into(), node, default: None }).into()
+        let fields = [("apiVersion", text), ("kind", text), ("metadata", metadata)];
+        fields.map(|(name, node)| TypeField { name: name.into(), node, default: None }).into()
     }
 
     pub(super) fn scalar(&mut self, scalar: Scalar) -> TypeId {
         self.add(Atom { scalar: Some(scalar), ..Atom::default() })
     }
 
-    fn object(&mut self, members: &[(&str, TypeId)], atomic: bool) -> TypeId {
+    fn object(&mut self, fields: &[(&str, TypeId)], atomic: bool) -> TypeId {
         let mut fields: Vec<TypeField> =
-            members.iter().map(|(name, node)| TypeField { name: (*name).into(), node: *node, default: None }).collect();
+            fields.iter().map(|(name, node)| TypeField { name: (*name).into(), node: *node, default: None }).collect();
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         self.add(Atom { map: Some(plain_map(fields, None, atomic)), ..Atom::default() })
     }

@@ -5,7 +5,7 @@
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Map, Value};
 
-use super::body::{default_names, default_stored_versions, members};
+use super::body::{default_names, default_stored_versions, fields};
 use super::hoist::Hoisted;
 use super::internal;
 use super::openapi::list;
@@ -20,7 +20,7 @@ const SHARED: [(&str, &str); 4] = [
 
 /// A v1beta1 definition in the form of v1.
 pub fn from_beta(beta: &Value) -> Value {
-    let mut out = members(beta);
+    let mut out = fields(beta);
     out.insert("spec", out.get("spec").map(spec_to_v1).unwrap_or_else(Value::object));
     if out.contains_key("apiVersion") {
         out.insert("apiVersion", Value::from("apiextensions.k8s.io/v1"));
@@ -159,7 +159,7 @@ fn default_spec(spec: &mut Value) {
 }
 
 fn spec_to_v1(beta: &Value) -> Value {
-    let mut spec = members(beta);
+    let mut spec = fields(beta);
     let shared: Vec<(&str, Option<Value>)> = SHARED.iter().map(|(top, each)| (*each, spec.remove(top))).collect();
     spec.remove("version");
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
@@ -167,7 +167,7 @@ fn spec_to_v1(beta: &Value) -> Value {
     }
     let versions = spec.remove("versions").unwrap_or_default();
     let versions = versions.as_array().unwrap_or_default().iter().map(|version| {
-        let mut version = members(version);
+        let mut version = fields(version);
         for (each, value) in &shared {
             if let Some(value) = value {
                 version.insert(*each, value.clone());
@@ -197,7 +197,7 @@ fn rename_columns(columns: &mut Value, from: &str, to: &str) {
 }
 
 fn conversion_to_v1(beta: &Value) -> Value {
-    let mut conversion = members(beta);
+    let mut conversion = fields(beta);
     let config = conversion.remove("webhookClientConfig");
     let versions = conversion.remove("conversionReviewVersions");
     if config.is_some() || versions.is_some() {
@@ -213,7 +213,7 @@ fn conversion_to_v1(beta: &Value) -> Value {
 
 /// Converts a definition to v1beta1.
 pub fn to_beta(definition: &Value) -> Value {
-    let mut out = members(definition);
+    let mut out = fields(definition);
     let spec = out.get("spec").map(spec_to_beta).unwrap_or_default();
     out.insert("spec", spec);
     if out.contains_key("apiVersion") {
@@ -224,7 +224,7 @@ pub fn to_beta(definition: &Value) -> Value {
 
 fn spec_to_beta(v1: &Value) -> Value {
     let hoisted = Hoisted::of(v1);
-    let mut spec = members(v1);
+    let mut spec = fields(v1);
     let mut versions = spec.remove("versions").unwrap_or_default();
     for (top, each) in SHARED {
         let value = hoisted.top(each);

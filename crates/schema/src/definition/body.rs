@@ -63,6 +63,6 @@ pub(super) fn storage_version(definition: &Value) -> Option<&str> {
 }
 
 /// The fields of an object, or none.
-pub(super) fn members(value: &Value) -> Map {
+pub(super) fn fields(value: &Value) -> Map {
     value.as_object().cloned().unwrap_or_default()
 }

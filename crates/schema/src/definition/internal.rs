@@ -21,7 +21,7 @@ enum Kind {
     Rules,
 }
 
-struct Member {
+struct SchemaField {
     name: &'static str,
     go_name: &'static str,
     kind: Kind,
@@ -29,16 +29,16 @@ struct Member {
     is_allowed_at_root: bool,
 }
 
-const fn allowed(name: &'static str, go_name: &'static str, kind: Kind) -> Member {
-    Member { name, go_name, kind, is_allowed_at_root: true }
+const fn allowed(name: &'static str, go_name: &'static str, kind: Kind) -> SchemaField {
+    SchemaField { name, go_name, kind, is_allowed_at_root: true }
 }
 
-const fn forbidden(name: &'static str, go_name: &'static str, kind: Kind) -> Member {
-    Member { name, go_name, kind, is_allowed_at_root: false }
+const fn forbidden(name: &'static str, go_name: &'static str, kind: Kind) -> SchemaField {
+    SchemaField { name, go_name, kind, is_allowed_at_root: false }
 }
 
 /// The fields of a schema in the order of upstream's struct.
-const MEMBERS: &[Member] = &[
+const FIELDS: &[SchemaField] = &[
     forbidden("id", "ID", Kind::Text),
     forbidden("$schema", "Schema", Kind::Text),
     forbidden("$ref", "Ref", Kind::Given),
@@ -86,9 +86,9 @@ const MEMBERS: &[Member] = &[
 ];
 
 /// The given fields of a schema in upstream's order, and whether each is allowed at such a root.
-pub(super) fn given_members(schema: &Value) -> impl Iterator<Item = (&'static str, bool)> {
-    let given = MEMBERS.iter().filter(|member| schema.get(member.name).is_some());
-    given.map(|member| (member.name, member.is_allowed_at_root))
+pub(super) fn given_fields(schema: &Value) -> impl Iterator<Item = (&'static str, bool)> {
+    let given = FIELDS.iter().filter(|field| schema.get(field.name).is_some());
+    given.map(|field| (field.name, field.is_allowed_at_root))
 }
 
 fn json(value: Option<&Value>) -> String {
@@ -103,16 +103,16 @@ fn array(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
-fn object<'a>(members: impl Iterator<Item = (&'a str, String)>) -> String {
-    let members: Vec<String> = members.map(|(k, v)| format!("{}:{v}", quoted(k))).collect();
-    format!("{{{}}}", members.join(","))
+fn object<'a>(fields: impl Iterator<Item = (&'a str, String)>) -> String {
+    let fields: Vec<String> = fields.map(|(k, v)| format!("{}:{v}", quoted(k))).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 pub(super) fn schema(schema: &Value) -> String {
-    object(MEMBERS.iter().map(|field| (field.go_name, member(schema, field.name, field.kind))))
+    object(FIELDS.iter().map(|field| (field.go_name, value_of(schema, field.name, field.kind))))
 }
 
-fn member(parent: &Value, key: &str, kind: Kind) -> String {
+fn value_of(parent: &Value, key: &str, kind: Kind) -> String {
     match kind {
         Kind::Text => return quoted(text(parent, key)),
         Kind::Flag => return flag(parent, key).to_string(),
@@ -157,7 +157,7 @@ pub(super) fn or_list(items: &Value) -> String {
 
 /// One of `x-kubernetes-validations`.
 pub(super) fn rule(rule: &Value) -> String {
-    let members = [
+    let fields = [
         ("Rule", quoted(text(rule, "rule"))),
         ("Message", quoted(text(rule, "message"))),
         ("MessageExpression", quoted(text(rule, "messageExpression"))),
@@ -165,15 +165,15 @@ pub(super) fn rule(rule: &Value) -> String {
         ("FieldPath", quoted(text(rule, "fieldPath"))),
         ("OptionalOldSelf", json(rule.get("optionalOldSelf"))),
     ];
-    object(members.into_iter())
+    object(fields.into_iter())
 }
 
 /// A version; `own` gives what is left in it after hoisting.
 pub(super) fn version<'a>(version: &'a Value, own: impl Fn(&str) -> Option<&'a Value>) -> String {
     let null = || "null".to_owned();
     let validation = own("schema")
-        .map_or_else(null, |v| object([("OpenAPIV3Schema", member(v, "openAPIV3Schema", Kind::Schema))].into_iter()));
-    let members = [
+        .map_or_else(null, |v| object([("OpenAPIV3Schema", value_of(v, "openAPIV3Schema", Kind::Schema))].into_iter()));
+    let fields = [
         ("Name", quoted(text(version, "name"))),
         ("Served", flag(version, "served").to_string()),
         ("Storage", flag(version, "storage").to_string()),
@@ -184,17 +184,17 @@ pub(super) fn version<'a>(version: &'a Value, own: impl Fn(&str) -> Option<&'a V
         ("AdditionalPrinterColumns", own("additionalPrinterColumns").map_or_else(null, columns)),
         ("SelectableFields", own("selectableFields").map_or_else(null, selectable_fields)),
     ];
-    object(members.into_iter())
+    object(fields.into_iter())
 }
 
 fn subresources(value: &Value) -> String {
     let scale = value.get("scale").map_or("null".to_owned(), |scale| {
-        let members = [
+        let fields = [
             ("SpecReplicasPath", quoted(text(scale, "specReplicasPath"))),
             ("StatusReplicasPath", quoted(text(scale, "statusReplicasPath"))),
             ("LabelSelectorPath", json(scale.get("labelSelectorPath"))),
         ];
-        object(members.into_iter())
+        object(fields.into_iter())
     });
     object([("Status", json(value.get("status"))), ("Scale", scale)].into_iter())
 }
@@ -202,7 +202,7 @@ fn subresources(value: &Value) -> String {
 fn columns(value: &Value) -> String {
     array(value.as_array().unwrap_or_default().iter().map(|column| {
         let priority = column.get("priority").and_then(Value::as_int).unwrap_or_default();
-        let members = [
+        let fields = [
             ("Name", quoted(text(column, "name"))),
             ("Type", quoted(text(column, "type"))),
             ("Format", quoted(text(column, "format"))),
@@ -210,7 +210,7 @@ fn columns(value: &Value) -> String {
             ("Priority", priority.to_string()),
             ("JSONPath", quoted(text(column, "jsonPath"))),
         ];
-        object(members.into_iter())
+        object(fields.into_iter())
     }))
 }
 

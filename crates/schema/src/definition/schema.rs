@@ -77,7 +77,7 @@ pub(super) fn validate_version(
 }
 
 fn root_with_status(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (key, allowed) in internal::given_members(schema) {
+    for (key, allowed) in internal::given_fields(schema) {
         if key == "type" && text(schema, "type") != "object" {
             let detail =
                 "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";

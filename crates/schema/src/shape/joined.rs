@@ -11,7 +11,7 @@ use super::{Field, Print, Shape, Struct};
 /// in the size of the document.
 pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     match every {
-        Value::Object(members) => structure(&[members], shape),
+        Value::Object(fields) => structure(&[fields], shape),
         other => other.clone(),
     }
 }
@@ -40,14 +40,14 @@ fn objects<'a>(values: &[&'a Value]) -> Vec<&'a Map> {
 /// The values of each field, in turn.
 fn grouped<'a>(all: &[&'a Map]) -> BTreeMap<&'a Text, Vec<&'a Value>> {
     let mut groups: BTreeMap<&Text, Vec<&Value>> = BTreeMap::new();
-    for (key, value) in all.iter().flat_map(|members| members.iter()) {
+    for (key, value) in all.iter().flat_map(|fields| fields.iter()) {
         groups.entry(key).or_default().push(value);
     }
     groups
 }
 
 fn structure(all: &[&Map], shape: &'static Struct) -> Value {
-    let member = |(key, values): (&Text, Vec<&Value>)| {
+    let entry = |(key, values): (&Text, Vec<&Value>)| {
         let field = shape.field(key);
         let value = match field {
             Some(field) => read(&values, &field.shape, is_pointer(field)),
@@ -55,7 +55,7 @@ fn structure(all: &[&Map], shape: &'static Struct) -> Value {
         };
         (key.clone(), value)
     };
-    Value::Object(grouped(all).into_iter().map(member).collect())
+    Value::Object(grouped(all).into_iter().map(entry).collect())
 }
 
 /// Each item is decoded into the earlier item with the same index.
@@ -71,11 +71,11 @@ fn list(all: &[&[Value]], item: &'static Shape) -> Value {
 
 /// Values of maps are new ones each time.
 fn map(all: &[&Map], item: &'static Shape) -> Value {
-    let member = |(key, values): (&Text, Vec<&Value>)| {
+    let entry = |(key, values): (&Text, Vec<&Value>)| {
         let counting = values.iter().find(|value| !fits(value, item)).or(values.last());
         (key.clone(), counting.map(|value| read(&[value], item, true)).unwrap_or_default())
     };
-    Value::Object(grouped(all).into_iter().map(member).collect())
+    Value::Object(grouped(all).into_iter().map(entry).collect())
 }
 
 /// Whether the Go type has nil among its values.

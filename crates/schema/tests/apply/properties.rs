@@ -56,9 +56,9 @@ impl Random {
             spec.insert("map", items.collect());
         }
         if self.below(2) == 0 {
-            let members = self.some();
-            let members = members.into_iter().map(|i| (Text::from(format!("k{i}")), number(self)));
-            spec.insert("free", Value::Object(members.collect()));
+            let fields = self.some();
+            let fields = fields.into_iter().map(|i| (Text::from(format!("k{i}")), number(self)));
+            spec.insert("free", Value::Object(fields.collect()));
         }
         if self.below(2) == 0 {
             spec.insert("atomic", json!([(number(self)), (number(self))]));

@@ -11,9 +11,9 @@ fn read(definition: &Value, version: ApiVersion) -> Value {
 }
 
 /// The definition of `kites.example.com` with these fields of its spec.
-fn beta(members: Value) -> Value {
+fn beta(fields: Value) -> Value {
     let mut spec = json!({"group": "example.com", "names": {"plural": "kites", "kind": "Kite"}});
-    for (key, value) in members.as_object().unwrap().iter() {
+    for (key, value) in fields.as_object().unwrap().iter() {
         spec.set_at(&[key.as_str()], value.clone());
     }
     read(&json!({"metadata": {"name": "kites.example.com"}, "spec": spec}), ApiVersion::V1Beta1)
@@ -23,12 +23,12 @@ fn texts(errors: &[machinery::FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-fn check(members: Value, want: &[&str]) {
-    let mut definition = beta(members.clone());
+fn check(fields: Value, want: &[&str]) {
+    let mut definition = beta(fields.clone());
     prepare_beta_for_create(&mut definition);
     let got = texts(&validate_beta_create(&definition, Release::NEWEST));
     let fits = got.len() == want.len() && got.iter().zip(want).all(|(got, want)| got.starts_with(want));
-    assert!(fits, "{}\ngot  {got:#?}\nwant {want:#?}", members.to_json());
+    assert!(fits, "{}\ngot  {got:#?}\nwant {want:#?}", fields.to_json());
 }
 
 const DEFAULTS: &str = "must not be set (cannot set default values in apiextensions.k8s.io/v1beta1 CRDs, must use apiextensions.k8s.io/v1)";
@@ -69,10 +69,10 @@ fn v1beta1_requires_no_structural_schema() {
 fn defaults_require_v1() {
     let schema =
         json!({"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}});
-    let member = json!({"version": "v1", "preserveUnknownFields": false, "validation": (schema.clone())});
-    check(member.clone(), &[&format!("spec.validation.openAPIV3Schema.properties[a].default: Forbidden: {DEFAULTS}")]);
+    let field = json!({"version": "v1", "preserveUnknownFields": false, "validation": (schema.clone())});
+    check(field.clone(), &[&format!("spec.validation.openAPIV3Schema.properties[a].default: Forbidden: {DEFAULTS}")]);
     // where they are stored, they stay
-    let mut old = beta(member.clone());
+    let mut old = beta(field.clone());
     prepare_beta_for_create(&mut old);
     old.set_at(&["metadata", "resourceVersion"], "1".into());
     let mut new = old.clone();

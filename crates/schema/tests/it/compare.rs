@@ -32,8 +32,8 @@ pub fn same(want: &Value, got: &Value) -> bool {
     match (want, got) {
         (Value::String(w), _) if w.contains('<') && w.contains('>') => true,
         (Value::Object(w), Value::Object(g)) => {
-            let member = |k: &str, v: &Value, o: &Value| if SORTED.contains(&k) { same_set(v, o) } else { same(v, o) };
-            w.len() == g.len() && w.iter().all(|(k, v)| g.get(k).is_some_and(|o| member(k, v, o)))
+            let field = |k: &str, v: &Value, o: &Value| if SORTED.contains(&k) { same_set(v, o) } else { same(v, o) };
+            w.len() == g.len() && w.iter().all(|(k, v)| g.get(k).is_some_and(|o| field(k, v, o)))
         }
         (Value::Array(w), Value::Array(g)) => w.len() == g.len() && w.iter().zip(g).all(|(a, b)| same(a, b)),
         (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => want.as_float() == got.as_float(),

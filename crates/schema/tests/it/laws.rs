@@ -53,8 +53,8 @@ impl Random {
         let kind = if depth == 0 { "object" } else { self.pick(if depth > 3 { &kinds[..6] } else { &kinds }) };
         let mut schema = match kind {
             "object" => {
-                let members = (0..1 + self.below(3)).map(|_| (Text::from(self.pick(&NAMES)), self.schema(depth + 1)));
-                json!({"type": "object", "properties": (Value::Object(members.collect()))})
+                let fields = (0..1 + self.below(3)).map(|_| (Text::from(self.pick(&NAMES)), self.schema(depth + 1)));
+                json!({"type": "object", "properties": (Value::Object(fields.collect()))})
             }
             "map" => json!({"type": "object", "additionalProperties": (self.schema(depth + 1))}),
             "array" => json!({"type": "array", "items": (self.schema(depth + 1))}),
@@ -106,17 +106,17 @@ impl Random {
         }
         match schema.str_at(&["type"]) {
             "object" => {
-                let mut members = Map::new();
+                let mut fields = Map::new();
                 for (name, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::iter)
                 {
                     if !self.one_in(3) {
-                        members.insert(name.clone(), self.object(inner, depth + 1));
+                        fields.insert(name.clone(), self.object(inner, depth + 1));
                     }
                 }
                 if let Some(inner) = schema.get("additionalProperties") {
-                    members.insert(self.pick(&NAMES), self.object(inner, depth + 1));
+                    fields.insert(self.pick(&NAMES), self.object(inner, depth + 1));
                 }
-                Value::Object(members)
+                Value::Object(fields)
             }
             "array" => {
                 let items = schema.get("items").cloned().unwrap_or_default();
@@ -137,16 +137,16 @@ impl Random {
                 format!("[{}]", items.join(","))
             }
             Value::Object(map) => {
-                let mut members: Vec<(&Text, &Value)> = map.iter().collect();
-                for i in (1..members.len()).rev() {
-                    members.swap(i, self.below(i + 1));
+                let mut fields: Vec<(&Text, &Value)> = map.iter().collect();
+                for i in (1..fields.len()).rev() {
+                    fields.swap(i, self.below(i + 1));
                 }
-                let members = members.into_iter().map(|(name, inner)| {
+                let fields = fields.into_iter().map(|(name, inner)| {
                     let mut text = Value::String(name.clone()).to_json();
                     text.push(':');
                     text + &self.shuffled(inner)
                 });
-                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+                format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
             }
             scalar => scalar.to_json(),
         }

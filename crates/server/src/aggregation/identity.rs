@@ -13,7 +13,7 @@ const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA: &str = "x-remote-extra-";
 
 /// Hop-by-hop headers, which are not forwarded (RFC 9110, 7.6.1).
-pub const HOP_BY_HOP: [&str; 8] = [
+const HOP_BY_HOP: [&str; 8] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -28,14 +28,16 @@ pub const HOP_BY_HOP: [&str; 8] = [
 /// could otherwise name user headers as those to be removed. Fails, with Go's error, if a value cannot be a header: leaving
 /// it out would change the user.
 pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
-    remove_hop_by_hop(headers);
-    let ours = |name: &HeaderName| {
+    if let Some(protocol) = remove_hop_by_hop(headers) {
+        set_upgrade(headers, protocol);
+    }
+    let is_user_header = |name: &HeaderName| {
         let name = name.as_str();
         [USER.as_str(), UID.as_str(), GROUP.as_str()].contains(&name)
             || name.starts_with(EXTRA)
             || name.starts_with("impersonate-")
     };
-    let given: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
+    let given: Vec<HeaderName> = headers.keys().filter(|name| is_user_header(name)).cloned().collect();
     given.iter().for_each(|name| drop(headers.remove(name)));
     headers.remove(AUTHORIZATION);
     remove_token_protocol(headers);
@@ -91,8 +93,9 @@ fn escaped(key: &str) -> String {
     key.bytes().map(escape).collect()
 }
 
-/// Removes the headers of a connection, those that `Connection` names among them, except those of an upgrade.
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
+/// Removes the headers of a connection, those that `Connection` names among them. Returns the protocol to which they upgrade the
+/// connection, if they do.
+pub fn remove_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
     let upgrade = upgrade_of(headers);
     let lines = headers.get_all(CONNECTION).iter().filter_map(|line| line.to_str().ok());
     let named: Vec<String> =
@@ -100,10 +103,13 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
     for name in HOP_BY_HOP.iter().copied().chain(named.iter().map(String::as_str)) {
         headers.remove(name);
     }
-    if let Some(protocol) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, protocol);
-    }
+    upgrade
+}
+
+/// Sets the headers that upgrade a connection.
+pub fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, protocol);
 }
 
 /// Sets the URL of a request to a server, and the headers about the original request.

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use crate::limits;
 
 pub use check::Condition;
-pub use identity::{HOP_BY_HOP, introduce, upgrade_of};
+pub use identity::{introduce, remove_hop_by_hop, set_upgrade, upgrade_of};
 pub use openapi::Documents;
 
 /// Servers by group and version.

@@ -43,9 +43,10 @@ fn texts(spec: &Value, name: &str) -> Vec<Text> {
 
 /// The addresses that a `spec` has.
 pub(super) fn of(spec: &Value) -> Vec<IpAddr> {
-    match allocates_addresses(spec) {
-        true => texts(spec, "clusterIPs").iter().filter_map(|text| ip::parse(text)).collect(),
-        false => vec![],
+    if allocates_addresses(spec) {
+        texts(spec, "clusterIPs").iter().filter_map(|text| ip::parse(text)).collect()
+    } else {
+        vec![]
     }
 }
 
@@ -70,9 +71,10 @@ impl Allocation {
     ) -> Result<(), Status> {
         let Some(spec) = service.get("spec") else { return Ok(()) };
         let Some(old) = old.filter(|old| !is_external_name(old) && !of_any(old)) else {
-            return match allocates_addresses(spec) {
-                true => self.take_from(0, objects, service, dry_run, reservation).await,
-                false => Ok(()),
+            return if allocates_addresses(spec) {
+                self.take_from(0, objects, service, dry_run, reservation).await
+            } else {
+                Ok(())
             };
         };
         if keeps_addresses(spec, old) || !allocates_addresses(old) {
@@ -109,10 +111,8 @@ impl Allocation {
             let Some(network) = Family::parse(family).and_then(|family| self.ranges.of_family(family)) else {
                 continue;
             };
-            let taken = match dry_run {
-                true => dry(network, &all[i]),
-                false => self.take(objects, network, service, &all[i]).await,
-            };
+            let taken =
+                if dry_run { dry(network, &all[i]) } else { self.take(objects, network, service, &all[i]).await };
             let address = taken.map_err(|why| refused(service, &all, why))?;
             if !dry_run {
                 reservation.taken.addresses.push(address);
@@ -145,13 +145,14 @@ impl Allocation {
         }
         let address =
             ip::parse(wanted).ok_or_else(|| Refusal::Internal(format!("failed to parse service IP {wanted:?}")))?;
-        let why = match network.holds(address) {
-            false => "the provided network does not match the current range".to_owned(),
-            true => match self.reserve(objects, address, service).await {
+        let why = if network.holds(address) {
+            match self.reserve(objects, address, service).await {
                 Ok(()) => return Ok(address),
                 Err(Failure::Store(why)) => why,
                 Err(_) => "provided IP is already allocated".to_owned(),
-            },
+            }
+        } else {
+            "the provided network does not match the current range".to_owned()
         };
         Err(Refusal::Invalid(format!("failed to allocate IP {wanted}: {why}")))
     }
@@ -178,8 +179,9 @@ impl Allocation {
     }
 
     async fn reserve(&self, objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), Failure> {
-        let own = ["namespace", "name"].map(|key| service.str_at(&["metadata", key])) == ["default", "kubernetes"];
-        if self.ranges.own_address() == Some(address) && !own {
+        let is_own_service =
+            ["namespace", "name"].map(|key| service.str_at(&["metadata", key])) == ["default", "kubernetes"];
+        if self.ranges.own_address() == Some(address) && !is_own_service {
             return Err(Failure::Taken);
         }
         create(objects, address, service).await

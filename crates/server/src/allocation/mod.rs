@@ -6,21 +6,23 @@
 //! released after it no longer uses them; [`Allocation::repair`] cleans up after a crash between the two.
 
 mod addresses;
+mod plan;
+mod pool;
 mod ports;
 mod ranges;
 mod repair;
 #[cfg(test)]
 mod tests;
 
-use machinery::{FieldError, Release, Status, Value};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use machinery::{FieldError, Release, Status, Value};
 use objects::Objects;
 use resource::builtin::services;
 
 pub use ranges::Ranges;
-pub use repair::UnownedReservations;
+pub use repair::{Unowned, UnownedReservations};
 
 /// The allocator of cluster IPs and node ports.
 #[derive(Default)]
@@ -38,7 +40,7 @@ pub struct Reservation {
 /// Addresses and node ports.
 #[derive(Debug, Default)]
 struct Reserved {
-    addresses: Vec<std::net::IpAddr>,
+    addresses: Vec<IpAddr>,
     ports: Vec<u16>,
 }
 
@@ -92,7 +94,7 @@ impl Allocation {
         match allocated {
             Ok(()) => Ok(reservation),
             Err(status) => {
-                self.release(objects, reservation.taken).await;
+                self.cancel(objects, reservation).await;
                 Err(status)
             }
         }
@@ -110,15 +112,20 @@ impl Allocation {
         self.allocate_ports(objects, service, old, dry_run, reservation).await
     }
 
-    /// Completes a reservation after the Service was written, or cancels it.
-    pub async fn finish(&self, objects: &Arc<Objects>, reservation: Reservation, written: bool) {
-        self.release(objects, if written { reservation.released } else { reservation.taken }).await;
+    /// Completes a reservation after its Service was written: releases what the Service no longer uses.
+    pub async fn complete(&self, objects: &Arc<Objects>, reservation: Reservation) {
+        self.release(objects, reservation.released).await;
+    }
+
+    /// Cancels a reservation whose Service was not written.
+    pub async fn cancel(&self, objects: &Arc<Objects>, reservation: Reservation) {
+        self.release(objects, reservation.taken).await;
     }
 
     /// Releases the values of a deleted Service.
     pub async fn release_all(&self, objects: &Arc<Objects>, service: &Value) {
         if let Some(spec) = service.get("spec") {
-            let held = Reserved { addresses: addresses::of(spec), ports: ports::of(spec) };
+            let held = Reserved { addresses: addresses::of(spec), ports: pool::ports_of(spec) };
             self.release(objects, held).await;
         }
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use machinery::{Status, Value};
 use objects::Objects;
 
-use super::ports::Pool;
-use super::{Allocation, Reserved, addresses, ports};
+use super::pool::{self, Pool};
+use super::{Allocation, Reserved, addresses};
 
 /// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
 /// when it has no Service at the next repair either.
@@ -18,14 +18,23 @@ pub struct UnownedReservations {
     ports: BTreeSet<u16>,
 }
 
+/// When reservations without a Service are released.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unowned {
+    /// By this repair: no Service is being written.
+    ReleasedNow,
+    /// By the repair that finds them without a Service for the second time.
+    ReleasedLater,
+}
+
 impl Allocation {
-    /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. They are released
-    /// at once if `alone` is true: no other server can be writing a Service that needs them.
+    /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. `suspects` are
+    /// those of the last repair, and become those of this one.
     pub async fn repair(
         &self,
         objects: &Arc<Objects>,
         suspects: &mut UnownedReservations,
-        alone: bool,
+        release: Unowned,
     ) -> Result<(), Status> {
         let services = super::services(objects);
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
@@ -36,13 +45,14 @@ impl Allocation {
             addresses::restore(objects, *address, service).await.map_err(Status::internal)?;
         }
         let unowned: BTreeSet<IpAddr> = reserved.into_iter().filter(|address| !owners.contains_key(address)).collect();
-        let leaked = unowned.iter().filter(|address| alone || suspects.addresses.contains(address));
+        let leaked =
+            unowned.iter().filter(|address| release == Unowned::ReleasedNow || suspects.addresses.contains(address));
         let released = Reserved { addresses: leaked.copied().collect(), ports: vec![] };
         self.release(objects, released).await;
-        let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| ports::of(spec)).collect();
+        let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| pool::ports_of(spec)).collect();
         let before = std::mem::take(suspects);
         suspects.addresses = unowned;
-        suspects.ports = self.repair_ports(objects, &known, &before.ports, alone).await?;
+        suspects.ports = self.repair_ports(objects, &known, &before.ports, release).await?;
         Ok(())
     }
 
@@ -52,14 +62,14 @@ impl Allocation {
         objects: &Arc<Objects>,
         known: &BTreeSet<u16>,
         suspects: &BTreeSet<u16>,
-        alone: bool,
+        release: Unowned,
     ) -> Result<BTreeSet<u16>, Status> {
         let first = *self.ranges.ports().start();
         let work = |pool: &mut Pool| {
             let ports = (first..).zip(pool.taken.clone()).filter(|(_, taken)| *taken).map(|(port, _)| port);
             let unowned: BTreeSet<u16> = ports.filter(|port| !known.contains(port)).collect();
             known.iter().for_each(|port| pool.set(*port, true));
-            for port in unowned.iter().filter(|port| alone || suspects.contains(port)) {
+            for port in unowned.iter().filter(|port| release == Unowned::ReleasedNow || suspects.contains(port)) {
                 pool.set(*port, false);
             }
             Ok(unowned)
@@ -71,6 +81,7 @@ impl Allocation {
 /// Reserved addresses: those of the IPAddress objects that Pintle or kube-apiserver manages.
 fn reserved(objects: &Arc<Objects>) -> BTreeSet<IpAddr> {
     let (root, _) = addresses::collection(objects).latest();
-    let own = root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));
-    own.filter_map(|(name, _)| name.parse().ok()).collect()
+    let managed =
+        root.iter().filter(|(_, stored)| stored.meta.label(addresses::MANAGER_LABEL) == Some(addresses::MANAGER));
+    managed.filter_map(|(name, _)| name.parse().ok()).collect()
 }

@@ -41,7 +41,7 @@ fn node_port(port: i64) -> Value {
 }
 
 async fn taken(context: &Context) -> Vec<bool> {
-    let all = |pool: &mut ports::Pool| Ok(pool.taken.clone());
+    let all = |pool: &mut pool::Pool| Ok(pool.taken.clone());
     context.allocation.change_ports(&context.objects, true, all).await.unwrap()
 }
 
@@ -112,7 +112,7 @@ async fn reservations_are_released_on_second_repair() {
         .unwrap();
     let mut suspects = UnownedReservations::default();
     for left in [1, 0] {
-        context.allocation.repair(&context.objects, &mut suspects, false).await.unwrap();
+        context.allocation.repair(&context.objects, &mut suspects, Unowned::ReleasedLater).await.unwrap();
         assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), left);
         assert_eq!(addresses::collection(&context.objects).latest().0.len(), left);
     }

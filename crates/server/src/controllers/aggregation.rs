@@ -1,9 +1,11 @@
 //! Role aggregation (`clusterrole-aggregation-controller`): writes the rules that a ClusterRole aggregates into its `rules`.
 //! Authorization does not depend on this, since the authorizer aggregates rules itself.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use access::authorization::GROUP;
+use base::task;
 use machinery::selector::LabelSelector;
 use machinery::{Status, Value, json};
 use objects::{Key, Stored};
@@ -58,7 +60,7 @@ async fn aggregate_all(context: &Context) -> Result<(), Status> {
             continue;
         }
         // roles are visited in the order of their names, which is the order of the map
-        let rules = aggregated(&role, || root.values().map(|stored| &**stored));
+        let rules = task::blocking(|| aggregated(&role, || root.values().map(|stored| &**stored)));
         if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules.as_slice() {
             continue;
         }
@@ -87,13 +89,13 @@ fn selectors(role: &Value) -> Vec<LabelSelector> {
 /// The rules of the other roles that a role selects, without duplicates, in the order of its selectors.
 fn aggregated<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -> I) -> Vec<Value> {
     let (selectors, name) = (selectors(role), role.str_at(&["metadata", "name"]));
-    let mut rules: Vec<Value> = vec![];
+    let (mut rules, mut known) = (vec![], HashSet::new());
     let others = || all().filter(|stored| stored.meta.name != name);
     let matches = |selector: &LabelSelector, stored: &Stored| selector.matches(|key| stored.meta.label(key));
     let selected = |selector| others().filter(move |stored| matches(selector, stored));
     for stored in selectors.iter().flat_map(selected) {
         for rule in stored.body.to_value(0).get("rules").and_then(Value::as_array).unwrap_or_default() {
-            if !rules.contains(rule) {
+            if known.insert(rule.to_json()) {
                 rules.push(rule.clone());
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::allocation::UnownedReservations;
+use crate::allocation::{Unowned, UnownedReservations};
 use crate::limits;
 use crate::verbs::Context;
 
@@ -18,7 +18,7 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
             _ = tick.tick() => {}
             () = super::stopped(&mut stop) => return,
         }
-        if let Err(status) = context.allocation.repair(&context.objects, &mut suspects, false).await {
+        if let Err(status) = context.allocation.repair(&context.objects, &mut suspects, Unowned::ReleasedLater).await {
             tracing::warn!(error = %status, "the reservations of Services cannot be repaired; will retry");
         }
     }

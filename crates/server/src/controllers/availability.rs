@@ -27,15 +27,17 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         let now: BTreeSet<Text> = remotes.iter().map(|remote| remote.name()).collect();
         known.difference(&now).for_each(|name| METRICS.aggregation.forget(name));
         known = now;
-        let none = remotes.is_empty();
+        let has_remotes = !remotes.is_empty();
         let checks =
             stream::iter(remotes).map(|remote| check(&context, remote)).buffer_unordered(limits::AVAILABILITY_PARALLEL);
         // no short circuit: all are checked even if the first one is unavailable
         let all_available = checks.fold(true, |all, available| async move { all && available }).await;
-        pause = match all_available {
-            _ if none => Duration::MAX,
-            true => limits::REMOTE_AVAILABILITY,
-            false => (pause.min(limits::REMOTE_AVAILABILITY) * 2).min(limits::REMOTE_AVAILABILITY),
+        pause = if !has_remotes {
+            Duration::MAX
+        } else if all_available {
+            limits::REMOTE_AVAILABILITY
+        } else {
+            (pause.min(limits::REMOTE_AVAILABILITY) * 2).min(limits::REMOTE_AVAILABILITY)
         };
         let change = async {
             tokio::select! {

@@ -10,10 +10,10 @@ use crate::verbs::control_plane::{self, ControlPlane};
 use crate::verbs::{self, Context};
 
 /// Checks the objects every [`limits::CONTROL_PLANE_LOOK`] until `stop` becomes true.
-pub async fn keep_control_plane(context: Arc<Context>, own: ControlPlane, mut stop: watch::Receiver<bool>) {
+pub async fn keep_control_plane(context: Arc<Context>, plane: ControlPlane, mut stop: watch::Receiver<bool>) {
     let mut checks = 0;
     loop {
-        if let Err(status) = check(&context, &own, checks).await {
+        if let Err(status) = check(&context, &plane, checks).await {
             tracing::warn!(error = %status, "the objects of the control plane cannot be written; will retry");
         }
         tokio::select! {
@@ -23,14 +23,14 @@ pub async fn keep_control_plane(context: Arc<Context>, own: ControlPlane, mut st
     }
 }
 
-async fn check(context: &Context, own: &ControlPlane, checks: u32) -> Result<(), Status> {
+async fn check(context: &Context, plane: &ControlPlane, checks: u32) -> Result<(), Status> {
     if checks == 0 {
         // after a restart, the server may have another address
-        return control_plane::take_over(context, own).await;
+        return control_plane::take_over(context, plane).await;
     }
     verbs::create_namespaces(context).await?;
     if checks.is_multiple_of(limits::IDENTITY_LEASE_LOOKS) {
-        control_plane::renew(context, own).await?;
+        control_plane::renew(context, plane).await?;
     }
-    control_plane::create(context, own).await
+    control_plane::create(context, plane).await
 }

@@ -90,19 +90,20 @@ async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut cond
 /// The `Dangling` condition of a FlowSchema that names this priority level, without its time.
 fn condition(level: &str, found: bool) -> Value {
     let reference = format!("This FlowSchema references the PriorityLevelConfiguration object named {level:?}");
-    match found {
-        true => json!({
+    if found {
+        json!({
             "type": DANGLING, "status": "False", "reason": "Found", "message": (format!("{reference} and it exists"))
-        }),
-        false => json!({
+        })
+    } else {
+        json!({
             "type": DANGLING, "status": "True", "reason": "NotFound",
             "message": (format!("{reference} but there is no such object"))
-        }),
+        })
     }
 }
 
 fn says(schema: &Value, wanted: &Value) -> bool {
     let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let members = ["type", "status", "reason", "message"];
-    conditions.iter().any(|condition| members.iter().all(|member| condition.get(member) == wanted.get(member)))
+    let fields = ["type", "status", "reason", "message"];
+    conditions.iter().any(|condition| fields.iter().all(|field| condition.get(field) == wanted.get(field)))
 }

@@ -121,10 +121,7 @@ impl Keeper {
                 self.queue.worked(began.elapsed());
             }
             let retry = async {
-                match again {
-                    true => tokio::time::sleep(limits::CONTROLLER_RETRY).await,
-                    false => std::future::pending().await,
-                }
+                if again { tokio::time::sleep(limits::CONTROLLER_RETRY).await } else { std::future::pending().await }
             };
             tokio::select! {
                 () = self.changed.notified() => {}

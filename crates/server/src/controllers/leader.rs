@@ -45,7 +45,7 @@ pub async fn run(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::
         ended.send_replace(true);
         tracing::info!("this server no longer runs the controllers");
         if stopping {
-            let _ = candidate.write(false).await;
+            candidate.release().await;
             return;
         }
     }
@@ -61,22 +61,35 @@ pub async fn complete_writes(context: Arc<Context>, mut stop: watch::Receiver<bo
     }
 }
 
+/// The Lease as it is stored.
+struct StoredLease {
+    lease: Value,
+    version: u64,
+}
+
+impl StoredLease {
+    /// The identity of the server that holds it; empty if none does.
+    fn holder(&self) -> &str {
+        self.lease.str_at(&["spec", "holderIdentity"])
+    }
+}
+
 impl Candidate {
     fn resource(&self) -> Option<Arc<Resource>> {
         self.context.registry.get("coordination.k8s.io", "leases")
     }
 
-    /// The Lease and its resource version.
-    fn lease(&self) -> Option<(Value, u64)> {
+    fn lease(&self) -> Option<StoredLease> {
         let resource = self.resource()?;
         let stored = resource.collection.get(&format!("{NAMESPACE}/{NAME}"))?;
-        Some((stored.body.to_value(stored.revision), stored.revision))
+        Some(StoredLease { lease: stored.body.to_value(stored.revision), version: stored.revision })
     }
 
     /// Waits until the Lease is free and takes it.
     async fn acquire(&mut self) {
         loop {
-            if self.is_free() && self.write(true).await.is_ok() {
+            let found = self.lease();
+            if self.is_free(found.as_ref()) && self.write(&self.identity, found).await.is_ok() {
                 return;
             }
             self.changed().await;
@@ -98,13 +111,13 @@ impl Candidate {
     }
 
     /// Whether the Lease is free, has expired or is held by this server.
-    fn is_free(&mut self) -> bool {
-        let Some((lease, version)) = self.lease() else { return true };
-        if self.seen.0 != version {
-            self.seen = (version, clock::instant());
+    fn is_free(&mut self, found: Option<&StoredLease>) -> bool {
+        let Some(found) = found else { return true };
+        if self.seen.0 != found.version {
+            self.seen = (found.version, clock::instant());
         }
-        let holder = lease.str_at(&["spec", "holderIdentity"]);
-        let seconds = lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_int).unwrap_or_default();
+        let holder = found.holder();
+        let seconds = found.lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_int).unwrap_or_default();
         let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
         holder.is_empty() || holder == self.identity || self.seen.1.elapsed() > lasts
     }
@@ -112,15 +125,18 @@ impl Candidate {
     /// Renews the Lease, until renewals have failed for [`limits::LEASE_RENEW`] or another server holds it.
     async fn hold(&mut self) {
         let mut renewed = clock::instant();
+        let left = |renewed: Instant| limits::LEASE_RENEW.saturating_sub(renewed.elapsed());
         while renewed.elapsed() < limits::LEASE_RENEW {
-            // complete writes of a server that failed after the commit
-            verbs::establish_all(&self.context).await;
-            tokio::time::sleep(limits::LEASE_RETRY).await;
-            if self.lease().is_some_and(|(lease, _)| lease.str_at(&["spec", "holderIdentity"]) != self.identity) {
+            // complete writes of a server that failed after the commit; the Lease ends even if the store does not respond
+            if tokio::time::timeout(left(renewed), verbs::establish_all(&self.context)).await.is_err() {
                 return;
             }
-            let left = limits::LEASE_RENEW.saturating_sub(renewed.elapsed());
-            match tokio::time::timeout(left, self.write(true)).await {
+            tokio::time::sleep(limits::LEASE_RETRY).await;
+            let found = self.lease();
+            if found.as_ref().is_some_and(|found| found.holder() != self.identity) {
+                return;
+            }
+            match tokio::time::timeout(left(renewed), self.write(&self.identity, found)).await {
                 Ok(Ok(())) => renewed = clock::instant(),
                 Ok(Err(status)) => {
                     tracing::debug!(error = %status, "the Lease of the controllers cannot be renewed; will retry")
@@ -130,17 +146,21 @@ impl Candidate {
         }
     }
 
-    /// Takes or renews the Lease, or releases it unless `hold`. Fails if it has changed since it was read.
-    async fn write(&self, hold: bool) -> Result<(), Status> {
+    /// Releases the Lease if this server still holds it. A failure is not reported: the Lease expires.
+    async fn release(&self) {
+        if let Some(found) = self.lease().filter(|found| found.holder() == self.identity) {
+            let _ = self.write("", Some(found)).await;
+        }
+    }
+
+    /// Writes a holder into the Lease. Fails if the Lease has changed since `found` was read.
+    async fn write(&self, holder: &str, found: Option<StoredLease>) -> Result<(), Status> {
         let Some(resource) = self.resource() else { return Err(Status::no_such_resource()) };
-        let holder = if hold { self.identity.as_str() } else { "" };
         let now = machinery::time::rfc3339_micro(clock::now_micros());
-        let found = self.lease();
-        let before = found.as_ref().map_or("", |(lease, _)| lease.str_at(&["spec", "holderIdentity"]));
-        let renewal = before == holder;
-        let old = |key: &str| found.as_ref().and_then(|(lease, _)| lease.at(&["spec", key])).cloned();
+        let is_taken = !holder.is_empty() && found.as_ref().is_some_and(|found| found.holder() != holder);
+        let old = |key: &str| found.as_ref().and_then(|found| found.lease.at(&["spec", key])).cloned();
         let transitions = old("leaseTransitions").and_then(|n| n.as_int()).unwrap_or_default();
-        let acquired = old("acquireTime").filter(|_| renewal || !hold).unwrap_or_else(|| Value::from(now.clone()));
+        let acquired = old("acquireTime").filter(|_| !is_taken).unwrap_or_else(|| Value::from(now.clone()));
         let mut lease = json!({
             "metadata": {"name": NAME, "namespace": NAMESPACE},
             "spec": {
@@ -148,13 +168,13 @@ impl Candidate {
                 "leaseDurationSeconds": (Value::Int(limits::LEASE.as_secs() as i64)),
                 "acquireTime": acquired,
                 "renewTime": now,
-                "leaseTransitions": (Value::Int(transitions + i64::from(!renewal && found.is_some() && hold)))
+                "leaseTransitions": (Value::Int(transitions + i64::from(is_taken)))
             }
         });
         let (method, name) = match &found {
             None => (http::Method::POST, ""),
-            Some((_, version)) => {
-                lease.set_at(&["metadata", "resourceVersion"], Value::from(version.to_string()));
+            Some(found) => {
+                lease.set_at(&["metadata", "resourceVersion"], Value::from(found.version.to_string()));
                 (http::Method::PUT, NAME)
             }
         };
@@ -165,5 +185,31 @@ impl Candidate {
             None => verbs::create(&self.context, &request, &document).await.map(drop),
             Some(_) => verbs::update(&self.context, &request, &document).await.map(drop),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_holder_releases_the_lease() {
+        let (context, _) = crate::tests::empty_server().await;
+        verbs::create_namespaces(&context).await.unwrap();
+        let candidate = |identity: &str| Candidate {
+            context: context.clone(),
+            identity: identity.to_owned(),
+            seen: (0, clock::instant()),
+        };
+        let (mut first, second) = (candidate("first"), candidate("second"));
+        first.acquire().await;
+        let before = first.lease();
+        second.write("second", second.lease()).await.unwrap();
+        assert!(first.write("first", before).await.is_err(), "the Lease has changed since it was read");
+        first.release().await;
+        let lease = second.lease().unwrap();
+        assert_eq!((lease.holder(), lease.lease.at(&["spec", "leaseTransitions"])), ("second", Some(&Value::Int(1))));
+        second.release().await;
+        assert_eq!(second.lease().unwrap().holder(), "");
     }
 }

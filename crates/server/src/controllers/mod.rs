@@ -200,9 +200,10 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
     loop {
         // the history of an embedded store is also bounded by its length, so that the next start is fast
         let much = async {
-            match shared {
-                true => std::future::pending().await,
-                false => context.objects.wait_for(last + objects::limits::HISTORY_REVISIONS / 2).await,
+            if shared {
+                std::future::pending().await
+            } else {
+                context.objects.wait_for(last + objects::limits::HISTORY_REVISIONS / 2).await
             }
         };
         tokio::select! {
@@ -211,10 +212,7 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
             () = stopped(&mut stop) => return,
         }
         let revision = context.objects.revision();
-        let before = match shared {
-            true => last,
-            false => revision.saturating_sub(objects::limits::HISTORY_REVISIONS),
-        };
+        let before = if shared { last } else { revision.saturating_sub(objects::limits::HISTORY_REVISIONS) };
         last = revision;
         if before > 0
             && let Err(error) = context.objects.store().compact(before).await

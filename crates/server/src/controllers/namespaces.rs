@@ -111,13 +111,15 @@ impl Remaining {
             ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", discovered.to_owned()),
             ("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", parsed.to_owned()),
             ("NamespaceDeletionContentFailure", "False", "ContentDeleted", deleted.to_owned()),
-            match self.objects.is_empty() {
-                true => ("NamespaceContentRemaining", "False", "ContentRemoved", NOTHING_LEFT.to_owned()),
-                false => ("NamespaceContentRemaining", "True", "SomeResourcesRemain", content),
+            if self.objects.is_empty() {
+                ("NamespaceContentRemaining", "False", "ContentRemoved", NOTHING_LEFT.to_owned())
+            } else {
+                ("NamespaceContentRemaining", "True", "SomeResourcesRemain", content)
             },
-            match self.finalizers.is_empty() {
-                true => ("NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", NO_FINALIZERS.to_owned()),
-                false => ("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", held),
+            if self.finalizers.is_empty() {
+                ("NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", NO_FINALIZERS.to_owned())
+            } else {
+                ("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", held)
             },
         ];
         let old = namespace.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();

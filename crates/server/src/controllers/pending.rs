@@ -34,9 +34,10 @@ impl Pending {
     /// Returns false once `stop` is true.
     pub async fn wait(&self, mut failed: BTreeSet<Text>, stop: &mut watch::Receiver<bool>) -> bool {
         let retry = async {
-            match failed.is_empty() {
-                true => std::future::pending().await,
-                false => tokio::time::sleep(limits::CONTROLLER_RETRY).await,
+            if failed.is_empty() {
+                std::future::pending().await
+            } else {
+                tokio::time::sleep(limits::CONTROLLER_RETRY).await
             }
         };
         tokio::select! {

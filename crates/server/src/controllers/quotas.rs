@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use access::admission::{Counting, counted_kind, counting, in_scopes};
-use base::clock;
 use base::metrics::Queue;
+use base::{clock, task};
 use machinery::quantity::Quantity;
 use machinery::{Map, Status, Text, Value};
 use objects::{Event, EventKind, Key, Stored};
@@ -108,7 +108,7 @@ async fn recount(context: &Context, namespace: &Text) -> Result<(), Status> {
     let counts = Counts { context, namespace };
     for stored in quotas.collection.in_namespace(namespace) {
         let quota = stored.body.to_value(0);
-        let status = counts.status(&quota);
+        let status = task::blocking(|| counts.status(&quota));
         if quota.get("status") == Some(&status) {
             continue;
         }
@@ -151,39 +151,93 @@ impl Counts<'_> {
     /// The status of a quota. The usage of resources that no object has is zero.
     fn status(&self, quota: &Value) -> Value {
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or(Value::object());
-        let mut used = Map::new();
+        let mut names_by_kind: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
         for name in hard.as_object().into_iter().flat_map(Map::keys) {
-            if let Some(amount) = self.used(quota, name) {
-                used.insert(name.clone(), Value::from(amount.to_string()));
+            names_by_kind.entry(counted_kind(name)).or_default().push(name);
+        }
+        let mut used = Map::new();
+        for ((group, plural), names) in names_by_kind {
+            for (name, amount) in self.used(quota, group, plural, names) {
+                used.insert(name, Value::from(amount.to_string()));
             }
         }
         [("hard", hard), ("used", Value::Object(used))].into()
     }
 
-    /// The usage of a resource name of a quota; `None` for `count/` of kinds that are not counted in namespaces.
-    fn used(&self, quota: &Value, name: &str) -> Option<Quantity> {
-        let none = Quantity::from_int(0);
-        let (group, plural) = counted_kind(name);
+    /// The usage of those resource names of a quota that belong to one kind; without `count/` of kinds that are not counted in
+    /// namespaces. Each object is read once.
+    fn used<'n>(&self, quota: &Value, group: &str, plural: &str, names: Vec<&'n str>) -> BTreeMap<&'n str, Quantity> {
         let resource = self.context.registry.get(group, plural);
         let counting = counting(group, plural).filter(|_| resource.as_ref().is_none_or(|it| it.namespaced));
-        let Some(counting) = counting else { return (!name.starts_with("count/")).then_some(none) };
-        let Some(resource) = resource.filter(|_| counting.has(name)) else { return Some(none) };
-        let all = resource.collection.in_namespace(self.namespace);
-        if name == counting.count && access::admission::scopes(quota).is_empty() {
-            return Some(Quantity::from_int(i64::try_from(all.len()).unwrap_or(i64::MAX)));
+        let is_counted = |name: &str| counting.is_some() || !name.starts_with("count/");
+        let names = names.into_iter().filter(|name| is_counted(name));
+        let mut sums: BTreeMap<&str, Quantity> = names.map(|name| (name, Quantity::from_int(0))).collect();
+        let (Some(counting), Some(resource)) = (counting, resource) else { return sums };
+        let counts_objects_alone = sums.keys().all(|name| *name == counting.count);
+        if !sums.keys().any(|name| counting.has(name)) {
+            return sums;
         }
-        Some(all.iter().fold(none, |sum, stored| add(sum, &counting, quota, name, stored)))
+        let all = resource.collection.in_namespace(self.namespace);
+        if counts_objects_alone && access::admission::scopes(quota).is_empty() {
+            let count = Quantity::from_int(i64::try_from(all.len()).unwrap_or(i64::MAX));
+            return sums.into_keys().map(|name| (name, count.clone())).collect();
+        }
+        for stored in all {
+            add(&mut sums, &counting, quota, &stored);
+        }
+        sums
     }
 }
 
-/// `sum` plus the usage of an object, if the quota's scopes contain the object.
-fn add(sum: Quantity, counting: &Counting, quota: &Value, name: &str, stored: &Stored) -> Quantity {
+/// Adds the usage of an object, if the quota's scopes contain the object.
+fn add(sums: &mut BTreeMap<&str, Quantity>, counting: &Counting, quota: &Value, stored: &Stored) {
     let object = stored.body.to_value(stored.revision);
-    if !in_scopes(quota, counting, &object) {
-        return sum;
+    if in_scopes(quota, counting, &object) {
+        for (name, amount) in counting.of(&object, clock::now_seconds()) {
+            if counting.has(&name)
+                && let Some(sum) = sums.get_mut(name.as_str())
+            {
+                *sum = sum.plus(&amount);
+            }
+        }
     }
-    match counting.of(&object, clock::now_seconds()).get(name) {
-        Some(amount) => sum.plus(amount),
-        None => sum,
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    async fn create(context: &Context, plural: &str, object: Value) {
+        let resource = context.registry.get("", plural).unwrap();
+        let path = verbs::path_of(&resource, "default", "");
+        let request = verbs::controller_request(USER, &resource, &http::Method::POST, path.trim_end_matches('/'));
+        verbs::create(context, &request, &Document::json(&object)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn objects_of_a_kind_are_counted_for_all_of_its_names() {
+        let (context, _) = crate::tests::empty_server().await;
+        create(&context, "serviceaccounts", json!({"metadata": {"name": "default"}})).await;
+        for (name, cpu) in [("a", "1"), ("b", "250m")] {
+            let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+            create(&context, "pods", json!({"metadata": {"name": name}, "spec": {"containers": [container]}})).await;
+            create(&context, "configmaps", json!({"metadata": {"name": name}})).await;
+        }
+        let status = |scopes: Value| {
+            let names =
+                ["pods", "cpu", "requests.cpu", "count/pods", "count/configmaps", "services", "count/nodes", "x"];
+            let hard: Value = names.map(|name| (name, Value::from("9"))).into();
+            let quota = json!({"spec": {"hard": hard, "scopes": scopes}});
+            let counts = Counts { context: &context, namespace: &"default".into() };
+            counts.status(&quota).get("used").cloned().unwrap()
+        };
+        assert_eq!(
+            status(json!([])),
+            json!({"pods": "2", "cpu": "1250m", "requests.cpu": "1250m", "count/pods": "2", "count/configmaps": "2",
+                "services": "0", "x": "0"})
+        );
+        assert_eq!(status(json!(["BestEffort"])).str_at(&["pods"]), "0");
     }
 }

@@ -77,9 +77,8 @@ impl TokenSecrets {
     async fn check(&self, context: &Context, path: &Text) -> Result<(), Status> {
         let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
         let (root, _) = secrets.collection.latest();
-        let all = root.range(path.clone()..).take_while(|(key, _)| match path.ends_with('/') || *path == ALL {
-            true => key.starts_with(path.as_str()),
-            false => *key == path,
+        let all = root.range(path.clone()..).take_while(|(key, _)| {
+            if path.ends_with('/') || *path == ALL { key.starts_with(path.as_str()) } else { *key == path }
         });
         for (_, stored) in all.filter(|(_, stored)| !stored.meta.deleting) {
             match self.check_one(context, &secrets, stored).await {

@@ -57,7 +57,7 @@ async fn check_all(context: &Context) -> Result<(), Status> {
         let wanted = status_of(context, &policy);
         let same = ["typeChecking", "observedGeneration"]
             .iter()
-            .all(|member| policy.at(&["status", member]) == wanted.get(member));
+            .all(|field| policy.at(&["status", field]) == wanted.get(field));
         if !same {
             apply_status(context, &policies, &stored.meta.name, wanted).await?;
         }
@@ -87,11 +87,11 @@ fn status_of(context: &Context, policy: &Value) -> Value {
     let checks = Checks::of(context, &spec);
     let mut warnings: Vec<Value> = vec![];
     for (i, validation) in list(&spec, "validations").iter().enumerate() {
-        for member in ["expression", "messageExpression"] {
-            let text = validation.str_at(&[member]);
+        for field in ["expression", "messageExpression"] {
+            let text = validation.str_at(&[field]);
             let found = if text.is_empty() { vec![] } else { checks.warnings(text) };
             if !found.is_empty() {
-                let place = format!("spec.validations[{i}].{member}");
+                let place = format!("spec.validations[{i}].{field}");
                 warnings.push(json!({"fieldRef": place, "warning": (found.join("\n"))}));
             }
         }
@@ -224,8 +224,8 @@ fn declared(version: &Version) -> Arc<Decl> {
             let mut schema = version.openapi();
             schema.set_at(&["type"], Value::from("object"));
             schema.set_at(&["properties", "metadata"], declared_schema(&OBJECT_META));
-            for member in ["apiVersion", "kind"] {
-                schema.set_at(&["properties", member], json!({"type": "string"}));
+            for field in ["apiVersion", "kind"] {
+                schema.set_at(&["properties", field], json!({"type": "string"}));
             }
             schema
         }

@@ -3,12 +3,14 @@
 //! Invariant: everything is derived from a registry snapshot on request; a change of a CRD costs nothing here. The
 //! aggregated documents are cached until the registry or an APIService changes.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use base::digest;
+use base::{digest, task};
 use machinery::{Text, Value};
-use resource::{Registry, Resource, Version, builtin, group_version, kube_aware};
+use resource::{Registry, Resource, Snapshot, Version, builtin, group_version, kube_aware};
+
+use tokio::sync::Mutex;
 
 use crate::aggregation::{Aggregation, Remote};
 
@@ -17,12 +19,20 @@ pub struct Discovery {
     registry: Arc<Registry>,
     /// The aggregated API servers.
     aggregation: Arc<Aggregation>,
-    /// The cached aggregated documents, and the revisions of the registry and of the APIServices they were built from.
-    aggregated: Mutex<Option<((u64, u64), Aggregated)>>,
+    /// The cached aggregated documents. The lock is held while new ones are built, for which other requests wait.
+    aggregated: Mutex<Option<Aggregated>>,
+}
+
+/// The state that documents are built from: the generation of the registry and that of the APIServices.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct BuiltFrom {
+    registry: u64,
+    aggregation: u64,
 }
 
 #[derive(Clone)]
 struct Aggregated {
+    built_from: BuiltFrom,
     core: Document,
     groups: Document,
 }
@@ -67,7 +77,7 @@ impl Discovery {
     fn versions(&self, group: &str) -> Vec<Text> {
         let snapshot = self.registry.snapshot();
         let mut versions: Vec<Text> = vec![];
-        for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+        for resource in established(&snapshot, group) {
             for version in resource.versions.iter().filter(|v| v.served) {
                 if !versions.contains(&version.name) {
                     versions.push(version.name.clone());
@@ -115,8 +125,11 @@ impl Discovery {
         let aggregated = aggregated.map(|remote| (remote.group.clone(), remote.version.clone()));
         let more: Vec<(Text, Text)> = aggregated.chain(announced).collect();
         let is_sorted = more.is_empty();
+        let mut positions: HashMap<Text, usize> =
+            groups.iter().enumerate().map(|(position, (group, _))| (group.clone(), position)).collect();
         for (group, version) in more {
-            match groups.iter_mut().find(|(known, _)| *known == group) {
+            let position = *positions.entry(group.clone()).or_insert(groups.len());
+            match groups.get_mut(position) {
                 None => groups.push((group, vec![version])),
                 Some((_, versions)) if !versions.contains(&version) => versions.push(version),
                 Some(_) => {}
@@ -159,7 +172,7 @@ impl Discovery {
     fn resources(&self, group: &str, version: &str) -> Option<Value> {
         let snapshot = self.registry.snapshot();
         let mut list = vec![];
-        for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+        for resource in established(&snapshot, group) {
             if let Some(version) = resource.served(version) {
                 api_resources(resource, version, &mut list);
             }
@@ -180,9 +193,9 @@ impl Discovery {
     }
 
     /// Responds to a discovery path; `None` if there is no document. `etag` is the value of `If-None-Match`.
-    pub fn respond<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Response> {
+    pub async fn respond<R: Render>(&self, path: &str, etag: &str, render: &R) -> Option<R::Response> {
         if matches!(path, "/api" | "/apis") && render.wants_aggregated() {
-            let aggregated = self.aggregated();
+            let aggregated = self.aggregated().await;
             let document = if path == "/api" { aggregated.core } else { aggregated.groups };
             if etag == document.etag {
                 return Some(render.not_modified(&document.etag));
@@ -191,21 +204,25 @@ impl Discovery {
         }
         let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
         let is_custom_version = group.is_some_and(|group| !builtin::is_built_in_group(group));
-        self.document(path).map(|document| render.document(&document, !is_custom_version))
+        // the list of all groups may take long
+        let document = if path == "/apis" { task::blocking(|| self.document(path)) } else { self.document(path) };
+        document.map(|document| render.document(&document, !is_custom_version))
     }
 
-    fn aggregated(&self) -> Aggregated {
-        let generation = (self.registry.generation(), self.aggregation.generation());
-        let mut kept = self.aggregated.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, documents)) = &*kept
-            && *known == generation
-        {
+    /// The aggregated documents of the current state.
+    async fn aggregated(&self) -> Aggregated {
+        let mut kept = self.aggregated.lock().await;
+        let (registry, aggregation) = (self.registry.generation(), self.aggregation.generation());
+        let built_from = BuiltFrom { registry, aggregation };
+        if let Some(documents) = kept.as_ref().filter(|documents| documents.built_from == built_from) {
             return documents.clone();
         }
-        let core = self.discovery_list(&[(Text::default(), self.versions(""))]);
-        let groups = self.discovery_list(&self.groups(BTreeSet::new()));
-        let documents = Aggregated { core, groups };
-        *kept = Some((generation, documents.clone()));
+        let documents = task::blocking(|| {
+            let core = self.discovery_list(&[(Text::default(), self.versions(""))]);
+            let groups = self.discovery_list(&self.groups(BTreeSet::new()));
+            Aggregated { built_from, core, groups }
+        });
+        *kept = Some(documents.clone());
         documents
     }
 
@@ -220,7 +237,7 @@ impl Discovery {
                     continue;
                 }
                 let mut resources = vec![];
-                for (_, resource) in snapshot.iter().filter(|((g, _), r)| g == group && r.established) {
+                for resource in established(&snapshot, group) {
                     if let Some(version) = resource.served(name) {
                         resources.push(discovery_resource(resource, version));
                     }
@@ -253,6 +270,13 @@ impl Discovery {
         json.push('\n');
         Document { value: Arc::new(list), json: json.into(), etag }
     }
+}
+
+/// The established resources of a group.
+fn established<'a>(snapshot: &'a Snapshot, group: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
+    let from = (Text::from(group), Text::default());
+    let of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(move |r| r.group == group);
+    of_group.filter(|resource| resource.established)
 }
 
 /// Sorts versions by the priority in their APIServices, for built-in groups the one that kube-apiserver registers, then
@@ -371,9 +395,10 @@ fn response_kind(group: &str, version: &str, kind: &str) -> Value {
 
 fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     // routes leave out what the document around them says
-    let kind = match resource.serving.routes {
-        true => response_kind("", "", &resource.kind),
-        false => response_kind(&resource.group, &version.name, &resource.kind),
+    let kind = if resource.serving.routes {
+        response_kind("", "", &resource.kind)
+    } else {
+        response_kind(&resource.group, &version.name, &resource.kind)
     };
     let mut entry: Value = [
         ("resource", Value::String(resource.plural.clone())),

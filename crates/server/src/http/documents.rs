@@ -49,7 +49,7 @@ impl Edge {
     }
 
     /// Responds to a request for a non-resource path; unknown paths return 404.
-    pub(super) fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
+    pub(super) async fn document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
         match info.path.as_str() {
             path @ ("/healthz" | "/livez" | "/readyz") => return self.health.respond(path, &info.query),
             "/healthz/" | "/livez/" | "/readyz/" => return page_not_found(),
@@ -77,16 +77,14 @@ impl Edge {
             return page_not_found();
         }
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
-            return openapi(
-                self.openapi.respond(&info.path, &info.query, accept, text_of(headers, IF_NONE_MATCH)),
-                reply,
-            );
+            let etag = text_of(headers, IF_NONE_MATCH);
+            return openapi(self.openapi.respond(&info.path, &info.query, accept, etag).await, reply);
         }
         if info.path.starts_with("//") {
             return page_not_found();
         }
         let is_built_in = is_built_in(path, &self.context.registry);
-        if let Some(response) = self.discovery.respond(path, text_of(headers, IF_NONE_MATCH), reply) {
+        if let Some(response) = self.discovery.respond(path, text_of(headers, IF_NONE_MATCH), reply).await {
             // built-in routes check the method and the media types, those of custom resources do not
             let error = if is_built_in { route_error(info, headers, self.served) } else { None };
             return error.map_or(response, |status| reply.status(&status));
@@ -112,13 +110,13 @@ impl Edge {
         let pages = self.pages.paths();
         let mut paths: BTreeSet<String> = INDEX.into_iter().chain(pages).map(str::to_owned).collect();
         let remotes = self.context.aggregation.all();
-        let remote = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
+        let aggregated = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
         let served = self.context.registry.snapshot();
-        let own = served.values().flat_map(|resource| {
+        let local = served.values().flat_map(|resource| {
             let versions = resource.versions.iter().filter(|version| version.served);
             versions.map(|version| (resource.group.clone(), version.name.clone()))
         });
-        for (group, version) in own.chain(remote).filter(|(group, _)| !group.is_empty()) {
+        for (group, version) in local.chain(aggregated).filter(|(group, _)| !group.is_empty()) {
             paths.insert(format!("/apis/{group}"));
             paths.insert(format!("/apis/{group}/{version}"));
         }

@@ -32,7 +32,7 @@ impl Edge {
                 return response;
             }
             self.catch_up_for(&authorized.info.path).await;
-            return self.document(&authorized.info, headers, reply);
+            return self.document(&authorized.info, headers, reply).await;
         }
         let route = match self.route_now(&authorized.info).await {
             Ok(route) => route,

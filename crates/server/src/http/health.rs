@@ -1,12 +1,12 @@
 //! Health checks and `/version`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use base::request::Query;
 use http::Response;
 use machinery::{Release, Value};
-use objects::Faults;
+use objects::{Faults, Objects};
 
 use super::body::Body;
 use super::respond::text;
@@ -23,16 +23,26 @@ pub struct Health {
     loaded: AtomicBool,
     store: Arc<dyn store::Store>,
     faults: OnceLock<Arc<Faults>>,
+    /// The objects, whose layout may depend on services.
+    objects: OnceLock<Weak<Objects>>,
 }
 
 impl Health {
     pub fn new(store: Arc<dyn store::Store>) -> Health {
-        Health { draining: AtomicBool::new(false), loaded: AtomicBool::new(false), store, faults: OnceLock::new() }
+        Health {
+            draining: AtomicBool::new(false),
+            loaded: AtomicBool::new(false),
+            store,
+            faults: OnceLock::new(),
+            objects: OnceLock::new(),
+        }
     }
 
-    /// Sets the faults of the watch caches; from then on checks fail while a watch cache does not follow the store.
-    pub fn watch(&self, faults: Arc<Faults>) {
-        let _ = self.faults.set(faults);
+    /// Sets the objects; from then on checks fail while a watch cache does not follow the store, or while a service that the
+    /// layout depends on is not healthy.
+    pub fn watch(&self, objects: &Arc<Objects>) {
+        let _ = self.faults.set(objects.faults.clone());
+        let _ = self.objects.set(Arc::downgrade(objects));
     }
 
     /// Fails if the store has ended for good or a watch cache is stale.
@@ -61,6 +71,12 @@ impl Health {
         let storage = if endpoint == "/livez" { Ok(()) } else { storage };
         let storage = self.fault().and(storage);
         let mut checks = vec![("ping", Ok(())), ("log", Ok(())), ("storage", storage)];
+        let objects = self.objects.get().and_then(Weak::upgrade);
+        if let Some(services) = objects.and_then(|objects| objects.layout_health()) {
+            // what is known of keys is still read and written
+            let services = if endpoint == "/livez" { Ok(()) } else { services };
+            checks.push(("kms-providers", services));
+        }
         if endpoint == "/readyz" {
             let check = |good: bool| if good { Ok(()) } else { Err("reason withheld".to_owned()) };
             checks.push(("informer-sync", check(self.loaded.load(Ordering::Relaxed))));
@@ -128,7 +144,7 @@ pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "37", "2");
 /// The document of `/version`; `compatible_minor` is that of the oldest release to be compatible with.
 pub fn version(release: Release, compatible_minor: u32) -> Value {
     let (major, minor, patch) = KUBERNETES_VERSION;
-    let own = env!("CARGO_PKG_VERSION");
+    let pintle = env!("CARGO_PKG_VERSION");
     let text = |number: u32| Value::from(number.to_string());
     [
         ("major", Value::from(major)),
@@ -137,7 +153,7 @@ pub fn version(release: Release, compatible_minor: u32) -> Value {
         ("emulationMinor", text(release.minor())),
         ("minCompatibilityMajor", Value::from(major)),
         ("minCompatibilityMinor", text(compatible_minor)),
-        ("gitVersion", Value::from(format!("v{major}.{minor}.{patch}+pintle.{own}"))),
+        ("gitVersion", Value::from(format!("v{major}.{minor}.{patch}+pintle.{pintle}"))),
         ("gitCommit", Value::from("0000000000000000000000000000000000000000")),
         ("gitTreeState", Value::from("clean")),
         ("buildDate", Value::from("2026-11-21T00:00:00Z")),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use access::authorization::Authorized;
 use base::request::{Verb, encode_path};
 use bytes::Bytes;
-use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, LOCATION, UPGRADE};
+use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Request, Response, StatusCode, Uri, request};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -18,7 +18,7 @@ use super::chain::{Edge, HttpResponse};
 use super::open::OpenGuard;
 use super::request_body::RequestBody;
 use super::respond;
-use crate::aggregation::{HOP_BY_HOP, Remote, introduce, upgrade_of};
+use crate::aggregation::{Remote, introduce, remove_hop_by_hop, set_upgrade, upgrade_of};
 
 impl Edge {
     /// Proxies a request to an aggregated API server and returns its response. Both bodies are streamed. If the server
@@ -89,11 +89,8 @@ async fn tunnel(client: OnUpgrade, server: OnUpgrade, mut stop: watch::Receiver<
 /// The response 101 for the client, with the headers of the server's.
 fn switched(response: Response<Incoming>) -> HttpResponse {
     let (mut parts, _) = response.into_parts();
-    let upgrade = upgrade_of(&parts.headers);
-    HOP_BY_HOP.iter().for_each(|name| drop(parts.headers.remove(*name)));
-    if let Some(protocol) = upgrade {
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        parts.headers.insert(UPGRADE, protocol);
+    if let Some(protocol) = remove_hop_by_hop(&mut parts.headers) {
+        set_upgrade(&mut parts.headers, protocol);
     }
     let mut response = Response::new(Body::Empty);
     *response.status_mut() = parts.status;
@@ -116,7 +113,7 @@ fn append_forwarded_for(headers: &mut HeaderMap, address: IpAddr) {
 /// is true.
 fn relayed(response: Response<Incoming>, stop: Option<watch::Receiver<bool>>) -> HttpResponse {
     let (mut parts, body) = response.into_parts();
-    HOP_BY_HOP.iter().for_each(|name| drop(parts.headers.remove(*name)));
+    remove_hop_by_hop(&mut parts.headers);
     let body = match stop {
         Some(stop) => Body::stream(Box::new(RelayedWatch { body, stop })),
         None => Body::Relayed(body),

@@ -15,11 +15,12 @@ const KUBERNETES: &str = "v1.37.2";
 
 /// Encodes the v3 document of a group version.
 pub fn group(group: &Group, encoding: DocumentEncoding) -> Vec<u8> {
-    let info = match group.members.iter().any(|member| member.resource.built_in().is_some()) {
-        true => json!({"title": "Kubernetes", "version": KUBERNETES}),
-        false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+    let info = if group.resources.iter().any(|served| served.resource.built_in().is_some()) {
+        json!({"title": "Kubernetes", "version": KUBERNETES})
+    } else {
+        json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
     };
-    let release = group.members.first().map_or(Release::default(), |member| member.resource.release);
+    let release = group.resources.first().map_or(Release::default(), |served| served.resource.release);
     let mut writer = Writer::new(Dialect::V3, encoding, release);
     writer.group(group);
     writer.finish(&info)
@@ -69,14 +70,14 @@ impl Writer {
     }
 
     fn group(&mut self, group: &Group) {
-        for member in &group.members {
-            for (path, item) in paths::items(member, self.dialect) {
+        for served in &group.resources {
+            for (path, item) in paths::items(served, self.dialect) {
                 self.path(&path, &item);
             }
-            let resource = &member.resource;
-            self.schema(&schema::name(member, &resource.kind), &schema::object(member, self.dialect));
-            self.schema(&schema::name(member, &resource.list_kind), &schema::list(member, self.dialect));
-            self.scales |= member.version.scale.is_some();
+            let resource = &served.resource;
+            self.schema(&schema::name(served, &resource.kind), &schema::object(served, self.dialect));
+            self.schema(&schema::name(served, &resource.list_kind), &schema::list(served, self.dialect));
+            self.scales |= served.version.scale.is_some();
         }
     }
 

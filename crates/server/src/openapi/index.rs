@@ -1,33 +1,33 @@
 //! The served resources by group version, with hashes that change when the documents change.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use base::digest::{self, Sha512};
+use base::task;
 use bytes::Bytes;
 use machinery::value::write_json_string;
 use machinery::{Value, json};
-use resource::{Resource, Version};
+use resource::{Resource, Snapshot, Version};
+use tokio::sync::{Mutex, OnceCell};
 
 use super::DocumentEncoding;
 use super::remote::RemoteDocuments;
 use crate::limits;
-
-type Snapshot = imbl::OrdMap<(machinery::Text, machinery::Text), Arc<Resource>>;
 
 /// Prefix of every hash, as other releases may write other documents.
 const RELEASE: &str = concat!("openapi 1 ", env!("CARGO_PKG_VERSION"));
 
 /// The resources of one group version, and their document once it has been requested.
 pub struct Group {
-    pub members: Vec<Member>,
+    pub resources: Vec<ServedResource>,
     pub hash: String,
     pub kept: CachedDocuments,
 }
 
 /// A resource in one version.
 #[derive(Clone)]
-pub struct Member {
+pub struct ServedResource {
     pub resource: Arc<Resource>,
     pub version: Arc<Version>,
 }
@@ -35,18 +35,18 @@ pub struct Member {
 /// A document in the encodings that have been requested.
 #[derive(Default)]
 pub struct CachedDocuments {
-    json: OnceLock<Bytes>,
-    protobuf: OnceLock<Bytes>,
+    json: OnceCell<Bytes>,
+    protobuf: OnceCell<Bytes>,
 }
 
 impl CachedDocuments {
-    /// The document in an encoding, which is built on the first call.
-    pub fn get(&self, encoding: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+    /// The document in an encoding. The first call builds it; concurrent calls wait for that.
+    pub async fn get(&self, encoding: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let slot = match encoding {
             DocumentEncoding::Json => &self.json,
             DocumentEncoding::Protobuf => &self.protobuf,
         };
-        slot.get_or_init(|| Bytes::from(build())).clone()
+        slot.get_or_init(async || Bytes::from(task::blocking(build))).await.clone()
     }
 }
 
@@ -77,12 +77,13 @@ impl AsRef<[u8]> for SharedDocument {
 }
 
 impl Merged {
-    pub fn get(&self, encoding: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+    /// The document in an encoding, which is built if it is not kept. Concurrent calls wait for that.
+    pub async fn get(&self, encoding: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let slot = match encoding {
             DocumentEncoding::Json => &self.json,
             DocumentEncoding::Protobuf => &self.protobuf,
         };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = slot.lock().await;
         if let DocumentSlot::CachedDocuments(bytes) = &*slot {
             return bytes.clone();
         }
@@ -91,7 +92,7 @@ impl Merged {
         {
             return Bytes::from_owner(SharedDocument(document));
         }
-        let built = build();
+        let built = task::blocking(build);
         if built.len() <= limits::OPENAPI_KEPT_BYTES_MAX {
             let bytes = Bytes::from(built);
             *slot = DocumentSlot::CachedDocuments(bytes.clone());
@@ -112,7 +113,8 @@ pub struct Index {
     pub hash: String,
     pub remotes: RemoteDocuments,
     pub merged: Merged,
-    body: OnceLock<Bytes>,
+    /// The document of `/openapi/v3`.
+    pub body: Bytes,
     /// The digest of each version of a resource, by the version's id.
     digests: HashMap<u64, [u8; 32]>,
 }
@@ -120,22 +122,25 @@ pub struct Index {
 impl Index {
     /// Builds the index of a snapshot. Digests and documents that have not changed are reused from `old`.
     pub fn new(generation: u64, snapshot: &Snapshot, mut remotes: RemoteDocuments, old: &Index) -> Index {
-        let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
+        let mut served: BTreeMap<String, Vec<ServedResource>> = BTreeMap::new();
         for resource in snapshot.values().filter(|r| r.established) {
             for version in resource.versions.iter().filter(|v| v.served) {
                 let prefix = if resource.group.is_empty() { "api" } else { "apis/" };
                 let name = format!("{prefix}{}/{}", resource.group, version.name);
-                members.entry(name).or_default().push(Member { resource: resource.clone(), version: version.clone() });
+                served
+                    .entry(name)
+                    .or_default()
+                    .push(ServedResource { resource: resource.clone(), version: version.clone() });
             }
         }
         let mut digests = HashMap::new();
         let mut groups = BTreeMap::new();
         let mut all = Sha512::with_prefix(RELEASE);
-        for (name, members) in members {
+        for (name, resources) in served {
             let mut hasher = Sha512::with_prefix(RELEASE);
-            for member in &members {
-                let id = member.version.id;
-                let digest = old.digests.get(&id).copied().unwrap_or_else(|| member_digest(member));
+            for resource in &resources {
+                let id = resource.version.id;
+                let digest = old.digests.get(&id).copied().unwrap_or_else(|| digest_of(resource));
                 digests.insert(id, digest);
                 hasher.update(&digest);
             }
@@ -144,7 +149,7 @@ impl Index {
             all.update(hash.as_bytes());
             let group = match old.groups.get(&name) {
                 Some(group) if group.hash == hash => group.clone(),
-                _ => Arc::new(Group::new(members, hash)),
+                _ => Arc::new(Group::new(resources, hash)),
             };
             groups.insert(name, group);
         }
@@ -154,7 +159,7 @@ impl Index {
             [&remote.name, &remote.v3, &remote.v2.to_json()].iter().for_each(|text| all.update(text.as_bytes()));
         }
         let hash = all.upper_hex();
-        let (merged, body) = (Merged::default(), OnceLock::new());
+        let (merged, body) = (Merged::default(), paths_document(&groups, &remotes));
         Index { generation: Some(generation), groups, hash, remotes, merged, body, digests }
     }
 
@@ -162,40 +167,37 @@ impl Index {
     pub fn location(name: &str, group: &Group) -> String {
         format!("/openapi/v3/{name}?hash={}", group.hash)
     }
+}
 
-    /// The document of `/openapi/v3`.
-    pub fn body(&self) -> Bytes {
-        let write = || {
-            let remote = self.remotes.all.iter().filter(|remote| !remote.v3.is_empty());
-            let remote = remote.map(|remote| (remote.name.clone(), remote.v3.clone()));
-            let own = self.groups.iter().map(|(name, group)| (name.clone(), Index::location(name, group)));
-            let all: BTreeMap<String, String> = remote.chain(own).collect();
-            let mut out = b"{\"paths\":{".to_vec();
-            for (i, (name, location)) in all.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write_json_string(name, &mut out);
-                out.extend_from_slice(b":{\"serverRelativeURL\":");
-                write_json_string(location, &mut out);
-                out.push(b'}');
-            }
-            out.extend_from_slice(b"}}");
-            Bytes::from(out)
-        };
-        self.body.get_or_init(write).clone()
+/// The document of `/openapi/v3`.
+fn paths_document(groups: &BTreeMap<String, Arc<Group>>, remotes: &RemoteDocuments) -> Bytes {
+    let remote = remotes.all.iter().filter(|remote| !remote.v3.is_empty());
+    let remote = remote.map(|remote| (&remote.name, remote.v3.clone()));
+    let local = groups.iter().map(|(name, group)| (name, Index::location(name, group)));
+    let all: BTreeMap<&String, String> = remote.chain(local).collect();
+    let mut out = b"{\"paths\":{".to_vec();
+    for (i, (name, location)) in all.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_json_string(name, &mut out);
+        out.extend_from_slice(b":{\"serverRelativeURL\":");
+        write_json_string(location, &mut out);
+        out.push(b'}');
     }
+    out.extend_from_slice(b"}}");
+    Bytes::from(out)
 }
 
 impl Group {
-    fn new(members: Vec<Member>, hash: String) -> Group {
-        Group { members, hash, kept: CachedDocuments::default() }
+    fn new(resources: Vec<ServedResource>, hash: String) -> Group {
+        Group { resources, hash, kept: CachedDocuments::default() }
     }
 }
 
 /// The digest of everything that documents contain of a resource in one version.
-fn member_digest(member: &Member) -> [u8; 32] {
-    let Member { resource, version } = member;
+fn digest_of(served: &ServedResource) -> [u8; 32] {
+    let ServedResource { resource, version } = served;
     let texts = [&resource.group, &version.name, &resource.plural, &resource.kind, &resource.list_kind];
     let flags = [
         resource.namespaced,

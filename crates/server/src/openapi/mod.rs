@@ -16,12 +16,13 @@ mod remote;
 mod schema;
 mod standard;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::request::Query;
 use base::{clock, task};
 use bytes::Bytes;
 use resource::Registry;
+use tokio::sync::Mutex;
 
 use index::{Group, Index};
 use remote::RemoteDocuments;
@@ -67,6 +68,7 @@ enum DocumentEncoding {
 pub struct OpenApi {
     registry: Arc<Registry>,
     aggregation: Arc<Aggregation>,
+    /// The lock is held while a new index is built, for which other requests wait.
     index: Mutex<Arc<Index>>,
 }
 
@@ -76,21 +78,21 @@ impl OpenApi {
     }
 
     /// Responds to `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`. `etag` is the value of `If-None-Match`.
-    pub fn respond(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Response {
+    pub async fn respond(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Response {
         match path {
-            "/openapi/v2" => self.merged(accept, etag),
-            "/openapi/v3" => self.paths(etag),
+            "/openapi/v2" => self.merged(accept, etag).await,
+            "/openapi/v3" => self.paths(etag).await,
             _ => match path.strip_prefix("/openapi/v3/") {
-                Some(name) => self.group(name, query, accept, etag),
+                Some(name) => self.group(name, query, accept, etag).await,
                 None => Response::NotFound,
             },
         }
     }
 
     /// The index of the current registry. It is rebuilt if the registry or an aggregated API server has changed.
-    fn index(&self) -> Arc<Index> {
+    async fn index(&self) -> Arc<Index> {
+        let mut kept = self.index.lock().await;
         let generation = self.registry.generation();
-        let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let is_current = kept.remotes.generation == self.aggregation.openapi_generation();
         if kept.generation != Some(generation) || !is_current {
             let remotes = RemoteDocuments::new(&self.aggregation);
@@ -100,19 +102,19 @@ impl OpenApi {
     }
 
     /// `/openapi/v3`, which ignores Accept and has the content type `text/plain`, as in kube-apiserver.
-    fn paths(&self, etag: &str) -> Response {
-        let index = self.index();
+    async fn paths(&self, etag: &str) -> Response {
+        let index = self.index().await;
         let current = quoted(&index.hash);
         if etag == current {
             return Response::NotModified { etag: current };
         }
-        let body = index.body();
+        let body = index.body.clone();
         Response::Document { content_type: "text/plain; charset=utf-8", body, etag: current, expires: None }
     }
 
     /// `/openapi/v3/<name>`.
-    fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Response {
-        let Some(group) = self.index().groups.get(name).cloned() else { return Response::NotFound };
+    async fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Response {
+        let Some(group) = self.index().await.groups.get(name).cloned() else { return Response::NotFound };
         let Some(encoding) = negotiate(accept, "v3") else { return Response::NotAcceptable };
         let asked = query.get("hash").unwrap_or_default();
         if !asked.is_empty() && asked != group.hash {
@@ -124,24 +126,25 @@ impl OpenApi {
             return Response::NotModified { etag: current };
         }
         let build = || document::group(&group, encoding);
-        let body = task::blocking(|| group.kept.get(encoding, build));
+        let body = group.kept.get(encoding, build).await;
         let content_type = content_type(Dialect::V3, encoding);
         Response::Document { content_type, body, etag: current, expires }
     }
 
     /// `/openapi/v2`: all groups in one document.
-    fn merged(&self, accept: &str, etag: &str) -> Response {
+    async fn merged(&self, accept: &str, etag: &str) -> Response {
         let Some(encoding) = negotiate(accept, "v2") else { return Response::NotAcceptable };
-        let index = self.index();
+        let index = self.index().await;
         let current = quoted(&index.hash);
         if etag == current {
             return Response::NotModified { etag: current };
         }
-        let groups = || index.groups.values().map(AsRef::as_ref).collect::<Vec<&Group>>();
         let release = self.registry.release();
-        let body = task::blocking(|| {
-            index.merged.get(encoding, || document::merged(&groups(), &index.remotes.all, encoding, release))
-        });
+        let build = || {
+            let groups: Vec<&Group> = index.groups.values().map(AsRef::as_ref).collect();
+            document::merged(&groups, &index.remotes.all, encoding, release)
+        };
+        let body = index.merged.get(encoding, build).await;
         let content_type = content_type(Dialect::V2, encoding);
         Response::Document { content_type, body, etag: current, expires: None }
     }
@@ -230,11 +233,10 @@ mod tests {
     }
 
     /// A document is cached until its content changes, and URLs with an old hash redirect to the current one.
-    #[test]
-    fn documents_follow_crds() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+    #[tokio::test]
+    async fn documents_follow_crds() {
         let store = Arc::new(store::Embedded::in_memory());
-        let objects = runtime.block_on(Objects::open(objects::Storage::own(store), Box::new(|_, _, _| {}))).unwrap();
+        let objects = Objects::open(objects::Storage::own(store), Box::new(|_, _, _| {})).await.unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
             let resource =
@@ -245,26 +247,27 @@ mod tests {
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone(), Arc::default());
-        let get = |path: &str, query: &str, etag: &str| openapi.respond(path, &Query::parse(query), "", etag);
+        let get =
+            async |path: &str, query: &str, etag: &str| openapi.respond(path, &Query::parse(query), "", etag).await;
         let path = "/openapi/v3/apis/example.com/v1";
 
         serve(json!({"type": "object"}));
-        let (first, tree) = document(get(path, "", ""));
+        let (first, tree) = document(get(path, "", "").await);
         assert!(tree.at(&["components", "schemas", "com.example.v1.Kite", "properties"]).is_some());
-        assert!(matches!(get(path, "", &first), Response::NotModified { .. }));
-        assert!(matches!(get("/openapi/v3/apis/example.com/v2", "", ""), Response::NotFound));
+        assert!(matches!(get(path, "", &first).await, Response::NotModified { .. }));
+        assert!(matches!(get("/openapi/v3/apis/example.com/v2", "", "").await, Response::NotFound));
         serve(json!({"type": "object"}));
-        assert!(matches!(get(path, "", &first), Response::NotModified { .. }), "an unchanged CRD keeps the hash");
+        assert!(matches!(get(path, "", &first).await, Response::NotModified { .. }), "an unchanged CRD keeps the hash");
 
         serve(json!({"type": "object", "title": "t"}));
         let stale = format!("hash={}", first.trim_matches('"'));
-        let Response::Moved { location } = get(path, &stale, "") else { panic!("not moved") };
+        let Response::Moved { location } = get(path, &stale, "").await else { panic!("not moved") };
         let (path, query) = location.split_once('?').unwrap();
-        assert!(matches!(get(path, query, ""), Response::Document { expires: Some(_), .. }));
+        assert!(matches!(get(path, query, "").await, Response::Document { expires: Some(_), .. }));
 
         // a schema that is not structural is published as a free-form object, and v2 contains all groups
         serve(json!({"properties": {"a": {"items": []}}}));
-        let (_, tree) = document(get("/openapi/v2", "", ""));
+        let (_, tree) = document(get("/openapi/v2", "", "").await);
         let kite = tree.at(&["definitions", "com.example.v1.Kite"]).unwrap();
         assert!(kite.get("properties").is_none() && kite.str_at(&["type"]) == "object");
         assert!(tree.at(&["paths", "/api/v1/configmaps"]).is_some());

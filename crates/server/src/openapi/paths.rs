@@ -7,13 +7,13 @@
 use machinery::{Map, Release, Text, Value, json};
 
 use super::Dialect;
-use super::index::Member;
+use super::index::ServedResource;
 use super::schema;
 use super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, reference};
 
 /// The path items of a resource by path.
-pub fn items(member: &Member, dialect: Dialect) -> Vec<(String, Value)> {
-    Paths::new(member, dialect).all()
+pub fn items(served: &ServedResource, dialect: Dialect) -> Vec<(String, Value)> {
+    Paths::new(served, dialect).all()
 }
 
 const LIST_PARAMETERS: [&str; 11] = [
@@ -72,7 +72,7 @@ const CREATED: (&str, &str) = ("201", "Created");
 const ACCEPTED: (&str, &str) = ("202", "Accepted");
 
 struct Paths<'a> {
-    member: &'a Member,
+    served: &'a ServedResource,
     dialect: Dialect,
     kind: &'a str,
     /// `Namespaced` for namespaced resources, otherwise empty; part of each `operationId`.
@@ -87,36 +87,37 @@ struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    fn new(member: &'a Member, dialect: Dialect) -> Paths<'a> {
-        let resource = &member.resource;
+    fn new(served: &'a ServedResource, dialect: Dialect) -> Paths<'a> {
+        let resource = &served.resource;
         let group = match resource.group.as_str() {
             "" => "core",
             group => group.strip_suffix(".k8s.io").unwrap_or(group),
         };
-        let version = &member.version.name;
+        let version = &served.version.name;
         Paths {
-            member,
+            served,
             dialect,
             kind: &resource.kind,
             scope: if resource.namespaced { "Namespaced" } else { "" },
-            object: schema::name(member, &resource.kind),
-            list: schema::name(member, &resource.list_kind),
+            object: schema::name(served, &resource.kind),
+            list: schema::name(served, &resource.list_kind),
             prefix: format!("{}{}", identifier(group, true), identifier(version, true)),
             tag: format!("{}_{version}", identifier(group, false)),
         }
     }
 
     fn all(&self) -> Vec<(String, Value)> {
-        let resource = &self.member.resource;
-        let version = &self.member.version;
+        let resource = &self.served.resource;
+        let version = &self.served.version;
         let base = match resource.group.as_str() {
             "" => format!("/api/{}", version.name),
             group => format!("/apis/{group}/{}", version.name),
         };
         let plural = &resource.plural;
-        let collection = match resource.namespaced {
-            true => format!("{base}/namespaces/{{namespace}}/{plural}"),
-            false => format!("{base}/{plural}"),
+        let collection = if resource.namespaced {
+            format!("{base}/namespaces/{{namespace}}/{plural}")
+        } else {
+            format!("{base}/{plural}")
         };
         let item = format!("{collection}/{{name}}");
         let mut out = vec![];
@@ -189,7 +190,7 @@ impl<'a> Paths<'a> {
             codes: &[OK],
         };
         let mut item: Value = [("get", self.operation(&list)), ("post", self.operation(&create))].into();
-        if self.member.resource.has_delete_collection() {
+        if self.served.resource.has_delete_collection() {
             item.set_at(&["delete"], self.operation(&delete));
         }
         item.set_at(&["parameters"], self.path_parameters(false));
@@ -198,7 +199,7 @@ impl<'a> Paths<'a> {
 
     fn item(&self) -> Value {
         let kind = self.kind;
-        let returned = self.member.resource.deletion.returns_object;
+        let returned = self.served.resource.deletion.returns_object;
         let delete = Operation {
             action: "delete",
             verb: "delete",
@@ -277,7 +278,7 @@ impl<'a> Paths<'a> {
         if named {
             list.push(standard::name_parameter(self.dialect, self.kind));
         }
-        if self.member.resource.namespaced {
+        if self.served.resource.namespaced {
             list.push(standard::parameter(self.dialect, "namespace"));
         }
         list.push(standard::parameter(self.dialect, "pretty"));
@@ -286,7 +287,7 @@ impl<'a> Paths<'a> {
 
     /// The parameters that the release has.
     fn parameters(&self, keys: &[&str]) -> Vec<Value> {
-        let release = self.member.resource.release;
+        let release = self.served.resource.release;
         let published = keys.iter().filter(|key| **key != standard::SHARD_SELECTOR || release > Release::V1_35);
         published.map(|key| standard::parameter(self.dialect, key)).collect()
     }
@@ -297,13 +298,13 @@ impl<'a> Paths<'a> {
             "operationId": (format!("{}{}{}", operation.verb, self.prefix, operation.subject)),
             "tags": [(self.tag.as_str())],
             "x-kubernetes-action": (operation.action),
-            "x-kubernetes-group-version-kind": (schema::group_version_kind(self.member, self.kind))
+            "x-kubernetes-group-version-kind": (schema::group_version_kind(self.served, self.kind))
         });
         let parameters = self.parameters(operation.parameters);
         if !parameters.is_empty() {
             out.set_at(&["parameters"], Value::Array(parameters));
         }
-        let serving = self.member.resource.serving;
+        let serving = self.served.resource.serving;
         let content: &[&str] = match operation.body {
             Some(PATCH) if serving.strategic_merge => &BUILT_IN_PATCHES,
             Some(PATCH) => &CUSTOM_PATCHES,

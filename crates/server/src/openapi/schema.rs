@@ -5,17 +5,17 @@
 use machinery::{Map, Release, Text, Value, json};
 
 use super::Dialect;
-use super::index::Member;
+use super::index::ServedResource;
 use super::standard::{self, LIST_META, METADATA, OBJECT_META, described_reference, reference};
 
 /// The name of the schema of a kind.
-pub fn name(member: &Member, kind: &str) -> String {
-    member.resource.schema_name(&member.version, kind)
+pub fn name(served: &ServedResource, kind: &str) -> String {
+    served.resource.schema_name(&served.version, kind)
 }
 
 /// The value of `x-kubernetes-group-version-kind` of an operation; schemas have a list of these.
-pub fn group_version_kind(member: &Member, kind: &str) -> Value {
-    json!({"group": (&member.resource.group), "version": (&member.version.name), "kind": kind})
+pub fn group_version_kind(served: &ServedResource, kind: &str) -> Value {
+    json!({"group": (&served.resource.group), "version": (&served.version.name), "kind": kind})
 }
 
 fn is_true(node: &Value, key: &str) -> bool {
@@ -23,8 +23,8 @@ fn is_true(node: &Value, key: &str) -> bool {
 }
 
 /// The schema of the objects of a resource.
-pub fn object(member: &Member, dialect: Dialect) -> Value {
-    let version = &member.version;
+pub fn object(served: &ServedResource, dialect: Dialect) -> Value {
+    let version = &served.version;
     let openapi = version.openapi();
     let preserve = version.preserve_unknown_fields || is_true(&openapi, PRESERVE);
     let is_structural = || openapi.as_object().is_some() && schema::definition::is_structural(&openapi);
@@ -34,10 +34,10 @@ pub fn object(member: &Member, dialect: Dialect) -> Value {
     } else {
         typed(&openapi, dialect)
     };
-    if member.resource.release == Release::V1_35 {
+    if served.resource.release == Release::V1_35 {
         drop_documentation(&mut root);
     }
-    mark(&mut root, member, &member.resource.kind);
+    mark(&mut root, served, &served.resource.kind);
     root
 }
 
@@ -65,8 +65,8 @@ fn typed(openapi: &Value, dialect: Dialect) -> Value {
 }
 
 /// The schema of lists of a resource.
-pub fn list(member: &Member, dialect: Dialect) -> Value {
-    let resource = &member.resource;
+pub fn list(served: &ServedResource, dialect: Dialect) -> Value {
+    let resource = &served.resource;
     let mut root = json!({
         "type": "object",
         "description": (format!("A list of {} objects.", resource.kind)),
@@ -76,11 +76,11 @@ pub fn list(member: &Member, dialect: Dialect) -> Value {
     let items = json!({
         "type": "array",
         "description": (format!("The {} of this page.", resource.plural)),
-        "items": (reference(dialect, &name(member, &resource.kind)))
+        "items": (reference(dialect, &name(served, &resource.kind)))
     });
     root.set_at(&["properties", "items"], items);
     type_meta(&mut root, standard::api_version_text(), standard::kind_text());
-    mark(&mut root, member, &resource.list_kind);
+    mark(&mut root, served, &resource.list_kind);
     root
 }
 
@@ -91,11 +91,11 @@ fn type_meta(node: &mut Value, api_version: Value, kind: Value) {
 }
 
 /// Sets the extensions of a kind: its group, version and kind, and its selectable fields.
-fn mark(root: &mut Value, member: &Member, kind: &str) {
-    let kinds = Value::Array(vec![group_version_kind(member, kind)]);
+fn mark(root: &mut Value, served: &ServedResource, kind: &str) {
+    let kinds = Value::Array(vec![group_version_kind(served, kind)]);
     root.set_at(&["x-kubernetes-group-version-kind"], kinds);
-    if !member.version.selectable.is_empty() {
-        let fields = member.version.selectable.iter().map(|path| json!({"fieldPath": path})).collect();
+    if !served.version.selectable.is_empty() {
+        let fields = served.version.selectable.iter().map(|path| json!({"fieldPath": path})).collect();
         root.set_at(&["x-kubernetes-selectable-fields"], fields);
     }
 }
@@ -171,8 +171,8 @@ fn keyword(key: &str, value: &Value, dialect: Dialect, position: Position) -> Op
 
 /// The non-empty fields of `externalDocs`.
 fn documentation(value: &Value) -> Value {
-    let member = |key| Some((key, value.get(key).filter(|text| text.as_str() != Some(""))?.clone()));
-    Value::Object(["description", "url"].into_iter().filter_map(member).map(|(key, text)| (key.into(), text)).collect())
+    let entry = |key| Some((key, value.get(key).filter(|text| text.as_str() != Some(""))?.clone()));
+    Value::Object(["description", "url"].into_iter().filter_map(entry).map(|(key, text)| (key.into(), text)).collect())
 }
 
 /// Reduces a node to the keywords that v2 and kubectl support. `schema` is the original node.

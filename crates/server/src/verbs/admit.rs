@@ -122,7 +122,7 @@ impl Admit<'_> {
             }
         }
         strategy.codec().normalize_admitted(&mut object)?;
-        meta::dedup_owners(self.request, &mut object, true);
+        meta::dedup_owners(self.request, &mut object, meta::Stage::AfterMutation);
         Ok(object)
     }
 

@@ -126,7 +126,7 @@ impl Write<'_> {
 
     async fn created(&self, mut object: Value) -> Result<Changed, Status> {
         meta::wipe_system_fields(self.request, &mut object)?;
-        meta::dedup_owners(self.request, &mut object, false);
+        meta::dedup_owners(self.request, &mut object, meta::Stage::BeforeMutation);
         Ok(self.tracked(None, object).await)
     }
 
@@ -137,7 +137,7 @@ impl Write<'_> {
             Change::Replace(object) => {
                 self.check_uid(object.str_at(&["metadata", "uid"]), &live.stored.meta.uid)?;
                 let mut object = object.clone();
-                meta::dedup_owners(request, &mut object, false);
+                meta::dedup_owners(request, &mut object, meta::Stage::BeforeMutation);
                 object
             }
             Change::Patch(patch) => {
@@ -191,7 +191,7 @@ impl Write<'_> {
         }
         meta::wipe_system_fields(request, &mut object)?;
         meta::check_name(&object, request.name())?;
-        meta::dedup_owners(request, &mut object, true);
+        meta::dedup_owners(request, &mut object, meta::Stage::AfterMutation);
         Ok(Changed { object, differs: false })
     }
 

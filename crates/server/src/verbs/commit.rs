@@ -103,13 +103,13 @@ impl Write<'_> {
         if object.body.bytes.len() > limits::OBJECT_BYTES_MAX {
             return Err(Status::untyped(500, "etcdserver: request is too large"));
         }
+        let key = resource.key(&object.meta.namespace, &object.meta.name);
         if let Some(Live { stored, .. }) = live
             && stored.body.bytes == object.body.bytes
-            && !stored.stale
+            && !self.context.objects.is_stale(&key, stored)
         {
             return Ok(Some(stored.clone()));
         }
-        let key = resource.key(&object.meta.namespace, &object.meta.name);
         let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
         let span_attributes =
             || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);

@@ -34,21 +34,21 @@ pub struct ControlPlane {
 }
 
 /// Creates missing objects; the namespaces must exist.
-pub async fn create(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     tokio::try_join!(
-        create_service(context, own),
-        create_of(context, PLAIN, "", "endpoints", own.endpoints()),
-        create_of(context, PLAIN, "discovery.k8s.io", "endpointslices", own.slice()),
+        create_service(context, plane),
+        create_of(context, PLAIN, "", "endpoints", plane.endpoints()),
+        create_of(context, PLAIN, "discovery.k8s.io", "endpointslices", plane.slice()),
         create_network(context),
-        create_of(context, PLAIN, "coordination.k8s.io", "leases", [own.lease()]),
+        create_of(context, PLAIN, "coordination.k8s.io", "leases", [plane.lease()]),
     )
     .map(drop)
 }
 
 /// Creates the Service if it is missing. Its address may still be reserved by another server that is creating it, or that
 /// ended before it had: then the next check finds the Service, or the address released.
-async fn create_service(context: &Context, own: &ControlPlane) -> Result<(), Status> {
-    match create_of(context, PLAIN, "", "services", [own.service(context)]).await {
+async fn create_service(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+    match create_of(context, PLAIN, "", "services", [plane.service(context)]).await {
         Err(status) if status.reason == Reason::Invalid && context.objects.store().is_shared() => {
             tracing::info!(error = %status, "the Service kubernetes cannot be created; will retry");
             Ok(())
@@ -98,9 +98,9 @@ async fn create_network(context: &Context) -> Result<(), Status> {
 }
 
 /// Renews the Lease of the server.
-pub async fn renew(context: &Context, own: &ControlPlane) -> Result<(), Status> {
+pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     let Some(resource) = context.registry.get("coordination.k8s.io", "leases") else { return Ok(()) };
-    let lease = own.lease();
+    let lease = plane.lease();
     let name = lease.str_at(&["metadata", "name"]);
     let path = format!("{}?fieldManager={SERVER}", path_of(&resource, LEASE_NAMESPACE, name));
     let renewed = |object: &mut Value| {
@@ -113,18 +113,18 @@ pub async fn renew(context: &Context, own: &ControlPlane) -> Result<(), Status> 
 
 /// Takes over the Lease of an earlier run. On an embedded store, also writes the port and the address of this server to the
 /// Service `kubernetes` and its Endpoints and EndpointSlice.
-pub async fn take_over(context: &Context, own: &ControlPlane) -> Result<(), Status> {
-    if !own.holds_lease(context) {
-        renew(context, own).await?;
+pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+    if !plane.holds_lease(context) {
+        renew(context, plane).await?;
     }
     if context.objects.store().is_shared() {
         return Ok(());
     }
     let kinds = [
-        ("", "services", Some(own.service(context)), &["spec", "ports"][..]),
-        ("", "endpoints", own.endpoints(), &["subsets"]),
-        ("discovery.k8s.io", "endpointslices", own.slice(), &["endpoints"]),
-        ("discovery.k8s.io", "endpointslices", own.slice(), &["ports"]),
+        ("", "services", Some(plane.service(context)), &["spec", "ports"][..]),
+        ("", "endpoints", plane.endpoints(), &["subsets"]),
+        ("discovery.k8s.io", "endpointslices", plane.slice(), &["endpoints"]),
+        ("discovery.k8s.io", "endpointslices", plane.slice(), &["ports"]),
     ];
     for (group, plural, wanted, field) in kinds {
         let Some(resource) = context.registry.get(group, plural) else { continue };
@@ -234,9 +234,9 @@ mod tests {
 
     #[test]
     fn lease_name_depends_on_hostname() {
-        let own = ControlPlane { port: 6443, address: None, hostname: "vm".to_owned(), run: "1".to_owned() };
-        assert_eq!(own.name(), "apiserver-wlv32tlttr4jl3gtroqexyxapa");
-        assert!(own.endpoints().is_none() && own.slice().is_none());
-        assert_eq!(own.lease().str_at(&["spec", "holderIdentity"]), "apiserver-wlv32tlttr4jl3gtroqexyxapa_1");
+        let plane = ControlPlane { port: 6443, address: None, hostname: "vm".to_owned(), run: "1".to_owned() };
+        assert_eq!(plane.name(), "apiserver-wlv32tlttr4jl3gtroqexyxapa");
+        assert!(plane.endpoints().is_none() && plane.slice().is_none());
+        assert_eq!(plane.lease().str_at(&["spec", "holderIdentity"]), "apiserver-wlv32tlttr4jl3gtroqexyxapa_1");
     }
 }

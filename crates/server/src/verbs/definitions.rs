@@ -1,6 +1,6 @@
 //! The deletion of CRDs: their instances go first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use base::clock;
@@ -44,7 +44,10 @@ pub async fn finalize(context: &Context, outlived: &mut PendingCrdDeletions) -> 
     let Some(resource) = definitions(context) else { return pass };
     let (root, _) = resource.collection.latest();
     outlived.passed = Some(clock::instant());
-    outlived.from.retain(|uid, _| root.values().any(|stored| stored.meta.uid == *uid));
+    if !outlived.from.is_empty() {
+        let uids: HashSet<&Text> = root.values().map(|stored| &stored.meta.uid).collect();
+        outlived.from.retain(|uid, _| uids.contains(uid));
+    }
     for (name, stored) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
         pass.pending = true;
         let object = stored.body.to_value(stored.revision);

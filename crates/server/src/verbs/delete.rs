@@ -93,9 +93,10 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
 
 /// The options that select the objects of a deletecollection. `watch` has no effect, but its options are checked.
 fn list_options(request: &Request) -> Result<ListOptions, Status> {
-    match request.query().flag("watch") {
-        true => ListOptions::of_watch(request.query(), &request.resource.gates),
-        false => ListOptions::of_list(request.query()),
+    if request.query().flag("watch") {
+        ListOptions::of_watch(request.query(), &request.resource.gates)
+    } else {
+        ListOptions::of_list(request.query())
     }
 }
 

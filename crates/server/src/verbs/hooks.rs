@@ -7,7 +7,7 @@ use resource::builtin::{Hooks, devices};
 use resource::{Subresource, TypeMeta};
 
 use super::change::Write;
-use super::{Context, naming, rbac, third_party};
+use super::{Context, Outcome, naming, rbac, third_party};
 use crate::allocation::Reservation;
 
 /// Fails if a write would grant permissions that its user does not have. `old` is the stored object.
@@ -67,10 +67,16 @@ fn record_user(user: &Value, object: &mut Value) {
     }
 }
 
-/// Keeps a reservation if the object was written, and releases it otherwise.
-pub async fn finish_reservation(context: &Context, reservation: Option<Reservation>, written: bool) {
-    if let Some(reservation) = reservation {
-        context.allocation.finish(&context.objects, reservation, written).await;
+/// Completes a reservation if the object was written, and cancels it otherwise.
+pub async fn finish_reservation(
+    context: &Context,
+    reservation: Option<Reservation>,
+    written: &Result<Option<Outcome>, Status>,
+) {
+    let Some(reservation) = reservation else { return };
+    match written {
+        Ok(Some(_)) => context.allocation.complete(&context.objects, reservation).await,
+        Ok(None) | Err(_) => context.allocation.cancel(&context.objects, reservation).await,
     }
 }
 

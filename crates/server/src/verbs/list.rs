@@ -24,9 +24,10 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     }
     let wanted = query.get("resourceVersion").unwrap_or_default();
     let version = parse_version(wanted).map_err(|why| Status::untyped(500, why))?;
-    match wanted.is_empty() {
-        true => catch_up(context).await?,
-        false => wait_until(context, version).await?,
+    if wanted.is_empty() {
+        catch_up(context).await?
+    } else {
+        wait_until(context, version).await?
     }
     if let Some(mut all) = request.computed() {
         all.retain(|object| object.str_at(&["metadata", "name"]) == request.name());
@@ -109,18 +110,17 @@ impl Selection {
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let scan = Scan::new(root, &self.scope, after.as_deref());
         let surveyed = self.survey(request, scan.clone(), limit, revision).await;
-        let survey = surveyed.map_err(|why| match request.resource.is_prepared() {
-            true => why,
-            false => if_unreadable(request, &scan, why),
-        })?;
+        let survey = surveyed
+            .map_err(|why| if request.resource.is_prepared() { why } else { if_unreadable(request, &scan, why) })?;
         let mut page = Page {
             revision,
             continue_token: String::new(),
             remaining: None,
             fetched: survey.fetched,
-            items: match survey.kept.len() == survey.selected {
-                true => Items::shown(survey.kept),
-                false => Items::selected(scan.clone(), self.clone(), survey.selected),
+            items: if survey.kept.len() == survey.selected {
+                Items::shown(survey.kept)
+            } else {
+                Items::selected(scan.clone(), self.clone(), survey.selected)
             },
         };
         if let Some((last, rest)) = survey.more {

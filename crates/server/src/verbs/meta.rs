@@ -1,5 +1,7 @@
 //! The metadata of objects that are written: system fields, namespaces, names and owner references.
 
+use std::collections::HashSet;
+
 use base::clock;
 use machinery::{Status, Value};
 
@@ -76,28 +78,54 @@ pub fn generate_name(object: &mut Value) -> bool {
     true
 }
 
+/// When duplicate owner references of an object are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    BeforeMutation,
+    AfterMutation,
+}
+
 /// Removes duplicate owner references, with a warning.
-pub fn dedup_owners(request: &Request, object: &mut Value, after_mutation: bool) {
+pub fn dedup_owners(request: &Request, object: &mut Value, stage: Stage) {
     let Some(owners) = object.get_mut("metadata").and_then(|m| m.get_mut("ownerReferences")) else { return };
     let Some(owners) = owners.as_array_mut() else { return };
-    let mut kept: Vec<Value> = vec![];
-    let mut again: Vec<String> = vec![];
-    for owner in std::mem::take(owners) {
-        if kept.contains(&owner) {
-            let uid = owner.str_at(&["uid"]).to_owned();
-            if !again.contains(&uid) {
-                again.push(uid);
-            }
-        } else {
-            kept.push(owner);
-        }
-    }
-    *owners = kept;
-    if !again.is_empty() {
-        let when = if after_mutation { " after mutating admission happens" } else { "" };
+    let uids = remove_duplicates(owners);
+    if !uids.is_empty() {
+        let when = if stage == Stage::AfterMutation { " after mutating admission happens" } else { "" };
         request.warn(format!(
             ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
-            again.join(", ")
+            uids.join(", ")
         ));
+    }
+}
+
+/// Removes owner references that equal an earlier one. Returns their uids, each once.
+fn remove_duplicates(owners: &mut Vec<Value>) -> Vec<String> {
+    let (mut seen, mut seen_uids, mut uids) = (HashSet::new(), HashSet::new(), vec![]);
+    owners.retain(|owner| {
+        let is_new = seen.insert(owner.to_json());
+        if !is_new {
+            let uid = owner.str_at(&["uid"]).to_owned();
+            if seen_uids.insert(uid.clone()) {
+                uids.push(uid);
+            }
+        }
+        is_new
+    });
+    uids
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_owner_references_are_removed() {
+        let owner = |uid: &str, name: &str| json!({"uid": uid, "name": name});
+        let mut owners = vec![owner("1", "a"), owner("2", "b"), owner("1", "a"), owner("1", "c"), owner("1", "a")];
+        assert_eq!(remove_duplicates(&mut owners), ["1"]);
+        assert_eq!(owners, [owner("1", "a"), owner("2", "b"), owner("1", "c")]);
     }
 }

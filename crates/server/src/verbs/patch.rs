@@ -81,15 +81,15 @@ pub fn decode_configuration(
     validation: FieldValidation,
     release: Release,
 ) -> Result<(Value, RepeatedKeys), Status> {
-    let what = body_of(release);
+    let body = body_of(release);
     let decoded = match document.format {
         Format::Cbor => document.decode().map_err(|error| decode_error(&error)),
         _ => decode_yaml(&document.bytes),
     };
-    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding {what}: {error}")))?;
+    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding {body}: {error}")))?;
     if !matches!(decoded.value, Value::Object(_) | Value::Null) {
         return Err(Status::bad_request(format!(
-            "error decoding {what}: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            "error decoding {body}: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             decoded.value.json_type()
         )));
     }

@@ -79,7 +79,7 @@ impl Write<'_> {
             None => this.create(&admit, object, generated).await,
             Some(live) => this.replace(&admit, object, differs, live).await,
         };
-        hooks::finish_reservation(this.context, reservation, matches!(written, Ok(Some(_)))).await;
+        hooks::finish_reservation(this.context, reservation, &written).await;
         written
     }
 
@@ -150,7 +150,7 @@ impl Write<'_> {
     async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
         let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
-        meta::dedup_owners(self.request, &mut object, true);
+        meta::dedup_owners(self.request, &mut object, meta::Stage::AfterMutation);
         hooks::authorize(self, &object, Some(&live.object)).await?;
         let merged = if strategy.is_view() { Some(strategy.merge(&object, &live.object)?) } else { None };
         self.check_version(&object, live.stored.revision)?;

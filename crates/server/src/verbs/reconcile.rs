@@ -29,11 +29,11 @@ pub fn change(existing: &Value, wanted: &Value) -> Repair {
         return Repair::Replace;
     }
     let mut patch = Value::object();
-    for members in ["labels", "annotations"] {
-        let all = wanted.at(&["metadata", members]).and_then(Value::as_object).into_iter();
+    for field in ["labels", "annotations"] {
+        let all = wanted.at(&["metadata", field]).and_then(Value::as_object).into_iter();
         for (key, value) in all.flat_map(machinery::Map::iter) {
-            if existing.at(&["metadata", members, key]).is_none() {
-                patch.set_at(&["metadata", members, key], value.clone());
+            if existing.at(&["metadata", field, key]).is_none() {
+                patch.set_at(&["metadata", field, key], value.clone());
             }
         }
     }
@@ -48,7 +48,7 @@ pub fn change(existing: &Value, wanted: &Value) -> Repair {
     let known = list(existing, &selectors);
     complete(&selectors, &|selector| known.contains(selector));
     let rules = PolicyRule::of_role(existing);
-    complete(&["rules"], &|rule| missing(&rules, &[PolicyRule::parse(rule)]).is_empty());
+    complete(&["rules"], &|rule| missing(&rules, &[PolicyRule::parse(rule)]) == Ok(vec![]));
     let subjects = list(existing, &["subjects"]);
     let same =
         |a: &Value, b: &Value| ["kind", "namespace", "name"].iter().all(|key| a.str_at(&[key]) == b.str_at(&[key]));

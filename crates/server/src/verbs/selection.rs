@@ -40,10 +40,8 @@ impl Selection {
         if self.options.field_selector.is_empty() {
             return Ok(true);
         }
-        let object = match self.needs_content {
-            true => request.resource.read(stored, &request.version)?,
-            false => machinery::Value::Null,
-        };
+        let object =
+            if self.needs_content { request.resource.read(stored, &request.version)? } else { machinery::Value::Null };
         Ok(self.options.field_selector.matches(|label| match label {
             "metadata.name" => stored.meta.name.clone(),
             "metadata.namespace" => stored.meta.namespace.clone(),

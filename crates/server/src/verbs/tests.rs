@@ -139,8 +139,8 @@ impl TestServer {
 
 /// Removes null fields.
 fn set(mut object: Value) -> Value {
-    if let Value::Object(members) = &mut object {
-        members.retain(|_, value| !value.is_null());
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
     }
     object
 }

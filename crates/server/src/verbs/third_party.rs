@@ -20,9 +20,10 @@ use super::{Context, Request, Subresource, as_server};
 pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {
     let name = object.str_at(&["metadata", "name"]);
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
-    let why = match context.registry.is_built_in(&names.group, &names.plural) {
-        true => Some(format!("{:?} is already in use", names.plural)),
-        false => name_conflict(context, object, &names),
+    let why = if context.registry.is_built_in(&names.group, &names.plural) {
+        Some(format!("{:?} is already in use", names.plural))
+    } else {
+        name_conflict(context, object, &names)
     };
     let Some(why) = why else { return Ok(()) };
     let (path, value) = (FieldPath::new("metadata.name"), Value::from(name));

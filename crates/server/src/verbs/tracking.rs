@@ -32,9 +32,10 @@ impl Versions for TrackedVersions<'_> {
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let Some(to) = self.version(api_version) else { return Err(self.unknown(api_version)) };
-        let converted = match self.resource.is_converted_outside(object, to) {
-            false => self.resource.convert_only(object.clone(), to),
-            true => self.response(object, to)?,
+        let converted = if self.resource.is_converted_outside(object, to) {
+            self.response(object, to)?
+        } else {
+            self.resource.convert_only(object.clone(), to)
         };
         converted.map_err(|status| ConvertError::Failed(status.message.clone()))
     }

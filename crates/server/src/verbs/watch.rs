@@ -54,9 +54,9 @@ pub async fn watch(
 ) -> Result<Watch, Status> {
     let options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
     let mut selection = Selection::new(&request, &options)?;
-    let one = request.name();
-    if !one.is_empty() {
-        selection.scope = Scope::Path(request.resource.key(request.namespace(), one).path);
+    let name = request.name();
+    if !name.is_empty() {
+        selection.scope = Scope::Path(request.resource.key(request.namespace(), name).path);
     }
     let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
     let retired = request.resource.retired.subscribe();
@@ -248,7 +248,7 @@ impl Watch {
         }
         let mut out = vec![];
         for event in events {
-            match self.one(event) {
+            match self.shown(event) {
                 Ok(Some(shown)) => out.push(shown),
                 Ok(None) => {}
                 Err(status) => {
@@ -262,7 +262,8 @@ impl Watch {
         out
     }
 
-    fn one(&self, event: &Event) -> Result<Option<WatchEvent>, Status> {
+    /// What the watch sends for an event, if anything: the change of the selected objects.
+    fn shown(&self, event: &Event) -> Result<Option<WatchEvent>, Status> {
         let before = match &event.previous {
             Some(previous) => self.selection.matches(&self.request, previous)?,
             None => false,

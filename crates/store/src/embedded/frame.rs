@@ -121,15 +121,23 @@ impl Frame {
     }
 }
 
+/// The start of the checksums of a file with this salt.
+pub fn seed(salt: u64) -> u32 {
+    crc32c::crc32c(&salt.to_be_bytes())
+}
+
 /// Checksum of the length and the synced revision, so that neither is used when it is corrupt.
 fn header_checksum(salt: u64, frame: &[u8]) -> u32 {
-    let seed = crc32c::crc32c(&salt.to_be_bytes());
+    header_checksum_from(seed(salt), frame)
+}
+
+fn header_checksum_from(seed: u32, frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &frame[4..8]), &frame[12..20])
 }
 
 /// The checksum of the part of the frame after the checksum.
 fn checksum(salt: u64, frame: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&salt.to_be_bytes()), &frame[12..])
+    crc32c::crc32c_append(seed(salt), &frame[12..])
 }
 
 /// A frame with valid checksums.
@@ -246,6 +254,77 @@ fn records(body: &Bytes) -> Option<Vec<Record>> {
         rest = after;
     }
     Some(records)
+}
+
+/// What is at an offset of a damaged file.
+pub enum FrameAt {
+    Whole(Whole),
+    /// The header is valid, and the records are not: those that can be parsed, none of which is verified.
+    Corrupt(Vec<Record>),
+    None,
+}
+
+/// Looks for a frame at an offset of the content of a file whose checksums start with `seed`.
+pub fn frame_at(content: &Bytes, at: usize, seed: u32) -> FrameAt {
+    let frame = &content[at.min(content.len())..];
+    let is_header = frame.len() >= FRAME_HEADER
+        && frame.starts_with(FRAME_MAGIC)
+        && header_checksum_from(seed, frame) == u32_at(frame, 20);
+    if !is_header {
+        return FrameAt::None;
+    }
+    let frame = content.slice_ref(frame);
+    let end = frame.len().min(FRAME_HEADER + u32_at(&frame, 4) as usize);
+    let body = frame.slice(FRAME_HEADER..end);
+    let is_whole =
+        body.len() == u32_at(&frame, 4) as usize && crc32c::crc32c_append(seed, &frame[12..end]) == u32_at(&frame, 8);
+    match records(&body) {
+        Some(records) if is_whole => {
+            let (offset, end) = (at as u64, (at + end) as u64);
+            FrameAt::Whole(Whole { offset, end, synced: u64_at(&frame, 12), records })
+        }
+        _ => FrameAt::Corrupt(records_until_damage(&body)),
+    }
+}
+
+/// The seed that the frame at the start of `frame` was written with, unless it is damaged; `None` then.
+pub fn seed_of(frame: &[u8]) -> Option<u32> {
+    if frame.len() < FRAME_HEADER || !frame.starts_with(FRAME_MAGIC) {
+        return None;
+    }
+    let before =
+        frame[4..8].iter().chain(&frame[12..20]).rev().fold(!u32_at(frame, 20), |after, byte| undo(after, *byte));
+    let end = FRAME_HEADER + u32_at(frame, 4) as usize;
+    let whole = crc32c::crc32c_append(!before, frame.get(12..end)?) == u32_at(frame, 8);
+    whole.then_some(!before)
+}
+
+/// The register of a CRC-32C before a byte, from that after it: each step of the register can be undone.
+fn undo(after: u32, byte: u8) -> u32 {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let before = (0..8).fold(after, |register, _| match register >> 31 {
+        0 => register << 1,
+        _ => ((register ^ POLYNOMIAL) << 1) | 1,
+    });
+    before ^ u32::from(byte)
+}
+
+fn records_until_damage(body: &Bytes) -> Vec<Record> {
+    let mut found = vec![];
+    let mut rest = body.clone();
+    while let Some(length) = record_length(&rest)
+        && let Some(mut record) = records(&rest.slice(..length))
+    {
+        found.append(&mut record);
+        rest = rest.slice(length..);
+    }
+    found
+}
+
+/// Bytes of the record at the start; `None` if it does not fit.
+fn record_length(bytes: &[u8]) -> Option<usize> {
+    let length = RECORD_HEADER + u32_at(bytes.get(..RECORD_HEADER)?, 9) as usize + u32_at(bytes, 13) as usize;
+    (length <= bytes.len()).then_some(length)
 }
 
 /// The header of a file; `None` if it is incomplete or corrupt.

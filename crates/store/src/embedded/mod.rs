@@ -5,7 +5,7 @@
 //! After a failed fdatasync no write is acknowledged any more.
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `files` (the list of files), `writer`, `recovery`,
-//! `checkpoint`, `format` (the directory), `offline` (check, backup, restore); above them `state`, `committer`, `follower`.
+//! `checkpoint`, `format` (the directory), `offline` (check, backup, restore), `salvage`; above them `state`, `committer`, `follower`.
 
 use crate::limits;
 
@@ -20,6 +20,7 @@ mod frame;
 mod offline;
 mod options;
 mod recovery;
+mod salvage;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ pub use format::FORMAT_VERSION;
 pub use format::create_directory;
 pub use offline::{Summary, check, snapshot};
 pub use options::{Durability, Options};
+pub use salvage::{Salvaged, salvage};
 
 /// Why a data directory can't be opened. The text is one clear line.
 #[derive(Debug)]
@@ -77,7 +79,7 @@ impl std::fmt::Display for OpenError {
             ),
             Self::Corrupt(path, why) => write!(
                 f,
-                "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\"",
+                "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\", or export what can be read with \"pintle store check --salvage FILE\"",
                 path.display()
             ),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),

@@ -1,9 +1,11 @@
 //! Data of earlier formats, written by `examples/golden.rs` to `tests/golden`: every version reads it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use store::{Embedded, Options, Store as _};
+use bytes::Bytes;
+use store::{Embedded, Expected, Options, Store as _, Write};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -47,9 +49,62 @@ async fn reads_formats_of_earlier_versions() {
         assert_eq!(content(&data).await, expected, "{}", format.display());
         store::restore(&format.join("backup"), &restored, 0).unwrap();
         assert_eq!(content(&restored).await, expected, "the backup of {}", format.display());
+        let with_keys = place.path().join("with-keys");
+        let found = store::restore(&format.join("backup-with-keys"), &with_keys, 0).unwrap();
+        assert_eq!(content(&with_keys).await, expected, "the backup with keys of {}", format.display());
+        assert_eq!(found.files, ["ca.key"]);
+        assert_eq!(std::fs::read(with_keys.join("ca.key")).unwrap(), b"a key");
         read += 1;
     }
     assert!(read > 0);
+}
+
+/// The kinds of the records of a file of a log, by the description in docs/src/design/store.md.
+fn record_kinds(path: &Path) -> BTreeSet<u8> {
+    let bytes = std::fs::read(path).unwrap();
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    assert!(bytes.starts_with(b"pintlog2"), "{}", path.display());
+    assert_eq!(number(24), crc32c::crc32c(&bytes[..24]), "the checksum of the header");
+    let seed = crc32c::crc32c(&bytes[8..16]);
+    let (mut at, mut kinds) = (28, BTreeSet::new());
+    while at < bytes.len() {
+        let end = at + 24 + number(at + 4) as usize;
+        assert_eq!(&bytes[at..at + 4], b"PNTL");
+        assert_eq!(number(at + 8), crc32c::crc32c_append(seed, &bytes[at + 12..end]), "the checksum at {at}");
+        let header =
+            crc32c::crc32c_append(crc32c::crc32c_append(seed, &bytes[at + 4..at + 8]), &bytes[at + 12..at + 20]);
+        assert_eq!(number(at + 20), header, "the header checksum at {at}");
+        at += 24;
+        while at < end {
+            kinds.insert(bytes[at]);
+            at += 17 + number(at + 9) as usize + number(at + 13) as usize;
+        }
+        assert_eq!(at, end);
+    }
+    kinds
+}
+
+/// What this version writes to a directory of the first version of the format is what that version has described.
+#[tokio::test]
+async fn writes_the_format_as_it_was_introduced() {
+    let place = tempfile::tempdir().unwrap();
+    copy(&golden().join("2/data"), place.path());
+    let options = Options { segment_bytes: 2000, checkpoint_bytes: 0, ..Options::default() };
+    let store = Embedded::open(place.path(), "a test", options).unwrap();
+    let mut revision = store.head().await.unwrap();
+    for i in 0..40 {
+        let value = Some(Bytes::from("x".repeat(100)));
+        let write = Write { key: format!("new-{i}").into(), expected: Expected::Absent, value };
+        revision = store.commit(write).await.unwrap();
+    }
+    let last = Write { key: "new-39".into(), expected: Expected::At(revision), value: None };
+    revision = store.commit(last).await.unwrap();
+    store.compact(revision - 20).await.unwrap();
+    drop(store);
+    assert_eq!(std::fs::read_to_string(place.path().join("FORMAT")).unwrap(), "pintle 2\n");
+    let files = std::fs::read_dir(place.path().join("log")).unwrap().map(|entry| entry.unwrap().path());
+    let kinds: BTreeSet<u8> = files.flat_map(|path| record_kinds(&path)).collect();
+    assert_eq!(kinds, BTreeSet::from([1, 2, 3, 4]));
 }
 
 /// The end of the log was being written when the process was stopped.

@@ -68,14 +68,14 @@ pub fn definition(kind: &Kind) -> String {
 /// server would store and compile equal ones only once.
 pub fn large_definition(kind: &Kind) -> String {
     let plural = &kind.plural;
-    let member = |i: usize| {
-        let description = format!("What this member of {plural} is about, as it is said in generated schemas.");
+    let field = |i: usize| {
+        let description = format!("What this field of {plural} is about, as it is said in generated schemas.");
         format!(
-            r#""member{i:02}":{{"type":"object","description":"{description}","properties":{{"name":{{"type":"string","maxLength":63}},"value":{{"type":"integer","minimum":0}}}}}}"#
+            r#""field{i:02}":{{"type":"object","description":"{description}","properties":{{"name":{{"type":"string","maxLength":63}},"value":{{"type":"integer","minimum":0}}}}}}"#
         )
     };
-    let members: Vec<String> = (0..60).map(member).collect();
-    definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, members.join(",")))
+    let fields: Vec<String> = (0..60).map(field).collect();
+    definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, fields.join(",")))
 }
 
 /// A definition of 5,000 properties in a hundred sections, as `examples/big-crd` prints it.

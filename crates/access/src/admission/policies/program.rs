@@ -88,11 +88,11 @@ impl Programs {
 
 impl Mutation {
     fn compile(mutation: &Value, env: &Environment) -> Mutation {
-        let (patch_type, member) = match mutation.str_at(&["patchType"]) {
+        let (patch_type, field) = match mutation.str_at(&["patchType"]) {
             "JSONPatch" => (PatchType::JsonPatch, "jsonPatch"),
             _ => (PatchType::ApplyConfiguration, "applyConfiguration"),
         };
-        Mutation { patch_type, expression: compile(mutation.str_at(&[member, "expression"]), env).0 }
+        Mutation { patch_type, expression: compile(mutation.str_at(&[field, "expression"]), env).0 }
     }
 }
 

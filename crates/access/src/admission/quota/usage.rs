@@ -63,17 +63,20 @@ pub fn counting(group: &str, plural: &str) -> Option<Counting> {
         ("", "persistentvolumeclaims") => {
             Counting { knows: is_of_claims, usage: claim_usage, is_in_scope: of_claim, updates: true, ..plain }
         }
-        ("", "configmaps") => Counting { knows: |name| name == CONFIG_MAPS, usage: |_, _| one(CONFIG_MAPS), ..plain },
-        ("", "replicationcontrollers") => {
-            Counting { knows: |name| name == CONTROLLERS, usage: |_, _| one(CONTROLLERS), ..plain }
+        ("", "configmaps") => {
+            Counting { knows: |name| name == CONFIG_MAPS, usage: |_, _| one_of(CONFIG_MAPS), ..plain }
         }
-        ("", "resourcequotas") => Counting { knows: |name| name == QUOTAS, usage: |_, _| one(QUOTAS), ..plain },
-        ("", "secrets") => Counting { knows: |name| name == SECRETS, usage: |_, _| one(SECRETS), ..plain },
+        ("", "replicationcontrollers") => {
+            Counting { knows: |name| name == CONTROLLERS, usage: |_, _| one_of(CONTROLLERS), ..plain }
+        }
+        ("", "resourcequotas") => Counting { knows: |name| name == QUOTAS, usage: |_, _| one_of(QUOTAS), ..plain },
+        ("", "secrets") => Counting { knows: |name| name == SECRETS, usage: |_, _| one_of(SECRETS), ..plain },
         _ => plain,
     })
 }
 
-fn one(name: &str) -> Amounts {
+/// The usage of an object that counts as one.
+fn one_of(name: &str) -> Amounts {
     Amounts::from([(name.to_owned(), Quantity::from_int(1))])
 }
 
@@ -210,7 +213,7 @@ fn service_usage(service: &Value, _now: i64) -> Amounts {
 }
 
 fn claim_usage(claim: &Value, _now: i64) -> Amounts {
-    let mut used = one(OF_CLAIMS[0]);
+    let mut used = one_of(OF_CLAIMS[0]);
     let amount = |path: &[&str]| claim.at(path).and_then(|amount| Quantity::of(amount).ok());
     let requested = amount(&["spec", "resources", "requests", "storage"]);
     let allocated = amount(&["status", "allocatedResources", "storage"]);

@@ -204,7 +204,7 @@ async fn managed_fields_print_as_sets() {
     let keys = set.get("keys").and_then(Value::as_array).unwrap();
     let shown: Vec<_> = keys.iter().map(|key| (key.str_at(&["kty"]), key.str_at(&["alg"]))).collect();
     assert_eq!(shown, [("RSA", "RS256"), ("EC", "ES256")]);
-    let length = |key: &Value, member: &str| URL_SAFE_NO_PAD.decode(key.str_at(&[member])).unwrap().len();
+    let length = |key: &Value, field: &str| URL_SAFE_NO_PAD.decode(key.str_at(&[field])).unwrap().len();
     assert_eq!((length(&keys[0], "n"), keys[0].str_at(&["e"])), (256, "AQAB"));
     assert_eq!((length(&keys[1], "x"), length(&keys[1], "y"), keys[1].str_at(&["crv"])), (32, 32, "P-256"));
     let configuration = accounts.configuration().await.unwrap();

@@ -6,7 +6,7 @@ use super::item_element;
 use machinery::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Leaves, list items, and members of maps that are not declared.
+/// Leaves, list items, and fields of maps that are not declared.
 pub(crate) fn collect(types: &TypeSchema, value: &Value) -> FieldSet {
     node(types, types.root(), value).children
 }
@@ -25,16 +25,16 @@ fn node(types: &TypeSchema, id: TypeId, value: &Value) -> SetNode {
             SetNode { member: false, children: children.unwrap_or_default() }
         }
         Some(Part::Map(map)) => {
-            let children = value.as_object().map(|members| members_of(types, map, members));
+            let children = value.as_object().map(|fields| fields_of(types, map, fields));
             SetNode { member: false, children: children.unwrap_or_default() }
         }
         None => SetNode::default(),
     }
 }
 
-fn members_of(types: &TypeSchema, map: &MapType, members: &Map) -> FieldSet {
+fn fields_of(types: &TypeSchema, map: &MapType, fields: &Map) -> FieldSet {
     let mut set = FieldSet::new();
-    for (name, value) in members.iter().filter(|(name, _)| !map.skips(name)) {
+    for (name, value) in fields.iter().filter(|(name, _)| !map.skips(name)) {
         let mut below = map.child(name).map(|child| node(types, child, value)).unwrap_or_default();
         let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
         below.member |= empty || map.field(name).is_none();

@@ -54,7 +54,7 @@ impl MergeWalk<'_> {
         }
     }
 
-    fn member(&mut self, map: &MapType, name: &Text, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
+    fn field(&mut self, map: &MapType, name: &Text, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
         if map.skips(name) {
             return None;
         }
@@ -78,7 +78,7 @@ impl MergeWalk<'_> {
             let a = if order.is_le() { left.next() } else { None };
             let b = if order.is_ge() { right.next() } else { None };
             if let Some((name, _)) = a.or(b) {
-                let value = self.member(map, name, a.map(|(_, v)| v), b.map(|(_, v)| v));
+                let value = self.field(map, name, a.map(|(_, v)| v), b.map(|(_, v)| v));
                 merged.extend(value.map(|value| (name.clone(), value)));
             }
         }

@@ -5,7 +5,7 @@ use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::item_element;
 use machinery::{Map, Value};
 
-/// The value without the paths of `set`. A container that loses all its members becomes null, and so does an atomic container
+/// The value without the paths of `set`. A container that loses all its content becomes null, and so does an atomic container
 /// if `set` has a path below it.
 pub(crate) fn remove(types: &TypeSchema, value: Value, set: &FieldSet) -> Value {
     if set.is_empty() { value } else { node(types, types.root(), value, set) }
@@ -14,14 +14,14 @@ pub(crate) fn remove(types: &TypeSchema, value: Value, set: &FieldSet) -> Value 
 fn node(types: &TypeSchema, id: TypeId, value: Value, set: &FieldSet) -> Value {
     match (types.atom(id).part_of(&value), value) {
         (Some(Part::Scalar(_)), value) => value,
-        (Some(Part::Map(map)), Value::Object(members)) if !map.atomic => members_of(types, map, members, set),
+        (Some(Part::Map(map)), Value::Object(fields)) if !map.atomic => fields_of(types, map, fields, set),
         (Some(Part::List(list)), Value::Array(items)) if !list.is_atomic() => items_of(types, list, items, set),
         _ => Value::Null,
     }
 }
 
-fn members_of(types: &TypeSchema, map: &MapType, mut members: Map, set: &FieldSet) -> Value {
-    members.retain(|name, value| {
+fn fields_of(types: &TypeSchema, map: &MapType, mut fields: Map, set: &FieldSet) -> Value {
+    fields.retain(|name, value| {
         let Some(below) = set.get_field(name) else { return true };
         if below.member {
             return false;
@@ -31,7 +31,7 @@ fn members_of(types: &TypeSchema, map: &MapType, mut members: Map, set: &FieldSe
         }
         true
     });
-    if members.is_empty() { Value::Null } else { Value::Object(members) }
+    if fields.is_empty() { Value::Null } else { Value::Object(fields) }
 }
 
 fn items_of(types: &TypeSchema, list: &ListType, items: Vec<Value>, set: &FieldSet) -> Value {

@@ -99,7 +99,7 @@ impl ValidationWalk<'_> {
         match types.atom(id).part_of(value) {
             Some(Part::Map(map)) => match value {
                 Value::Null => {}
-                Value::Object(members) => self.map(map, members, path),
+                Value::Object(fields) => self.map(map, fields, path),
                 other => self.error(path, format!("expected map, got &{{{}}}", gotext::plain(other))),
             },
             Some(Part::Scalar(scalar)) => self.scalar(scalar, value, path),
@@ -151,8 +151,8 @@ impl ValidationWalk<'_> {
         self.error(path, message);
     }
 
-    fn map(&mut self, map: &MapType, members: &Map, path: &TypedPath<'_>) {
-        for (name, value) in members.iter() {
+    fn map(&mut self, map: &MapType, fields: &Map, path: &TypedPath<'_>) {
+        for (name, value) in fields.iter() {
             if self.duplicates == Duplicates::Allowed && map.skips(name) {
                 continue;
             }

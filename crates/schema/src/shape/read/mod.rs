@@ -121,7 +121,7 @@ impl Reader {
                 continue;
             };
             left = rest;
-            let read = if inner.is_null() { None } else { self.member(field, inner) };
+            let read = if inner.is_null() { None } else { self.field(field, inner) };
             if let Some(value) = printed(field, read, self.empty) {
                 out.push((key.clone(), value));
             }
@@ -131,7 +131,7 @@ impl Reader {
         Some(Value::Object(Map::from_entries(out, |_| {})))
     }
 
-    fn member(&mut self, field: &'static Field, value: &Value) -> Option<Value> {
+    fn field(&mut self, field: &'static Field, value: &Value) -> Option<Value> {
         let length = self.path.len();
         self.fields.push(field);
         self.down(field.name);

@@ -216,7 +216,7 @@ fn old_member<'a>(
     path: &Path<'_>,
 ) -> Option<&'a Value> {
     let is_type = matches!(path, Path::Root) && matches!(name, "kind" | "apiVersion");
-    if is_type { None } else { ratchet::member(value, old, node, name) }
+    if is_type { None } else { ratchet::field(value, old, node, name) }
 }
 
 fn additional(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {

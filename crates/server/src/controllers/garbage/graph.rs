@@ -12,6 +12,8 @@ use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::dependents::{Dependent, Dependents};
+
 /// The metrics of the queue of objects to be examined.
 pub const QUEUE: Queue = Queue("garbage_collector_attempt_to_delete");
 
@@ -27,7 +29,7 @@ pub enum WorkItem {
 /// The examination of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
-    pub what: WorkItem,
+    pub item: WorkItem,
     pub key: Key,
     pub uid: Text,
     /// Whether the grace period has ended, or does not apply.
@@ -38,8 +40,8 @@ pub struct Task {
 
 #[derive(Default)]
 struct GraphState {
-    /// Owner uid to dependents: key, uid, and whether foreground deletion of the owner waits for the dependent.
-    dependents: HashMap<Text, HashMap<Key, (Text, bool)>>,
+    /// By the uid of the owner.
+    dependents: HashMap<Text, Dependents>,
     /// Owners whose deletion was observed and that still have dependents.
     gone: HashSet<Text>,
     /// Owners whose deletion waits for their dependents.
@@ -63,20 +65,22 @@ impl GraphState {
         }
     }
 
-    fn enqueue_object(&mut self, what: WorkItem, key: &Key, uid: &Text, due: bool) {
-        self.enqueue(Task { what, key: key.clone(), uid: uid.clone(), due, failures: 0 });
+    fn enqueue_object(&mut self, item: WorkItem, key: &Key, uid: &Text, due: bool) {
+        self.enqueue(Task { item, key: key.clone(), uid: uid.clone(), due, failures: 0 });
     }
 
     /// Enqueues those owners of this object that are being deleted and that no other dependent blocks.
     fn wake_owners(&mut self, object: &Stored) {
         for owner in &object.meta.owners {
-            let dependents = self.dependents.get(&owner.uid);
-            let held = dependents
-                .is_some_and(|dependents| dependents.values().any(|(uid, blocks)| *blocks && *uid != owner.uid));
-            if !held && let Some(key) = self.waiting.get(&owner.uid).cloned() {
+            let is_blocked = self.dependents.get(&owner.uid).is_some_and(Dependents::are_blocking);
+            if !is_blocked && let Some(key) = self.waiting.get(&owner.uid).cloned() {
                 self.enqueue_object(WorkItem::Owner, &key, &owner.uid, true);
             }
         }
+    }
+
+    fn dependents_of(&self, owner: &str) -> Vec<Dependent> {
+        self.dependents.get(owner).into_iter().flat_map(Dependents::iter).cloned().collect()
     }
 
     fn forget(&mut self, key: &Key, object: &Stored) {
@@ -124,9 +128,12 @@ impl Graph {
                 state.forget(key, object);
                 state.wake_owners(object);
             }
-            if let Some(dependents) = state.dependents.get(uid).cloned() {
+            let dependents = state.dependents_of(uid);
+            if !dependents.is_empty() {
                 state.gone.insert(uid.clone());
-                dependents.iter().for_each(|(key, (uid, _))| state.enqueue_object(WorkItem::Dependent, key, uid, true));
+            }
+            for dependent in dependents {
+                state.enqueue_object(WorkItem::Dependent, &dependent.key, &dependent.uid, true);
             }
         } else {
             if !plain && !same_owners {
@@ -134,8 +141,9 @@ impl Graph {
                     state.forget(key, previous);
                 }
                 for owner in &object.meta.owners {
-                    let dependents = state.dependents.entry(owner.uid.clone()).or_default();
-                    dependents.insert(key.clone(), (uid.clone(), owner.blocks));
+                    let entry = state.dependents.entry(owner.uid.clone());
+                    let dependents = entry.or_insert_with(|| Dependents::of(&owner.uid));
+                    dependents.insert(Dependent { key: key.clone(), uid: uid.clone(), blocks: owner.blocks });
                 }
                 if let Some(previous) = previous {
                     state.wake_owners(previous);
@@ -154,11 +162,9 @@ impl Graph {
         }
     }
 
-    /// The dependents of an owner: key, uid, and whether its deletion waits for them.
-    pub fn dependents(&self, uid: &str) -> Vec<(Key, Text, bool)> {
-        let state = self.lock();
-        let dependents = state.dependents.get(uid);
-        dependents.into_iter().flatten().map(|(key, (uid, blocks))| (key.clone(), uid.clone(), *blocks)).collect()
+    /// The dependents of an owner.
+    pub fn dependents(&self, uid: &str) -> Vec<Dependent> {
+        self.lock().dependents_of(uid)
     }
 
     /// Whether the deletion of an owner was observed.
@@ -171,11 +177,12 @@ impl Graph {
         let state = self.lock();
         let (mut seen, mut pending) = (HashSet::new(), vec![owner]);
         while let Some(uid) = pending.pop() {
-            for (uid, blocks) in state.dependents.get(uid).into_iter().flat_map(HashMap::values) {
-                if *blocks && uid == dependent {
+            let blocking = state.dependents.get(uid).into_iter().flat_map(Dependents::iter);
+            for Dependent { uid, .. } in blocking.filter(|dependent| dependent.blocks) {
+                if uid == dependent {
                     return true;
                 }
-                if *blocks && seen.insert(uid) {
+                if seen.insert(uid) {
                     pending.push(uid);
                 }
             }
@@ -183,8 +190,8 @@ impl Graph {
         false
     }
 
-    pub fn enqueue_object(&self, what: WorkItem, key: &Key, uid: &Text) {
-        self.lock().enqueue_object(what, key, uid, true);
+    pub fn enqueue_object(&self, item: WorkItem, key: &Key, uid: &Text) {
+        self.lock().enqueue_object(item, key, uid, true);
         self.changed.notify_one();
     }
 

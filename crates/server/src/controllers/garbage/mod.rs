@@ -3,6 +3,7 @@
 //! The graph only finds candidates. Every decision is made from the live object and its live owners, and every write has
 //! the uid and the resource version of that object as preconditions.
 
+mod dependents;
 mod graph;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use tokio::sync::watch;
 
+use dependents::Dependent;
 pub use graph::Graph;
 use graph::{QUEUE, Task, WorkItem};
 
@@ -54,7 +56,7 @@ enum Verdict {
 
 async fn examine(context: &Context, graph: &Graph, task: Task) {
     let began = clock::instant();
-    let verdict = match task.what {
+    let verdict = match task.item {
         WorkItem::Dependent => examine_dependent(context, graph, &task).await,
         WorkItem::Owner => examine_owner(context, graph, &task).await,
     };
@@ -195,22 +197,25 @@ async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
     }
     let dependents = graph.dependents(&stored.meta.uid);
     if states.contains(&OwnerState::Waiting) && !dependents.is_empty() {
-        if dependents.iter().any(|(key, uid, _)| is_waiting(context, key, uid)) {
+        if dependents.iter().any(|dependent| is_waiting(context, dependent)) {
             // a cycle: objects that wait for this one must not wait any longer
             unblock(context, &resource, &stored).await?;
         }
         return delete(context, &resource, &task.key, &task.uid, "Foreground").await;
     }
-    let policy = match () {
-        () if has_finalizer(&stored, ORPHAN) => "Orphan",
-        () if has_finalizer(&stored, FOREGROUND) => "Foreground",
-        () => "Background",
+    let policy = if has_finalizer(&stored, ORPHAN) {
+        "Orphan"
+    } else if has_finalizer(&stored, FOREGROUND) {
+        "Foreground"
+    } else {
+        "Background"
     };
     delete(context, &resource, &task.key, &task.uid, policy).await
 }
 
-fn is_waiting(context: &Context, key: &Key, uid: &str) -> bool {
-    live(context, key, uid).is_some_and(|(_, stored)| stored.meta.deleting && has_finalizer(&stored, FOREGROUND))
+fn is_waiting(context: &Context, dependent: &Dependent) -> bool {
+    live(context, &dependent.key, &dependent.uid)
+        .is_some_and(|(_, stored)| stored.meta.deleting && has_finalizer(&stored, FOREGROUND))
 }
 
 async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
@@ -228,31 +233,33 @@ async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
     }
     if orphan {
         for part in dependents.chunks(limits::GARBAGE_PARALLEL) {
-            let orphaned = part.iter().map(|(key, uid, _)| orphan_one(context, key, uid, &task.uid));
+            let orphaned = part.iter().map(|dependent| drop_owner(context, dependent, &task.uid));
             join_all(orphaned).await.into_iter().collect::<Result<(), Status>>()?;
         }
         return release(context, &resource, &stored, ORPHAN).await;
     }
     // a dependent that waits for this object itself, in a cycle, is unblocked
-    let circle = |key: &Key, uid: &Text| is_waiting(context, key, uid) && graph.waits_for(uid, &task.uid);
-    let blocking: Vec<_> = dependents.into_iter().filter(|(key, uid, blocks)| *blocks && !circle(key, uid)).collect();
+    let is_in_cycle =
+        |dependent: &Dependent| is_waiting(context, dependent) && graph.waits_for(&dependent.uid, &task.uid);
+    let blocking: Vec<Dependent> =
+        dependents.into_iter().filter(|dependent| dependent.blocks && !is_in_cycle(dependent)).collect();
     if blocking.is_empty() {
         return release(context, &resource, &stored, FOREGROUND).await;
     }
-    for (key, uid, _) in blocking.iter().filter(|(key, uid, _)| !is_deleting(context, key, uid)) {
+    for Dependent { key, uid, .. } in blocking.iter().filter(|blocking| !is_deleting(context, blocking)) {
         graph.enqueue_object(WorkItem::Dependent, key, uid);
     }
     Ok(Verdict::Done)
 }
 
-fn is_deleting(context: &Context, key: &Key, uid: &str) -> bool {
-    live(context, key, uid).is_none_or(|(_, stored)| stored.meta.deleting)
+fn is_deleting(context: &Context, dependent: &Dependent) -> bool {
+    live(context, &dependent.key, &dependent.uid).is_none_or(|(_, stored)| stored.meta.deleting)
 }
 
 /// Removes the reference to an owner from a dependent.
-async fn orphan_one(context: &Context, key: &Key, uid: &str, owner: &str) -> Result<(), Status> {
+async fn drop_owner(context: &Context, dependent: &Dependent, owner: &str) -> Result<(), Status> {
     for _ in 0..limits::WRITE_RETRIES {
-        let Some((resource, stored)) = live(context, key, uid) else { return Ok(()) };
+        let Some((resource, stored)) = live(context, &dependent.key, &dependent.uid) else { return Ok(()) };
         match drop_owners(context, &resource, &stored, |reference| reference.str_at(&["uid"]) != owner).await {
             Err(status) if status.reason == Reason::Conflict => {}
             Err(status) if status.reason == Reason::NotFound => return Ok(()),

@@ -45,17 +45,19 @@ impl TestServer {
         };
         let owners: Value = owners.iter().map(reference).collect();
         let object = json!({"metadata": {"name": name, "ownerReferences": owners}});
-        match name.starts_with('@') {
-            true => self.post(RBAC, "clusterroles", "", object).await,
-            false => self.post("", "configmaps", "n", object).await,
+        if name.starts_with('@') {
+            self.post(RBAC, "clusterroles", "", object).await
+        } else {
+            self.post("", "configmaps", "n", object).await
         }
         self.stored(name).unwrap().meta.uid.to_string()
     }
 
     fn stored(&self, name: &str) -> Option<Arc<Stored>> {
-        match name.starts_with('@') {
-            true => self.resource(RBAC, "clusterroles").collection.get(name),
-            false => self.resource("", "configmaps").collection.get(&format!("n/{name}")),
+        if name.starts_with('@') {
+            self.resource(RBAC, "clusterroles").collection.get(name)
+        } else {
+            self.resource("", "configmaps").collection.get(&format!("n/{name}"))
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reviews: objects that are not stored; the response to a POST is the object with its status.
 
 mod access;
+mod budgets;
 mod pods;
 mod rules;
 mod tokens;
@@ -27,18 +28,20 @@ pub async fn respond(
 ) -> Result<Outcome, Status> {
     let for_token = review == Review::TokenRequest;
     let for_pod = matches!(review, Review::Binding | Review::Eviction);
-    match for_token || for_pod {
+    if for_token || for_pod {
         // the object may name its account
-        true => meta::place_in(&mut object, request.namespace())?,
-        false => meta::wipe_system_fields(request, &mut object)?,
+        meta::place_in(&mut object, request.namespace())?;
+    } else {
+        meta::wipe_system_fields(request, &mut object)?;
     }
     request.track_update(None, &mut object, &request.manager(&options.field_manager)).await;
     if for_token && object.at(&BOUND).is_none() {
         object.set_at(&BOUND, Value::Null);
     }
-    let name = match request.name().is_empty() {
-        true => Text::from(object.str_at(&["metadata", "name"])),
-        false => request.name().clone(),
+    let name = if request.name().is_empty() {
+        Text::from(object.str_at(&["metadata", "name"]))
+    } else {
+        request.name().clone()
     };
     let (shown_options, dry_run) = (admit::write_options("CreateOptions", options), options.dry_run);
     let admit = Admit { context, request, operation: Operation::Create, name: &name, options: &shown_options, dry_run };

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use base::clock;
 use base::request::{DeleteOptions, WriteOptions};
 use machinery::field::{FieldError, FieldPath};
-use machinery::selector::LabelSelector;
-use machinery::status::{Cause, Details, Reason};
 use machinery::{Status, Text, Value, json};
 use objects::Stored;
 use resource::{Resource, Subresource};
 
+use super::budgets;
 use crate::verbs::admit::Admit;
 use crate::verbs::as_server::{edit, path_of, server_request};
 use crate::verbs::change::{Change, Write};
@@ -147,15 +146,15 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
     let phase = pod.str_at(&["status", "phase"]);
     let is_unprotected = ["Succeeded", "Failed", "Pending"].contains(&phase) || stored.meta.deleting;
     if !is_unprotected {
-        let budgets = budgets_of(context, &pod);
+        let budgets = budgets::of(context, &pod);
         if budgets.len() > 1 {
             let message =
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
             let status = json!({"metadata": {}, "status": "Failure", "message": message, "code": 500});
             return Ok(with_type(status));
         }
-        if let Some(budget) = budgets.first().filter(|budget| !spares(budget, &pod)) {
-            charge(context, budget, &name, options.dry_run).await?;
+        if let Some(budget) = budgets.first().filter(|budget| !budgets::spares(budget, &pod)) {
+            budgets::charge(context, budget, &name, options.dry_run).await?;
         }
     }
     if !options.dry_run {
@@ -181,96 +180,4 @@ async fn delete(context: &Context, request: &Request, name: &Text, options: Dele
     let request = server_request(&pods, &http::Method::DELETE, &path, Subresource::None);
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Box::pin(Write::new(context, &request, Change::Delete(options), &write_options).run()).await.map(drop)
-}
-
-/// The budgets that select a Pod.
-fn budgets_of(context: &Context, pod: &Value) -> Vec<Value> {
-    let Some(budgets) = context.registry.get("policy", "poddisruptionbudgets") else { return vec![] };
-    let (root, _) = budgets.collection.latest();
-    let empty = machinery::Map::new();
-    let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_object).unwrap_or(&empty);
-    let selects = |budget: &Value| {
-        let selector = budget.at(&["spec", "selector"]).filter(|selector| !selector.is_null());
-        let selector = selector.and_then(LabelSelector::from_value);
-        selector.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
-    };
-    let same = |stored: &&Arc<Stored>| stored.meta.namespace == pod.str_at(&["metadata", "namespace"]);
-    root.values().filter(same).map(|stored| stored.body.to_value(stored.revision)).filter(selects).collect()
-}
-
-fn number(object: &Value, path: &[&str]) -> i64 {
-    object.at(path).and_then(Value::as_int).unwrap_or_default()
-}
-
-/// Whether a Pod that is not ready can be evicted without charging its budget.
-fn spares(budget: &Value, pod: &Value) -> bool {
-    let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let is_ready = |c: &Value| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True";
-    if conditions.iter().any(is_ready) {
-        return false;
-    }
-    let (current, desired) =
-        (number(budget, &["status", "currentHealthy"]), number(budget, &["status", "desiredHealthy"]));
-    budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow" || (current >= desired && desired > 0)
-}
-
-const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
-
-fn cause(message: String) -> Vec<Cause> {
-    vec![Cause { reason: "DisruptionBudget".into(), message, field: String::new() }]
-}
-
-/// Charges a disruption to a budget; fails if it allows none.
-async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<(), Status> {
-    let name = budget.str_at(&["metadata", "name"]);
-    let status = |field: &str| number(budget, &["status", field]);
-    let refused = |retry_after_seconds: u32, causes: Vec<Cause>| {
-        let details = Details { retry_after_seconds, causes, ..Details::default() };
-        Err(Status::new(Reason::TooManyRequests, REFUSED).with_details(details))
-    };
-    if status("observedGeneration") < number(budget, &["metadata", "generation"]) {
-        return refused(10, cause(format!("The disruption budget {name} is still being processed by the server.")));
-    }
-    if status("disruptionsAllowed") < 0 {
-        let why = "pdb disruptions allowed is negative";
-        return Err(Status::forbidden("policy", "poddisruptionbudget", name, why));
-    }
-    if status("disruptionsAllowed") == 0 {
-        return refused(0, cause(why_not(budget)));
-    }
-    if dry_run {
-        return Ok(());
-    }
-    let budgets = context.registry.get("policy", "poddisruptionbudgets");
-    let budgets = budgets.ok_or_else(|| Status::internal("PodDisruptionBudgets are not served"))?;
-    let path = format!("{}/status", path_of(&budgets, budget.str_at(&["metadata", "namespace"]), name));
-    let request = server_request(&budgets, &http::Method::PUT, &path, Subresource::Status);
-    let count = |budget: &mut Value| {
-        let allowed = number(budget, &["status", "disruptionsAllowed"]);
-        budget.set_at(&["status", "disruptionsAllowed"], Value::Int((allowed - 1).max(0)));
-        budget.set_at(&["status", "disruptedPods", pod], Value::from(clock::now_rfc3339()));
-    };
-    edit(context, request, Change::Edit(&count)).await
-}
-
-/// The reason for which a budget allows no disruption.
-fn why_not(budget: &Value) -> String {
-    let name = budget.str_at(&["metadata", "name"]);
-    let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let condition = conditions.iter().find(|c| c.str_at(&["type"]) == "DisruptionAllowed");
-    let text = |field: &str| condition.map(|c| c.str_at(&[field])).unwrap_or_default();
-    let explained = text("status") == "False" && !text("message").is_empty();
-    let (current, desired) =
-        (number(budget, &["status", "currentHealthy"]), number(budget, &["status", "desiredHealthy"]));
-    let currently = format!("The disruption budget {name} does not allow evicting pods currently");
-    match () {
-        () if explained && text("reason") == "SyncFailed" => {
-            format!("{currently} because it failed sync: {}", text("message"))
-        }
-        () if current <= desired => {
-            format!("The disruption budget {name} needs {desired} healthy pods and has {current} currently")
-        }
-        () if explained => format!("{currently} ({}): {}", text("reason"), text("message")),
-        () => currently,
-    }
 }

@@ -25,14 +25,14 @@ pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value, Status> 
     if !errors.is_empty() {
         status.set_at(&["evaluationError"], Value::from(machinery::status::aggregate(&errors)));
     }
-    let members = [
+    let fields = [
         ("apiVersion", Value::String(request.api_version())),
         ("kind", Value::from(&request.resource.kind)),
         ("metadata", Value::object()),
         ("spec", Value::object()),
         ("status", status),
     ];
-    Ok(members.into())
+    Ok(fields.into())
 }
 
 fn texts(list: &[Text]) -> Value {

@@ -5,7 +5,7 @@ use super::sim::{Chance, Sim};
 use crate::contract::StoreError;
 
 /// A log of a checkpoint and several segments after it, closed as by a server.
-fn log(seed: u64) -> Run {
+pub fn log(seed: u64) -> Run {
     let mut chance = Chance(seed);
     let mut run = Run::create();
     let has_all = |run: &Run| {

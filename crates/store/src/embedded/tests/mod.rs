@@ -4,4 +4,5 @@ mod crash;
 mod damage;
 mod full;
 mod model;
+mod salvage;
 mod sim;

@@ -1,4 +1,4 @@
-//! What a server makes for itself and keeps valid while it runs: its certificates, and the administrator's kubeconfigs.
+//! The certificates that a server makes for itself, and the administrator's kubeconfigs, both kept valid while it runs.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -7,19 +7,23 @@ use std::time::Duration;
 use server::{CertificateSigner, Controllers};
 
 use crate::certificates::{self, Certificates, Directory, Names, directory_of};
+use crate::files::read_text;
 use crate::flags::Serve;
 use crate::kubeconfig::{ADMIN_FILE, AdminFiles};
 use crate::limits;
 
 /// The certificates and kubeconfigs of a running server.
 #[derive(Clone)]
-pub struct Own(Arc<Inner>);
+pub struct Credentials(Arc<Inner>);
 
 struct Inner {
     directory: Directory,
-    wanted: Box<dyn Fn() -> Names + Send + Sync>,
-    /// The CA bundle of clients instead of the own one: of `--root-ca-file`, and of `--tls-cert-file`.
+    /// The names that the serving certificate is to have now.
+    names: Box<dyn Fn() -> Names + Send + Sync>,
+    /// The file of the CA bundle that `kube-root-ca.crt` contains instead of the server's own: `--root-ca-file`, else
+    /// `--tls-cert-file`.
     root_authority: Option<PathBuf>,
+    /// The file of the CA bundle in kubeconfigs instead of the server's own: `--tls-cert-file`.
     trusted: Option<PathBuf>,
     kubeconfigs: AdminFiles,
     /// The URL of the server, when it is known.
@@ -27,22 +31,22 @@ struct Inner {
     certificates: Mutex<Certificates>,
 }
 
-impl Own {
+impl Credentials {
     /// Reads the certificates or makes them. The error is one line.
-    pub fn start(flags: &Serve) -> Result<Own, String> {
+    pub fn start(flags: &Serve) -> Result<Credentials, String> {
         let mut files = vec![(flags.data_dir.join(ADMIN_FILE), 0o600)];
         files.extend(flags.write_kubeconfig.clone().map(|path| (path, flags.write_kubeconfig_mode)));
         let kubeconfigs = AdminFiles { files, context: flags.kubeconfig_context.clone() };
         kubeconfigs.check()?;
         let addresses: Vec<_> = [Some(flags.bind_address), flags.advertise_address].into_iter().flatten().collect();
-        let names = flags.tls_san.clone();
+        let more_names = flags.tls_san.clone();
         // the addresses of the machine may change
-        let wanted = Box::new(move || Names::of(&addresses, &names));
+        let names = Box::new(move || Names::of(&addresses, &more_names));
         let directory = directory_of(&flags.data_dir, flags.cert_dir.as_ref());
-        let certificates = Mutex::new(directory.load_or_make(&wanted())?);
+        let certificates = Mutex::new(directory.load_or_make(&names())?);
         let root_authority = flags.root_ca_file.clone().or(flags.tls_cert_file.clone());
         let (trusted, url) = (flags.tls_cert_file.clone(), OnceLock::new());
-        Ok(Own(Arc::new(Inner { directory, wanted, root_authority, trusted, kubeconfigs, url, certificates })))
+        Ok(Credentials(Arc::new(Inner { directory, names, root_authority, trusted, kubeconfigs, url, certificates })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Certificates> {
@@ -64,7 +68,7 @@ impl Own {
 
     /// Renews certificates that expire soon, or that lack an address which the machine has now.
     pub fn renew(&self) {
-        match self.0.directory.load_or_make(&(self.0.wanted)()) {
+        match self.0.directory.load_or_make(&(self.0.names)()) {
             Ok(_) => {}
             Err(why) => tracing::error!(why, "certificates cannot be renewed"),
         }
@@ -72,7 +76,7 @@ impl Own {
 
     /// Reads the certificates again after their files have changed.
     pub fn read_again(&self) -> Result<(), String> {
-        let certificates = self.0.directory.load_or_make(&(self.0.wanted)())?;
+        let certificates = self.0.directory.load_or_make(&(self.0.names)())?;
         *self.lock() = certificates;
         Ok(())
     }
@@ -87,9 +91,9 @@ impl Own {
     /// Puts the certificates into the kubeconfigs.
     pub fn update_kubeconfigs(&self) -> Result<(), String> {
         let Some(url) = self.0.url.get() else { return Ok(()) };
-        let own = self.current();
-        let authority = bundle(self.0.trusted.as_ref(), &own)?;
-        self.0.kubeconfigs.write(url, &authority, &own.admin)
+        let certificates = self.current();
+        let authority = bundle(self.0.trusted.as_ref(), &certificates)?;
+        self.0.kubeconfigs.write(url, &authority, &certificates.admin)
     }
 
     /// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
@@ -97,11 +101,12 @@ impl Own {
         bundle(self.0.root_authority.as_ref(), &self.current())
     }
 
-    /// Gives controllers the CA bundle to publish, and the own authority to sign certificates of clients with.
+    /// Gives controllers the CA bundle to publish, and the server's own authority to sign certificates of clients with.
     pub fn equip(&self, controllers: &mut Controllers) -> Result<(), String> {
         controllers.root_authority = self.root_authority()?;
-        let own = self.clone();
-        controllers.signer = Some(CertificateSigner::new(move |request, lifetime| own.sign(request, lifetime)));
+        let credentials = self.clone();
+        let sign = move |request: &str, lifetime| credentials.sign(request, lifetime);
+        controllers.signer = Some(CertificateSigner::new(sign));
         Ok(())
     }
 
@@ -116,10 +121,10 @@ impl Own {
     }
 }
 
-/// The CA bundle of a file, else the own one.
-fn bundle(file: Option<&PathBuf>, own: &Certificates) -> Result<String, String> {
+/// The CA bundle of a file, else that of the server's own certificates.
+fn bundle(file: Option<&PathBuf>, certificates: &Certificates) -> Result<String, String> {
     match file {
-        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display())),
-        None => Ok(own.authority.clone()),
+        Some(path) => read_text(path),
+        None => Ok(certificates.authority.clone()),
     }
 }

@@ -1,0 +1,149 @@
+//! Rewriting of the objects of a resource: each gets an empty merge patch, for which the server writes it unless it would be
+//! stored with the same bytes. Only the API is used, so other clients are not disturbed.
+
+use std::path::Path;
+
+use client::Method;
+use machinery::{Value, json};
+
+use crate::client::Client;
+use crate::limits;
+use crate::logs::say;
+
+const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const MANY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    pub seen: usize,
+    pub written: usize,
+    pub refused: usize,
+}
+
+/// A resource as it is served.
+pub struct Served<'a> {
+    /// The name for reports.
+    pub name: &'a str,
+    /// `/apis/GROUP/VERSION`, or `/api/v1`.
+    pub root: &'a str,
+    pub plural: &'a str,
+}
+
+/// Writes all objects of a resource that the server would store otherwise now, from several connections. The error is one line.
+pub async fn rewrite_all(kubeconfig: &Path, client: &mut Client, of: Served<'_>) -> Result<Counts, String> {
+    let mut writers = Vec::new();
+    for _ in 0..limits::WRITERS {
+        writers.push(Client::connect(kubeconfig).await?);
+    }
+    let mut pass = Pass { of, writers, counts: Counts::default() };
+    pass.rewrite_all(client).await?;
+    Ok(pass.counts)
+}
+
+struct Pass<'a> {
+    of: Served<'a>,
+    writers: Vec<Client>,
+    counts: Counts,
+}
+
+impl Pass<'_> {
+    async fn rewrite_all(&mut self, client: &mut Client) -> Result<(), String> {
+        let name = self.of.name;
+        let mut token = String::new();
+        loop {
+            let page = format!("{}/{}?limit={}&continue={token}", self.of.root, self.of.plural, limits::PAGE);
+            let response = client.call(Method::GET, &page, MANY, None).await?;
+            // the continue token has expired; the rest is read from the current state
+            let next = response.body.str_at(&["metadata", "continue"]).to_owned();
+            if response.code == 410 && !next.is_empty() {
+                token = next;
+                continue;
+            }
+            let list = response.ok()?;
+            self.rewrite(list.get("items").and_then(Value::as_array).unwrap_or_default()).await?;
+            if next.is_empty() {
+                return Ok(());
+            }
+            let Counts { seen, written, .. } = self.counts;
+            let remaining = list.at(&["metadata", "remainingItemCount"]).and_then(Value::as_int).unwrap_or_default();
+            say(&format!("{name}: {written} of {seen} objects written; {remaining} to go"));
+            token = next;
+        }
+    }
+
+    /// Sends an empty patch for each object, from several connections.
+    async fn rewrite(&mut self, items: &[Value]) -> Result<(), String> {
+        let (root, plural) = (self.of.root, self.of.plural);
+        let mut shares = Vec::new();
+        for (first, mut writer) in self.writers.drain(..).enumerate() {
+            let share: Vec<(String, String)> = items
+                .iter()
+                .skip(first)
+                .step_by(limits::WRITERS)
+                .map(|item| (path(root, plural, item), version(item)))
+                .collect();
+            shares.push(tokio::task::spawn_local(async move {
+                let mut done = Vec::new();
+                for (path, before) in share {
+                    done.push(rewrite_one(&mut writer, &path, &before).await?);
+                }
+                Ok::<_, String>((writer, done))
+            }));
+        }
+        for share in shares {
+            let (writer, done) = share.await.map_err(|error| error.to_string())??;
+            self.writers.push(writer);
+            done.into_iter().for_each(|one| self.count(one));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, one: Rewritten) {
+        self.counts.seen += 1;
+        match one {
+            Rewritten::Written => self.counts.written += 1,
+            Rewritten::Kept => {}
+            Rewritten::Refused(why) => {
+                self.counts.refused += 1;
+                if self.counts.refused <= limits::REFUSED_NAMED {
+                    say(&format!("{}: {why}", self.of.name));
+                }
+            }
+        }
+    }
+}
+
+fn path(root: &str, plural: &str, item: &Value) -> String {
+    let name = item.str_at(&["metadata", "name"]);
+    match item.str_at(&["metadata", "namespace"]) {
+        "" => format!("{root}/{plural}/{name}"),
+        namespace => format!("{root}/namespaces/{namespace}/{plural}/{name}"),
+    }
+}
+
+pub fn version(item: &Value) -> String {
+    item.str_at(&["metadata", "resourceVersion"]).to_owned()
+}
+
+enum Rewritten {
+    Written,
+    /// It is already stored in the storage version, or has been deleted.
+    Kept,
+    Refused(String),
+}
+
+async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Rewritten, String> {
+    for _ in 0..limits::WRITE_ATTEMPTS {
+        let response = client
+            .call(Method::PATCH, &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))
+            .await?;
+        match response.code {
+            200 if version(&response.body) == before => return Ok(Rewritten::Kept),
+            200 => return Ok(Rewritten::Written),
+            404 => return Ok(Rewritten::Kept),
+            409 => {}
+            _ => return Ok(Rewritten::Refused(format!("{path}: {}", response.message()))),
+        }
+    }
+    Ok(Rewritten::Refused(format!("{path}: every attempt conflicted with another write")))
+}

@@ -1,0 +1,97 @@
+//! Sources of keys: what a plugin encrypts, and what encrypts values.
+
+use aws_lc_rs::hkdf;
+use base::clock;
+
+use super::messages::{EncryptedObject, SOURCE_KEY, SOURCE_SEED};
+use crate::encryption::cipher::Cipher;
+use crate::limits;
+
+/// Bytes of a seed, of the input of a derivation, and of a derived key.
+const SIZE: usize = 32;
+
+/// A decrypted source.
+pub enum Source {
+    Key(Cipher),
+    Seed(hkdf::Prk),
+}
+
+impl Source {
+    /// A new random seed, and its bytes.
+    pub fn random() -> (Source, [u8; SIZE]) {
+        let seed = clock::random_bytes::<SIZE>();
+        (Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, &seed)), seed)
+    }
+
+    /// The source of a type of [`EncryptedObject`]. The error is one line without secrets.
+    pub fn of(source_type: i32, bytes: &[u8]) -> Result<Source, String> {
+        match source_type {
+            SOURCE_KEY => {
+                let cipher = Cipher::gcm(bytes).ok_or_else(|| format!("invalid key size {}", bytes.len()))?;
+                Ok(Source::Key(cipher))
+            }
+            SOURCE_SEED if bytes.len() >= SIZE => Ok(Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, bytes))),
+            SOURCE_SEED => Err(format!("invalid seed length {} used for key generation", bytes.len())),
+            other => Err(format!("unknown encryptedDEKSourceType: {other}")),
+        }
+    }
+
+    pub fn seal(&self, plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
+        match self {
+            Source::Key(cipher) => cipher.seal(plain, authenticated),
+            Source::Seed(seed) => {
+                let info = clock::random_bytes::<SIZE>();
+                Ok([&info, &derived(seed, &info)?.seal(plain, authenticated)?[..]].concat())
+            }
+        }
+    }
+
+    pub fn open(&self, sealed: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
+        match self {
+            Source::Key(cipher) => cipher.open(sealed, authenticated),
+            Source::Seed(seed) => {
+                let short = "the stored data was shorter than the required size";
+                let (info, sealed) = sealed.split_at_checked(SIZE).ok_or(short)?;
+                derived(seed, info)?.open(sealed, authenticated)
+            }
+        }
+    }
+}
+
+/// The cipher of one value.
+fn derived(seed: &hkdf::Prk, info: &[u8]) -> Result<Cipher, String> {
+    let mut key = [0; SIZE];
+    let info = [info];
+    let filled = seed.expand(&info, hkdf::HKDF_SHA256).and_then(|material| material.fill(&mut key));
+    filled.map_err(|_| "failed to derive a key")?;
+    Cipher::gcm(&key).ok_or_else(|| "failed to derive a key".to_owned())
+}
+
+/// Checks the bounds that kube-apiserver sets, with its messages.
+pub fn validate(object: &EncryptedObject) -> Result<(), String> {
+    let EncryptedObject { data, key_id, source, annotations, source_type } = object;
+    if ![SOURCE_KEY, SOURCE_SEED].contains(source_type) {
+        return Err(format!("unknown encryptedDEKSourceType: {source_type}"));
+    }
+    if data.is_empty() {
+        return Err("encrypted data is empty".to_owned());
+    }
+    bounded("encrypted DEK source", source.len(), limits::KMS_SOURCE_BYTES_MAX)
+        .map_err(|why| format!("failed to validate encrypted DEK source: {why}"))?;
+    bounded("keyID", key_id.len(), limits::KMS_KEY_ID_BYTES_MAX)
+        .map_err(|why| format!("failed to validate key id: {why}"))?;
+    let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if size > limits::KMS_ANNOTATIONS_BYTES_MAX {
+        let most = limits::KMS_ANNOTATIONS_BYTES_MAX;
+        return Err(format!("total size of annotations is {size}, which exceeds the max size of {most}"));
+    }
+    Ok(())
+}
+
+fn bounded(name: &str, size: usize, most: usize) -> Result<(), String> {
+    match size {
+        0 => Err(format!("{name} is empty")),
+        _ if size > most => Err(format!("{name} is {size} bytes, which exceeds the max size of {most}")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,269 @@
+//! Key management services, version 2: a plugin encrypts a seed, from which the keys of values are derived, as in
+//! kube-apiserver.
+//!
+//! A thread of its own talks to the plugin. It asks for the status regularly and makes a new seed when the plugin has a new key.
+//! Values are encrypted without it, with the current seed. A value whose source is not known is decrypted with one call; the source
+//! is then kept.
+
+mod envelope;
+mod messages;
+mod plugin;
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::{clock, digest, task};
+use bytes::Bytes;
+use prost::Message as _;
+use tokio::time::Instant;
+
+use self::envelope::Source;
+use self::messages::{DecryptRequest, EncryptRequest, EncryptedObject, SOURCE_SEED, StatusResponse};
+use self::plugin::{Plugin, Service};
+use crate::layout::{Opened, Place};
+use crate::limits;
+
+/// Prefix of values; the name of the provider and a colon follow.
+const PREFIX: &str = "k8s:enc:kms:v2:";
+
+/// A provider as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub name: String,
+    /// URL of the Unix socket.
+    pub endpoint: String,
+    /// Time limit of a call.
+    pub timeout: Duration,
+}
+
+/// A provider, and the thread that calls its plugin; the thread ends with this.
+pub struct Kms {
+    prefix: String,
+    shared: Arc<Shared>,
+    calls: SyncSender<Call>,
+}
+
+/// A source to decrypt, and where to send it.
+struct Call {
+    object: EncryptedObject,
+    reply: SyncSender<Result<Arc<Source>, String>>,
+}
+
+/// The seed that encrypts values.
+#[derive(Clone)]
+struct Current {
+    source: Arc<Source>,
+    /// The fields of values but their data.
+    envelope: EncryptedObject,
+    /// From then on no value may be encrypted: the plugin has not been healthy for too long.
+    expires: Instant,
+}
+
+#[derive(Default)]
+struct Shared {
+    current: Mutex<Option<Current>>,
+    /// Decrypted sources, by the digest of their encrypted form.
+    sources: Mutex<HashMap<String, Arc<Source>>>,
+    /// Why the plugin is not healthy.
+    fault: Mutex<Option<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The digest of everything that the plugin needs to decrypt a source.
+fn digest_of(object: &EncryptedObject) -> String {
+    let mut sum = digest::Sha256::default();
+    sum.update(&EncryptedObject { data: vec![], ..object.clone() }.encode_to_vec());
+    sum.hex()
+}
+
+impl Shared {
+    fn keep(&self, object: &EncryptedObject, source: Arc<Source>) {
+        let mut sources = lock(&self.sources);
+        if sources.len() >= limits::KMS_SOURCES_MAX {
+            sources.clear();
+        }
+        sources.insert(digest_of(object), source);
+    }
+}
+
+impl Kms {
+    /// Starts a provider and waits for its first seed, since a plugin may start at the same time.
+    ///
+    /// # Errors
+    ///
+    /// One line: the plugin does not respond or is not healthy within [`limits::KMS_START`].
+    pub fn start(settings: Settings) -> Result<Kms, String> {
+        let Settings { name, endpoint, timeout } = settings;
+        let plugin = Plugin::new(endpoint, timeout).map_err(|why| format!("kms provider {name}: {why}"))?;
+        Kms::with(name, Box::new(plugin))
+    }
+
+    fn with(name: String, service: Box<dyn Service>) -> Result<Kms, String> {
+        let of = |why: String| format!("kms provider {name}: {why}");
+        let shared = Arc::new(Shared::default());
+        let (calls, received) = sync_channel(limits::KMS_CALLS_MAX);
+        let worker = Worker { name: name.clone(), service, shared: shared.clone() };
+        let (started, start) = sync_channel(1);
+        let thread = std::thread::Builder::new().name(format!("kms {name}"));
+        thread.spawn(move || worker.run(&started, &received)).map_err(|error| of(error.to_string()))?;
+        let ended = |_| Err("its thread has ended".to_owned());
+        task::blocking(|| start.recv()).unwrap_or_else(ended).map_err(of)?;
+        Ok(Kms { prefix: format!("{PREFIX}{name}:"), shared, calls })
+    }
+
+    /// The id of the key that the seed for new values is encrypted with.
+    pub fn key_id(&self) -> String {
+        lock(&self.shared.current).as_ref().map(|current| current.envelope.key_id.clone()).unwrap_or_default()
+    }
+
+    /// Why the plugin is not healthy.
+    pub fn fault(&self) -> Option<String> {
+        lock(&self.shared.fault).clone()
+    }
+
+    pub fn seal(&self, place: &Place, value: &[u8]) -> Result<Bytes, String> {
+        let Some(current) = lock(&self.shared.current).clone() else { return Err("there is no seed".to_owned()) };
+        if clock::instant() > current.expires {
+            let why = self.fault().unwrap_or_default();
+            return Err(format!("{}the plugin has not been healthy for too long: {why}", self.prefix));
+        }
+        let object = EncryptedObject { data: current.source.seal(value, &place.bytes)?, ..current.envelope };
+        Ok([self.prefix.as_bytes(), &object.encode_to_vec()].concat().into())
+    }
+
+    /// `None` if the value was not written by this provider.
+    pub fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, String>> {
+        let rest = value.strip_prefix(self.prefix.as_bytes())?;
+        Some(self.opened(place, rest).map_err(|why| format!("{} {why}", self.prefix)))
+    }
+
+    fn opened(&self, place: &Place, rest: &[u8]) -> Result<Opened, String> {
+        let object = EncryptedObject::decode(rest).map_err(|error| error.to_string())?;
+        envelope::validate(&object)?;
+        let known = lock(&self.shared.sources).get(&digest_of(&object)).cloned();
+        let source = match known {
+            Some(source) => source,
+            None => self.decrypted(&object)?,
+        };
+        let value = source.open(&object.data, &place.bytes)?;
+        let stale = object.key_id != self.key_id() || object.source_type != SOURCE_SEED;
+        Ok(Opened { value: value.into(), stale })
+    }
+
+    /// Has the plugin decrypt the source of a value. Waits for it outside of the async workers.
+    fn decrypted(&self, object: &EncryptedObject) -> Result<Arc<Source>, String> {
+        let (reply, response) = sync_channel(1);
+        let call = Call { object: EncryptedObject { data: vec![], ..object.clone() }, reply };
+        let ended = || "its thread has ended".to_owned();
+        task::blocking(|| {
+            self.calls.send(call).map_err(|_| ended())?;
+            response.recv().map_err(|_| ended())?
+        })
+    }
+}
+
+/// The thread of a provider.
+struct Worker {
+    name: String,
+    service: Box<dyn Service>,
+    shared: Arc<Shared>,
+}
+
+impl Worker {
+    /// Makes the first seed, reports it, and then serves calls and polls the status until the provider is dropped.
+    fn run(self, started: &SyncSender<Result<(), String>>, calls: &Receiver<Call>) {
+        let first = self.first();
+        let failed = first.is_err();
+        if started.send(first).is_err() || failed {
+            return;
+        }
+        let mut next = clock::instant() + limits::KMS_STATUS;
+        loop {
+            match calls.recv_timeout(next.saturating_duration_since(clock::instant())) {
+                // the caller may have given up
+                Ok(Call { object, reply }) => drop(reply.send(self.decrypt(&object))),
+                Err(RecvTimeoutError::Timeout) => {
+                    let polled = self.poll();
+                    next = clock::instant() + if polled.is_ok() { limits::KMS_STATUS } else { limits::KMS_RETRY };
+                    if let Err(why) = &polled {
+                        tracing::warn!("kms provider {}: {why}", self.name);
+                    }
+                    *lock(&self.shared.fault) = polled.err();
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn first(&self) -> Result<(), String> {
+        let end = clock::instant() + limits::KMS_START;
+        loop {
+            match self.poll() {
+                Err(_) if clock::instant() < end => std::thread::sleep(limits::KMS_START_RETRY),
+                result => return result,
+            }
+        }
+    }
+
+    /// Reads the status. Extends the life of the seed if its key is still the newest; otherwise makes a new one.
+    fn poll(&self) -> Result<(), String> {
+        let expires = clock::instant() + limits::KMS_SEED_LIFETIME;
+        let StatusResponse { version, healthz, key_id } = self.service.status()?;
+        if !["v2", "v2beta1"].contains(&version.as_str()) {
+            return Err(format!("expected KMSv2 API version v2, got {version}"));
+        }
+        if healthz != "ok" {
+            return Err(format!("got unexpected healthz status: {healthz}"));
+        }
+        if key_id.is_empty() {
+            return Err("got an empty key id".to_owned());
+        }
+        if let Some(current) = lock(&self.shared.current).as_mut()
+            && current.envelope.key_id == key_id
+        {
+            current.expires = expires;
+            return Ok(());
+        }
+        let (source, seed) = Source::random();
+        let request = EncryptRequest { plaintext: seed.to_vec(), uid: clock::uuid() };
+        let made = self.service.encrypt(request)?;
+        let envelope = EncryptedObject {
+            data: vec![0],
+            key_id: made.key_id,
+            source: made.ciphertext,
+            annotations: made.annotations,
+            source_type: SOURCE_SEED,
+        };
+        envelope::validate(&envelope)?;
+        let source = Arc::new(source);
+        self.shared.keep(&envelope, source.clone());
+        tracing::info!("kms provider {}: new values are encrypted with key {}", self.name, envelope.key_id);
+        *lock(&self.shared.current) = Some(Current { source, envelope, expires });
+        Ok(())
+    }
+
+    fn decrypt(&self, object: &EncryptedObject) -> Result<Arc<Source>, String> {
+        // an earlier call may have been for the same source
+        if let Some(source) = lock(&self.shared.sources).get(&digest_of(object)) {
+            return Ok(source.clone());
+        }
+        let request = DecryptRequest {
+            ciphertext: object.source.clone(),
+            uid: clock::uuid(),
+            key_id: object.key_id.clone(),
+            annotations: object.annotations.clone(),
+        };
+        let decrypted = self.service.decrypt(request).map_err(|why| format!("failed to decrypt DEK, error: {why}"))?;
+        let source = Arc::new(Source::of(object.source_type, &decrypted.plaintext)?);
+        self.shared.keep(object, source.clone());
+        Ok(source)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! A value that kube-apiserver's code wrote, changes of the key, and a plugin that is not healthy.
+
+use super::messages::{DecryptResponse, EncryptResponse};
+use super::*;
+use crate::{Key, Layout};
+
+/// What a fake plugin does: it encrypts by putting the id of its key before the bytes.
+#[derive(Default)]
+struct Vault {
+    key: String,
+    fault: Option<String>,
+    decrypted: usize,
+}
+
+#[derive(Clone, Default)]
+struct Fake(Arc<Mutex<Vault>>);
+
+impl Fake {
+    fn of(key: &str) -> Fake {
+        let fake = Fake::default();
+        lock(&fake.0).key = key.to_owned();
+        fake
+    }
+
+    fn kms(&self) -> Kms {
+        Kms::with("vault".to_owned(), Box::new(self.clone())).unwrap()
+    }
+
+    /// A worker of its own for the state of a provider, whose thread polls once a minute.
+    fn worker(&self, kms: &Kms) -> Worker {
+        Worker { name: "vault".to_owned(), service: Box::new(self.clone()), shared: kms.shared.clone() }
+    }
+}
+
+impl Service for Fake {
+    fn status(&self) -> Result<StatusResponse, String> {
+        let vault = lock(&self.0);
+        let healthz = vault.fault.clone().unwrap_or_else(|| "ok".to_owned());
+        Ok(StatusResponse { version: "v2".to_owned(), healthz, key_id: vault.key.clone() })
+    }
+
+    fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, String> {
+        let key = lock(&self.0).key.clone();
+        let ciphertext = [key.as_bytes(), &request.plaintext].concat();
+        Ok(EncryptResponse { ciphertext, key_id: key, annotations: Default::default() })
+    }
+
+    fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, String> {
+        lock(&self.0).decrypted += 1;
+        let plaintext = request.ciphertext.strip_prefix(request.key_id.as_bytes()).ok_or("another key")?.to_vec();
+        Ok(DecryptResponse { plaintext })
+    }
+}
+
+fn place() -> Place {
+    Layout::own().place(&Key::new(&"".into(), &"secrets".into(), "n", "a"))
+}
+
+fn opened(kms: &Kms, value: &Bytes) -> Opened {
+    kms.open(&place(), value).unwrap().unwrap()
+}
+
+/// Written by `k8s.io/apiserver` 0.37.2 with the seed 0, 1, ..., 31.
+const WRITTEN: &str = "0a4ed73c720a998626dcf97939ae0e1a48d4b266752c79468d4df5c16418e8583a1cdc60a62ee12c1d8d081cb63dbe11953b5d18961cdb02e5a1e40e845122f6bf56e4da448a08b7796b223a72b5f8ca12036b65791a06736f7572636522080a03612e621201632801";
+
+#[test]
+fn value_of_kube_apiserver_is_read() {
+    let digit = |at: usize| u8::from_str_radix(&WRITTEN[at..at + 2], 16).unwrap();
+    let bytes: Vec<u8> = (0..WRITTEN.len()).step_by(2).map(digit).collect();
+    let object = EncryptedObject::decode(&bytes[..]).unwrap();
+    assert_eq!((object.key_id.as_str(), &object.source[..], object.source_type), ("key", &b"source"[..], SOURCE_SEED));
+    assert_eq!(object.annotations.get("a.b").map(Vec::as_slice), Some(&b"c"[..]));
+    assert_eq!(object.encode_to_vec(), bytes, "the encoding is the same");
+    let seed: Vec<u8> = (0..32).collect();
+    let source = Source::of(SOURCE_SEED, &seed).unwrap();
+    assert_eq!(source.open(&object.data, b"/registry/secrets/n/a").unwrap(), b"a very secret text");
+    assert!(source.open(&object.data, b"/registry/secrets/n/b").is_err(), "a value cannot be moved");
+    let again = source.seal(b"plain", b"place").unwrap();
+    assert_ne!(source.seal(b"plain", b"place").unwrap(), again);
+    assert_eq!(source.open(&again, b"place").unwrap(), b"plain");
+}
+
+#[test]
+fn damaged_values_are_errors() {
+    let kms = Fake::of("first").kms();
+    let sealed = kms.seal(&place(), b"{}").unwrap();
+    assert_eq!(opened(&kms, &sealed), Opened { value: "{}".into(), stale: false });
+    assert!(kms.open(&place(), &"k8s:enc:kms:v2:other:x".into()).is_none());
+    for end in kms.prefix.len()..sealed.len() {
+        let result = kms.open(&place(), &sealed.slice(..end)).unwrap();
+        assert!(result.is_err_and(|why| why.starts_with("k8s:enc:kms:v2:vault: ")), "{end}");
+    }
+    for (source_type, size, want) in [
+        (2, 32, "unknown encryptedDEKSourceType: 2"),
+        (1, 31, "invalid seed length 31"),
+        (0, 31, "invalid key size 31"),
+    ] {
+        assert!(Source::of(source_type, &vec![0; size]).err().unwrap().starts_with(want));
+    }
+}
+
+#[test]
+fn new_key_of_the_plugin_makes_values_stale() {
+    let fake = Fake::of("first");
+    let kms = fake.kms();
+    let old = kms.seal(&place(), b"{}").unwrap();
+    fake.worker(&kms).poll().unwrap();
+    assert_eq!(kms.key_id(), "first", "the key is still the newest");
+    lock(&fake.0).key = "second".to_owned();
+    fake.worker(&kms).poll().unwrap();
+    assert_eq!(kms.key_id(), "second");
+    let new = kms.seal(&place(), b"{}").unwrap();
+    assert_eq!((opened(&kms, &old).stale, opened(&kms, &new).stale), (true, false));
+    assert_eq!(lock(&fake.0).decrypted, 0, "own sources are known");
+    // another server decrypts each source once
+    let other = fake.kms();
+    for _ in 0..3 {
+        assert_eq!((opened(&other, &old).stale, opened(&other, &new).stale), (true, false));
+    }
+    assert_eq!(lock(&fake.0).decrypted, 2);
+}
+
+#[test]
+fn seed_is_used_for_a_limited_time_after_a_fault() {
+    let fake = Fake::of("first");
+    let kms = fake.kms();
+    lock(&fake.0).fault = Some("sealed".to_owned());
+    assert_eq!(fake.worker(&kms).poll(), Err("got unexpected healthz status: sealed".to_owned()));
+    let sealed = kms.seal(&place(), b"{}").unwrap();
+    let current = lock(&kms.shared.current).as_ref().unwrap().expires;
+    lock(&kms.shared.current).as_mut().unwrap().expires = current - limits::KMS_SEED_LIFETIME - Duration::from_secs(1);
+    let error = kms.seal(&place(), b"{}").unwrap_err();
+    assert!(error.contains("the plugin has not been healthy for too long"), "{error}");
+    assert_eq!(opened(&kms, &sealed).value, "{}", "it is still read");
+    lock(&fake.0).fault = None;
+    fake.worker(&kms).poll().unwrap();
+    kms.seal(&place(), b"{}").unwrap();
+}

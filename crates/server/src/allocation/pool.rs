@@ -1,0 +1,114 @@
+//! The node ports of a range, from which those of one Service are allocated.
+
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
+
+use base::clock;
+use machinery::Value;
+use resource::builtin::services::{needs_health_check, node_ports};
+
+use super::ranges::low_part;
+
+const TAKEN: &str = "provided port is already allocated";
+const FULL: &str = "range is full";
+
+/// The node ports that a `spec` has.
+pub(super) fn ports_of(spec: &Value) -> Vec<u16> {
+    let health = needs_health_check(spec).then(|| spec.get("healthCheckNodePort").and_then(Value::as_int)).flatten();
+    node_ports(spec).into_iter().chain(health).filter_map(|port| u16::try_from(port).ok()).collect()
+}
+
+/// The node ports during the allocation for one Service.
+pub(super) struct Pool {
+    first: u16,
+    /// Whether each port is allocated, by its offset in the range.
+    pub taken: Vec<bool>,
+    /// Whether `taken` differs from what is stored.
+    pub changed: bool,
+    /// Ports allocated to this Service.
+    pub allocated: BTreeSet<u16>,
+    dry_run: bool,
+}
+
+impl Pool {
+    /// The ports of a range, none of which is allocated.
+    pub fn new(range: &RangeInclusive<u16>, dry_run: bool) -> Pool {
+        let taken = vec![false; range.len()];
+        Pool { first: *range.start(), taken, changed: false, allocated: BTreeSet::new(), dry_run }
+    }
+
+    fn index(&self, port: i64) -> Option<usize> {
+        usize::try_from(port - i64::from(self.first)).ok().filter(|index| *index < self.taken.len())
+    }
+
+    pub fn set(&mut self, port: u16, taken: bool) {
+        if let Some(slot) = self.index(i64::from(port)).and_then(|index| self.taken.get_mut(index)) {
+            self.changed |= *slot != taken;
+            *slot = taken;
+        }
+    }
+
+    /// The range, such as `30000-32767`.
+    pub fn text(&self) -> String {
+        let last = usize::from(self.first) + self.taken.len() - 1;
+        format!("{}-{last}", self.first)
+    }
+
+    /// Allocates the given port. The error has kube-apiserver's text.
+    pub fn take(&mut self, port: i64) -> Result<(), String> {
+        let number = u16::try_from(port).unwrap_or_default();
+        match self.index(port) {
+            // a dry run allows any port once
+            None if self.dry_run && !self.allocated.contains(&number) => {}
+            None if self.dry_run => return Err(TAKEN.to_owned()),
+            None => {
+                let valid = self.text();
+                return Err(format!("provided port is not in the valid range. The range of valid ports is {valid}"));
+            }
+            Some(index) if self.taken.get(index) == Some(&true) => return Err(TAKEN.to_owned()),
+            Some(_) => self.set(number, true),
+        }
+        self.allocated.insert(number);
+        Ok(())
+    }
+
+    /// Allocates any free port; from the low part of the range only if the rest is exhausted.
+    pub fn take_any(&mut self) -> Result<u16, String> {
+        if self.dry_run {
+            // not reserved, so it only has to differ from the others
+            const DUMMY: u16 = 32_768;
+            let port = self.allocated.last().map_or(DUMMY, |port| *port).saturating_add(1);
+            self.allocated.insert(port);
+            return Ok(port);
+        }
+        let low = low_part(self.taken.len() as u64, 32, 16, 128) as usize;
+        let found = self.free_in(low..self.taken.len()).or_else(|| self.free_in(0..low));
+        let index = found.ok_or(FULL)?;
+        let port = self.first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
+        self.set(port, true);
+        self.allocated.insert(port);
+        Ok(port)
+    }
+
+    /// The first free index at or after a random one, within a part of the range and from its end to its start.
+    fn free_in(&self, part: Range<usize>) -> Option<usize> {
+        let start = part.start + clock::random_below(part.len() as u64) as usize;
+        (start..part.end).chain(part.start..start).find(|index| self.taken.get(*index) == Some(&false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_port_is_allocated_once() {
+        let mut pool = Pool::new(&(30_000..=30_003), false);
+        assert_eq!(pool.take(30_001), Ok(()));
+        assert_eq!(pool.take(30_001), Err(TAKEN.to_owned()));
+        assert!(pool.take(30_004).unwrap_err().ends_with("30000-30003"));
+        let mut rest: Vec<u16> = (0..3).map(|_| pool.take_any().unwrap()).collect();
+        rest.sort_unstable();
+        assert_eq!((rest, pool.take_any()), (vec![30_000, 30_002, 30_003], Err(FULL.to_owned())));
+    }
+}

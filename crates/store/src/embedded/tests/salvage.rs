@@ -1,0 +1,132 @@
+//! Salvage: what is intact is found, what is not is named, and the log is not changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::damage::log;
+use super::model::{Run, live};
+use super::sim::{Chance, Sim};
+use crate::contract::Revision;
+use crate::embedded::files::Segment;
+use crate::embedded::frame::{FILE_HEADER, FRAME_HEADER};
+use crate::embedded::salvage::{Salvaged, salvage_disk};
+
+/// Salvages a modified log. Every entry must be one that was written with exactly this key, value and revision.
+fn salvaged(run: &Run, contents: &[(String, Vec<u8>)]) -> Salvaged {
+    let disk = Sim::holding(contents);
+    let found = salvage_disk(&disk);
+    assert_eq!(disk.contents(), contents, "nothing is changed");
+    for entry in &found.snapshot.entries {
+        let written = &run.acknowledged[entry.revision as usize - 1];
+        assert_eq!((&written.key, &written.value), (&entry.key, &Some(entry.value.clone())));
+    }
+    found
+}
+
+fn revisions(found: &Salvaged) -> BTreeMap<Bytes, Revision> {
+    found.snapshot.entries.iter().map(|entry| (entry.key.clone(), entry.revision)).collect()
+}
+
+/// The keys of all records in the frame of a file that holds a byte, read without checksums from the undamaged file.
+fn keys_around(content: &[u8], byte: usize) -> BTreeSet<Bytes> {
+    let mut at = FILE_HEADER;
+    let length = |at: usize| u32::from_be_bytes(content[at + 4..at + 8].try_into().unwrap()) as usize;
+    while at + FRAME_HEADER + length(at) <= byte {
+        at += FRAME_HEADER + length(at);
+    }
+    let mut keys = BTreeSet::new();
+    let (mut record, end) = (at + FRAME_HEADER, at + FRAME_HEADER + length(at));
+    while record < end {
+        let size = |at: usize| u32::from_be_bytes(content[at..at + 4].try_into().unwrap()) as usize;
+        let (key, value) = (size(record + 9), size(record + 13));
+        keys.insert(Bytes::copy_from_slice(&content[record + 17..record + 17 + key]));
+        record += 17 + key + value;
+    }
+    keys
+}
+
+#[test]
+fn everything_but_the_damaged_frame_is_found() {
+    for seed in 0..3 {
+        let run = log(seed);
+        let whole = run.disk.contents();
+        let want = live(&run.acknowledged);
+        let mut chance = Chance(seed);
+        for file in 0..whole.len() {
+            for byte in (seed as usize..whole[file].1.len()).step_by(5) {
+                let mut contents = whole.clone();
+                contents[file].1[byte] ^= 1 << chance.below(8);
+                let found = salvaged(&run, &contents);
+                let (name, found_revisions) = (&whole[file].0, revisions(&found));
+                if found.losses.is_empty() {
+                    assert_eq!(found_revisions, want, "byte {byte} of {name}");
+                    continue;
+                }
+                assert!(found.losses.iter().any(|line| line.contains(name.as_str())), "{name}: {:?}", found.losses);
+                let concerned = if byte < FILE_HEADER { BTreeSet::new() } else { keys_around(&whole[file].1, byte) };
+                let keys: BTreeSet<&Bytes> = want.keys().chain(found_revisions.keys()).collect();
+                for key in keys.into_iter().filter(|key| !concerned.contains(*key)) {
+                    assert_eq!(
+                        found_revisions.get(key),
+                        want.get(key),
+                        "byte {byte} of {name}: {}",
+                        key.escape_ascii()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn missing_and_truncated_files_are_named() {
+    let run = log(7);
+    let whole = run.disk.contents();
+    for file in 0..whole.len() {
+        let mut contents = whole.clone();
+        let (name, _) = contents.remove(file);
+        let found = salvaged(&run, &contents);
+        assert!(!found.losses.is_empty(), "{name} is not missed");
+        let mut contents = whole.clone();
+        contents[file].1.truncate(whole[file].1.len() / 2);
+        let found = salvaged(&run, &contents);
+        assert!(revisions(&found) == live(&run.acknowledged) || !found.losses.is_empty() || file + 1 == whole.len());
+    }
+    assert_eq!(salvaged(&run, &whole).losses, Vec::<String>::new(), "a whole log has no losses");
+}
+
+/// Bytes that were cut out of the middle of a file move the frames behind them.
+#[test]
+fn frames_behind_a_cut_are_found() {
+    let run = log(3);
+    let mut contents = run.disk.contents();
+    let file = contents.iter().position(|(name, _)| name.ends_with(".log")).unwrap();
+    let bytes = &mut contents[file].1;
+    let half = bytes.len() / 2;
+    drop(bytes.drain(half - 1..half + 1));
+    let found = salvaged(&run, &contents);
+    assert!(!found.losses.is_empty());
+    assert_eq!(found.snapshot.revision, run.acknowledged.len() as Revision, "the last change is found");
+}
+
+#[test]
+fn losses_name_keys_bytes_and_revisions() {
+    let run = log(1);
+    let mut contents = run.disk.contents();
+    let listed = run.writer.files.lock().clone();
+    let after = listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
+    let is_after = |segment: &&Segment| segment.first > after && segment.frames.len() > 1;
+    let segment = listed.segments.iter().find(is_after).unwrap();
+    let (revision, offset) = segment.frames[0];
+    let (_, bytes) = contents.iter_mut().find(|(name, _)| *name == segment.name).unwrap();
+    let end = segment.frames[1].1;
+    *bytes.get_mut(end as usize - 1).unwrap() ^= 1;
+    let found = salvaged(&run, &contents);
+    let key = run.acknowledged[revision as usize - 1].key.escape_ascii().to_string();
+    let line = &found.losses[0];
+    assert!(line.starts_with(&format!("log/{}: bytes {offset} to ", segment.name)), "{line}");
+    assert!(line.contains(&format!(" are corrupt, with {key} (revision {revision})")), "{line}");
+    let gap = format!("changes of the revisions {revision} to ");
+    assert!(found.losses.iter().any(|line| line.starts_with(&gap)), "{:?}", found.losses);
+}

@@ -1,0 +1,83 @@
+"""Upgrade and rollback: this version and the former one serve the same directory in turn.
+
+The former version is the binary that PINTLE_FORMER names, or, with --slow, is built from the newest tag, or from the commit in
+tests/former while there is none.
+"""
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import pytest
+
+from pintle import Pintle
+from programs import ROOT, locked
+
+pytestmark = pytest.mark.store
+
+CORE = "/api/v1/namespaces/default"
+COUNT = 20
+
+
+def git(*words):
+    return subprocess.run(["git", *map(str, words)], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def former():
+    """The binary of the former version."""
+    if "PINTLE_FORMER" in os.environ:
+        return os.environ["PINTLE_FORMER"]
+    tags = git("tag", "--list", "v*", "--sort=-v:refname").split()
+    commit = tags[0] if tags else (ROOT / "tests" / "former").read_text().strip()
+    binary = ROOT / "target" / "former" / commit / "pintle"
+    with locked(binary):
+        if not binary.exists():
+            with tempfile.TemporaryDirectory(prefix="pintle-former-") as source:
+                git("worktree", "add", "--detach", source, commit)
+                try:
+                    subprocess.run(["cargo", "build", "--target-dir", ROOT / "target" / "former" / "build"], cwd=source, check=True)
+                finally:
+                    git("worktree", "remove", "--force", source)
+            binary.parent.mkdir(parents=True, exist_ok=True)
+            (ROOT / "target" / "former" / "build" / "debug" / "pintle").rename(binary)
+    return binary
+
+
+def objects(server):
+    return {kind: server.ok("GET", f"{CORE}/{kind}")["items"] for kind in ("configmaps", "secrets", "serviceaccounts")}
+
+
+def change(server, tag):
+    """Creates, updates and deletes objects."""
+    for number in range(COUNT):
+        server.ok("POST", f"{CORE}/configmaps", {"metadata": {"name": f"{tag}-{number}"}, "data": {"k": "v" * 100}})
+        server.ok("PATCH", f"{CORE}/configmaps/{tag}-{number}", {"metadata": {"labels": {"changed": tag}}})
+    server.ok("DELETE", f"{CORE}/configmaps/{tag}-0")
+
+
+def run(binary, *words):
+    done = subprocess.run([binary, *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_store_is_upgraded_and_rolled_back(launch, former):
+    with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
+        place = pathlib.Path(directory)
+        want = None
+        for turn, binary in enumerate((former, launch.binary, former, launch.binary)):
+            with Pintle(str(binary), storage="embedded", data_dir=place / "data") as server:
+                assert want is None or objects(server) == want, f"turn {turn}"
+                change(server, f"turn{turn}")
+                want = objects(server)
+        for writer, reader in ((former, launch.binary), (launch.binary, former)):
+            name = "newer" if reader is former else "older"
+            run(writer, "export", place / f"{name}.json", "--data-dir", place / "data")
+            run(reader, "import", place / f"{name}.json", "--data-dir", place / f"{name}-imported")
+            run(writer, "store", "backup", place / f"{name}.backup", "--data-dir", place / "data")
+            run(reader, "store", "restore", place / f"{name}.backup", "--data-dir", place / f"{name}-restored")
+            with Pintle(str(reader), storage="embedded", data_dir=place / f"{name}-restored") as server:
+                assert objects(server)["configmaps"] == want["configmaps"]
