@@ -229,8 +229,9 @@ def main():
     # the readers of watches end when their connections are closed
     threading.excepthook = lambda _: None
     for number in range(args.passes):
-        if time.time() < end:
-            one_pass(args, scenarios, report, args.seed + number, end)
+        if time.time() >= end:
+            break
+        one_pass(args, scenarios, report, args.seed + number, end)
         print(report.text(), flush=True)
         if args.report:
             report.write(args.report)

@@ -146,6 +146,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         default: pods::default,
         prepare: pods::prepare,
         validate: pods::validate,
+        prepare_status: pod_status::prepare,
         validate_status: pod_status::validate,
         warnings: pod_warnings::of_pod,
         ..workload(namespaced("", "core.v1.Pod", "Pod", "pods", "pod"))
@@ -370,6 +371,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {
+        status_metadata: StatusMetadata::Kept,
         columns: tables::SERVICE_CIDR,
         validate: routing::validate_service_cidr,
         ..with_status(kind(
@@ -434,6 +436,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
+        status_metadata: StatusMetadata::Kept,
         columns: tables::RESOURCE_CLAIM,
         status_tables: false,
         default: devices::default_resource_claim,
@@ -487,6 +490,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
+        status_metadata: StatusMetadata::Kept,
         columns: tables::TAINT_RULE,
         status_tables: false,
         validate: devices::validate_taint_rule,
@@ -525,6 +529,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
+        status_metadata: StatusMetadata::Kept,
         columns: tables::CSI_NODE,
         validate: storage_kinds::validate_node,
         unconditional_update: false,
@@ -552,6 +557,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
+        status_metadata: StatusMetadata::Kept,
         columns: tables::ATTACHMENT,
         validate: storage_kinds::validate_attachment,
         unconditional_update: false,

@@ -108,12 +108,15 @@ impl BuiltIn {
     pub fn typed_in_version(&self, why: &str) -> String {
         const SHARED: [&str; 5] =
             ["LabelSelector", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference", "ResourceName"];
-        match why.rsplit_once(" of type v1.") {
-            Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
-                format!("{head} of type {}.{name}", self.version)
+        for list in ["", "[]"] {
+            match why.rsplit_once(&format!(" of type {list}v1.")) {
+                Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
+                    return format!("{head} of type {list}{}.{name}", self.version);
+                }
+                _ => {}
             }
-            _ => why.to_owned(),
         }
+        why.to_owned()
     }
 
     /// A decoded object as its JSON shows it: without empty lists and maps that Go's encoder omits.

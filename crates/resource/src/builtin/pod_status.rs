@@ -27,6 +27,23 @@ pub fn default(pod: &mut Value) {
     }
 }
 
+/// Keeps what kubelets that do not know a field leave out of a status, and the owners of the Pod.
+pub fn prepare(pod: &mut Value, old: &Value) {
+    let kept = ["qosClass", "observedGeneration", "resourceClaimStatuses", "extendedResourceClaimStatus"];
+    for field in kept {
+        let path = ["status", field];
+        let is_absent = pod.at(&path).is_none_or(|value| value.is_null() || *value == Value::from(""));
+        if let Some(value) = old.at(&path).filter(|_| is_absent) {
+            pod.set_at(&path, value.clone());
+        }
+    }
+    let owners = ["metadata", "ownerReferences"];
+    match old.at(&owners) {
+        Some(value) => pod.set_at(&owners, value.clone()),
+        None => drop(pod.remove_at(&owners)),
+    }
+}
+
 pub fn validate(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
     let (status, spec) = (pod.get("status").unwrap_or(&empty), pod.get("spec").unwrap_or(&empty));
@@ -107,5 +124,24 @@ fn claims(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
             let why = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
             errors.push(FieldError::invalid(&path.child("containerName"), &Value::from(name), why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_status_leaves_out_is_kept() {
+        let old = json!({"metadata": {"name": "a"}, "status": {"phase": "Pending", "qosClass": "Burstable"}});
+        let mut pod =
+            json!({"metadata": {"name": "a", "ownerReferences": [{"uid": "u"}]}, "status": {"phase": "Running"}});
+        prepare(&mut pod, &old);
+        assert_eq!(pod, json!({"metadata": {"name": "a"}, "status": {"phase": "Running", "qosClass": "Burstable"}}));
+        let mut without = json!({"metadata": {"name": "a"}});
+        prepare(&mut without, &old);
+        assert_eq!(without.str_at(&["status", "qosClass"]), "Burstable");
     }
 }

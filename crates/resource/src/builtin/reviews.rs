@@ -346,7 +346,13 @@ fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     let fields = metadata.as_object().into_iter().flat_map(machinery::Map::iter);
     let own =
         |key: &str| key == "managedFields" || (key == "namespace" && review.str_at(&["kind"]) == LOCAL_ACCESS.kind);
-    if fields.into_iter().any(|(key, value)| !own(key) && !value.is_null()) {
+    let is_set = |value: &Value| match value {
+        Value::Null => false,
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    };
+    if fields.into_iter().any(|(key, value)| !own(key) && is_set(value)) {
         let is_local = review.str_at(&["kind"]) == LOCAL_ACCESS.kind;
         let why = if is_local { "must be empty except for namespace" } else { "must be empty" };
         let shown = machinery::types::published_json(metadata, "meta.v1.ObjectMeta");

@@ -189,13 +189,18 @@ pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Rele
     if ranges.is_empty() {
         errors.push(FieldError::required(&path, "at least one CIDR required"));
     }
-    let is_ipv6 = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
-    if ranges.len() > 2 || ranges.len() == 2 && is_ipv6(&ranges[0]) == is_ipv6(&ranges[1]) {
-        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.push(FieldError::invalid(&path, &Value::Array(ranges.to_vec()), why));
+    if ranges.len() > 2 {
+        let shown = json!({"CIDRs": (Value::Array(ranges.to_vec()))});
+        errors.push(FieldError::invalid(&path, &shown, "may only hold up to 2 values"));
+        return errors;
     }
     for (i, range) in ranges.iter().enumerate() {
         super::rule_checks::cidr(range.as_str().unwrap_or_default(), &path.index(i), &mut errors);
+    }
+    let is_ipv6 = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
+    if errors.is_empty() && ranges.len() == 2 && is_ipv6(&ranges[0]) == is_ipv6(&ranges[1]) {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.push(FieldError::invalid(&path, &Value::Array(ranges.to_vec()), why));
     }
     errors
 }

@@ -14,8 +14,17 @@ pub struct Unstable {
     pub name: &'static str,
     /// The names of several APIs that include it.
     pub among: &'static [&'static str],
-    plurals: &'static [&'static str],
+    kinds: &'static [Kind],
     stored_as: StoredAs,
+}
+
+/// A kind in such a version.
+struct Kind {
+    plural: &'static str,
+    /// The warning in every response.
+    deprecation: &'static str,
+    /// The release that no longer serves it.
+    removed_release: &'static str,
 }
 
 /// Sets the version of an object.
@@ -31,7 +40,11 @@ pub static VERSIONS: [Unstable; 3] = [
         version: "v1beta1",
         name: "certificates.k8s.io/v1beta1",
         among: &["api/all", "api/beta"],
-        plurals: &["clustertrustbundles"],
+        kinds: &[Kind {
+            plural: "clustertrustbundles",
+            deprecation: "certificates.k8s.io/v1beta1 ClusterTrustBundle is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 ClusterTrustBundle",
+            removed_release: "1.40",
+        }],
         stored_as: StoredAs {
             group: "certificates.k8s.io",
             to_stored: |shown| in_version(shown, "certificates.k8s.io/v1"),
@@ -43,7 +56,33 @@ pub static VERSIONS: [Unstable; 3] = [
         version: "v1beta2",
         name: "resource.k8s.io/v1beta2",
         among: &["api/all", "api/beta"],
-        plurals: &["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+        kinds: &[
+            Kind {
+                plural: "deviceclasses",
+                deprecation: "resource.k8s.io/v1beta2 DeviceClass is deprecated in v1.36+, unavailable in v1.39+",
+                removed_release: "1.39",
+            },
+            Kind {
+                plural: "devicetaintrules",
+                deprecation: "resource.k8s.io/v1beta2 DeviceTaintRule is deprecated in v1.39+, unavailable in v1.42+",
+                removed_release: "1.42",
+            },
+            Kind {
+                plural: "resourceclaims",
+                deprecation: "resource.k8s.io/v1beta2 ResourceClaim is deprecated in v1.36+, unavailable in v1.39+",
+                removed_release: "1.39",
+            },
+            Kind {
+                plural: "resourceclaimtemplates",
+                deprecation: "resource.k8s.io/v1beta2 ResourceClaimTemplate is deprecated in v1.36+, unavailable in v1.39+",
+                removed_release: "1.39",
+            },
+            Kind {
+                plural: "resourceslices",
+                deprecation: "resource.k8s.io/v1beta2 ResourceSlice is deprecated in v1.36+, unavailable in v1.39+",
+                removed_release: "1.39",
+            },
+        ],
         stored_as: StoredAs {
             group: "resource.k8s.io",
             to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
@@ -55,7 +94,11 @@ pub static VERSIONS: [Unstable; 3] = [
         version: "v1alpha3",
         name: "resource.k8s.io/v1alpha3",
         among: &["api/all", "api/alpha"],
-        plurals: &["devicetaintrules"],
+        kinds: &[Kind {
+            plural: "devicetaintrules",
+            deprecation: "resource.k8s.io/v1alpha3 DeviceTaintRule is deprecated in v1.36+, unavailable in v1.39+",
+            removed_release: "1.39",
+        }],
         stored_as: StoredAs {
             group: "resource.k8s.io",
             to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
@@ -67,22 +110,23 @@ pub static VERSIONS: [Unstable; 3] = [
 /// The rows of all versions of [`VERSIONS`]; those of one kind are beside each other.
 pub fn rows() -> &'static [BuiltIn] {
     static ROWS: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
-        let of_kind = |row: &'static BuiltIn| {
-            let is_of = |version: &&Unstable| version.group == row.group && version.plurals.contains(&row.plural);
-            VERSIONS.iter().filter(is_of).map(move |version| in_unstable(row, version))
-        };
+        let of_kind = |row: &'static BuiltIn| VERSIONS.iter().filter_map(move |version| in_unstable(row, version));
         kinds().flat_map(of_kind).collect()
     });
     &ROWS
 }
 
-fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> BuiltIn {
+/// The row of a kind in a version, if it has that.
+fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<BuiltIn> {
+    let Kind { deprecation, removed_release, .. } = version.kinds.iter().find(|kind| kind.plural == row.plural)?;
     let form = match row.form {
+        _ if row.group != version.group => return None,
         Form::Named(name) => Form::Named(name),
         Form::Typed(shape) => Form::Typed(shape),
-        Form::Definition(version) => Form::Definition(version),
+        Form::Definition(_) => return None,
     };
-    BuiltIn { version: version.version, stored_as: Some(&version.stored_as), form, ..*row }
+    let (version, stored_as) = (version.version, Some(&version.stored_as));
+    Some(BuiltIn { version, deprecation, removed_release, stored_as, form, ..*row })
 }
 
 /// The rows of a kind in those of [`VERSIONS`] for which `is_on` holds, given their place. A kind has at most two of them.

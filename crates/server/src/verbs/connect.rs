@@ -16,6 +16,9 @@ use crate::limits;
 
 /// Checks a connection and returns its error. `Ok` is an empty log.
 pub async fn connect(context: &Context, request: &Request, connect: Connect) -> Result<(), Status> {
+    if connect != Connect::Log && request.query().has("dryRun") {
+        return Err(Status::bad_request("dryRun is not supported"));
+    }
     check_key(request.resource.namespaced.then(|| request.namespace().as_str()), request.name())?;
     match connect {
         Connect::Log => {
