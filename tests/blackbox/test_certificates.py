@@ -58,12 +58,13 @@ def read(kubeconfig):
     return dict(line.split(": ", 1) for line in reversed(lines) if ": " in line)
 
 
-def who(server, certificate, key, tmp_path):
-    """The user and groups of a client certificate (PEM)."""
+def who(server, certificate, key, tmp_path, newest=ssl.TLSVersion.MAXIMUM_SUPPORTED):
+    """The user and groups of a client certificate (PEM), over at most this version of TLS."""
     for name, content in (("client.crt", certificate), ("client.key", key)):
         (tmp_path / name).write_bytes(content)
     context = ssl.create_default_context(cafile=str(server.dir / "ca.crt"))
     context.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    context.maximum_version = newest
     body = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
     address = (server.url.split("//")[1].rsplit(":", 1)[0], int(server.url.rsplit(":", 1)[1]))
     with socket.create_connection(address) as connection, context.wrap_socket(connection, server_hostname="localhost") as tls:
@@ -78,6 +79,13 @@ def who(server, certificate, key, tmp_path):
 
 def decoded(kubeconfig, field):
     return base64.b64decode(read(kubeconfig)[field])
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda version: version.name)
+def test_client_certificates_by_version_of_tls(launch, tmp_path, version):
+    with launch() as server:
+        certificate, key = (decoded(server.kubeconfig, f"client-{part}-data") for part in ("certificate", "key"))
+        assert who(server, certificate, key, tmp_path, version)[0] == "kubernetes-admin"
 
 
 def test_names_and_lifetime(launch):

@@ -1,5 +1,7 @@
 """HTTP: health, metrics, limits, timeouts, shutdown, and encodings behind feature gates."""
+import gzip
 import http.client
+import json
 import re
 import signal
 import socket
@@ -244,6 +246,23 @@ def test_compression(launch):
             headers = server.request("GET", f"{MAPS}/{name}", headers={"Accept-Encoding": accepted})[2]
             assert headers.get("content-encoding") == wanted, (name, accepted, headers)
             assert headers.get("vary") == (wanted and "Accept-Encoding"), (name, accepted, headers)
+
+
+def test_lists_are_compressed(launch):
+    """A list that is streamed in pieces is one gzip stream."""
+    with launch() as server:
+        for number in range(40):
+            server.ok("POST", MAPS, {"metadata": {"name": f"large-{number}"}, "data": {"key": f"{number} " * 20_000}})
+        plain = server.ok("GET", MAPS)
+        url = urlparse(server.url)
+        connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        connection.request("GET", MAPS, headers={"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "gzip"})
+        response = connection.getresponse()
+        compressed = response.read()
+        connection.close()
+    assert response.headers["content-encoding"] == "gzip"
+    assert len(compressed) < 200_000
+    assert json.loads(gzip.decompress(compressed)) == plain
 
 
 def test_timeouts(launch):
