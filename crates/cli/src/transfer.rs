@@ -137,7 +137,7 @@ pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<Transf
     Ok(done)
 }
 
-/// The error for a file that exists already, so that no work is done in vain.
+/// Fails if the file exists. Commands check that before they read a store, which may take minutes.
 pub fn refuse_existing(file: &Path) -> Result<(), String> {
     match file != Path::new(STANDARD) && file.exists() {
         true => Err(format!("{}: the file exists already; remove it or name another one", file.display())),

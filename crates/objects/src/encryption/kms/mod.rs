@@ -74,10 +74,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The digest of everything that the plugin needs to decrypt a source.
+/// What the plugin needs to decrypt the source of a value: everything but its data.
+fn envelope_of(object: &EncryptedObject) -> EncryptedObject {
+    let EncryptedObject { data: _, key_id, source, annotations, source_type } = object;
+    let (key_id, source, annotations) = (key_id.clone(), source.clone(), annotations.clone());
+    EncryptedObject { data: vec![], key_id, source, annotations, source_type: *source_type }
+}
+
+/// The digest of the envelope of a value.
 fn digest_of(object: &EncryptedObject) -> String {
     let mut sum = digest::Sha256::default();
-    sum.update(&EncryptedObject { data: vec![], ..object.clone() }.encode_to_vec());
+    sum.update(&envelope_of(object).encode_to_vec());
     sum.hex()
 }
 
@@ -158,7 +165,7 @@ impl Kms {
     /// Has the plugin decrypt the source of a value. Waits for it outside of the async workers.
     fn decrypted(&self, object: &EncryptedObject) -> Result<Arc<Source>, String> {
         let (reply, response) = sync_channel(1);
-        let call = Call { object: EncryptedObject { data: vec![], ..object.clone() }, reply };
+        let call = Call { object: envelope_of(object), reply };
         let ended = || "its thread has ended".to_owned();
         task::blocking(|| {
             self.calls.send(call).map_err(|_| ended())?;
