@@ -126,11 +126,9 @@ pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> 
 fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut new = spec.clone();
     let bound = claim.str_at(&["status", "phase"]) == "Bound";
-    for name in ["requests"].into_iter().filter(|_| bound) {
-        match old.at(&["resources", name]) {
-            Some(value) => new.set_at(&["resources", name], value.clone()),
-            None => drop(new.remove_at(&["resources", name])),
-        }
+    let storage = ["resources", "requests", "storage"];
+    if bound && new.at(&storage[..2]).is_some_and(|requests| !requests.is_null()) {
+        new.set_at(&storage, old.at(&storage).cloned().unwrap_or_else(|| Value::from("0")));
     }
     if text(old, "volumeName").is_empty() {
         // the binding
