@@ -18,6 +18,8 @@ VERSIONED = re.compile(r"""(resourceVersion[\\"]*: ?[\\"]*|current: |in record \
 YAML_AGE = re.compile(r"(?m)^( +- +)(\d+[smhdy])+$")
 # the token of a page, which contains the revision
 CONTINUE = re.compile(r"(?m)^( *continue: )eyJ[\w-]+$")
+# what separates the errors of a message
+PUNCTUATION = re.compile(r"[\[\],:'\"]+(?=\s|$)|(?<=\s)[\['\"]+")
 DESCRIPTION = re.compile(r"^( *)(- )?description:")
 # headers that are compared beside those of the replay tool
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
@@ -88,7 +90,7 @@ def same(value, key=""):
             value = CONTINUE.sub(r"\1<token>", YAML_AGE.sub(r"\1<age>", value))
             # lists whose order is left open, such as conditions, are sorted in JSON only; the order of errors is that of a map,
             # and the lines of a message follow from it
-            parts = value.split() if "\nkind: Status\n" in value else value.split("\n")
+            parts = PUNCTUATION.sub(" ", value).split() if "\nkind: Status\n" in value else value.split("\n")
             value = "\n".join(sorted(parts))
         value = sorted_errors(value)
         return VERSIONED.sub(r"\1<rv>", ADDRESS.sub("<address>", TIME.sub("<time>", value)))

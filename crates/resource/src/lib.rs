@@ -174,9 +174,11 @@ impl Resource {
         if !storage.served {
             return None;
         }
-        // the hash of CRDs is that of v1beta1, as in kube-apiserver
-        let is_crd = self.group == builtin::DEFINITION_GROUP;
-        let version = if is_crd { "v1beta1" } else { storage.name.as_str() };
+        // kube-apiserver still stores CRDs, and the newest kinds for the sake of a downgrade, as v1beta1
+        let is_beta = self.group == builtin::DEFINITION_GROUP
+            || self.group == "certificates.k8s.io"
+                && matches!(self.kind.as_str(), "ClusterTrustBundle" | "PodCertificateRequest");
+        let version = if is_beta { "v1beta1" } else { storage.name.as_str() };
         let digest = base::digest::sha256(format!("{}/{version}/{}", self.storage_group(), self.kind).as_bytes());
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }

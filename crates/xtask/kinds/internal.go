@@ -19,7 +19,7 @@ import (
 var internalRoots = []string{
 	"core.PodSpec", "core.PodTemplateSpec", "core.PersistentVolumeClaimSpec", "core.PersistentVolumeSpec",
 	"core.Taint", "core.PodResourceClaim", "core.PersistentVolumeClaim", "core.HostIP", "policy.PodDisruptionBudgetSpec", "core.NodeAddress",
-	"apps.DeploymentStrategy", "apps.DaemonSetUpdateStrategy", "apps.StatefulSetUpdateStrategy", "batch.PodFailurePolicy", "batch.SuccessPolicy", "batch.JobSpec",
+	"autoscaling.HorizontalPodAutoscalerBehavior", "apps.DeploymentStrategy", "apps.DaemonSetUpdateStrategy", "apps.StatefulSetUpdateStrategy", "batch.PodFailurePolicy", "batch.SuccessPolicy", "batch.JobSpec",
 	"resource.ResourceClaimSpec", "resource.ResourceClaimTemplateSpec", "resource.ResourceSliceSpec",
 	"resource.AllocatedDeviceStatus", "resource.AllocationResult", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "storage.CSINodeDriver", "networking.ParentReference", "certificates.PodCertificateRequestSpec",
 	"flowcontrol.FlowSchemaSpec", "flowcontrol.PriorityLevelConfigurationSpec",

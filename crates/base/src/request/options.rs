@@ -269,7 +269,7 @@ pub struct DeleteOptions {
     pub grace_period_seconds: Option<i64>,
     /// Whether an object that cannot be decoded may be deleted (KEP-3926).
     pub ignore_read_errors: bool,
-    /// Whether preconditions are given, even empty ones.
+    /// Whether preconditions are given: those of a body even if they are empty.
     has_preconditions: bool,
 }
 
@@ -287,7 +287,9 @@ impl DeleteOptions {
             ignore_read_errors: query.has(IGNORE_READ_ERRORS)
                 && query.flag(IGNORE_READ_ERRORS)
                 && gates.unsafe_deletion(),
-            has_preconditions: query.has("uid") || query.has("resourceVersion"),
+            has_preconditions: ["uid", "resourceVersion"]
+                .iter()
+                .any(|name| query.get(name).is_some_and(|v| !v.is_empty())),
         };
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         options.validated(&dry_run)
@@ -394,6 +396,15 @@ mod tests {
             DeleteOptions::of(&json!({"dryRun": ["All"], "preconditions": {"uid": "a"}}), &FeatureGates::default())
                 .unwrap();
         assert!(read.dry_run && read.uid.as_deref() == Some("a") && read.resource_version.is_none());
+    }
+
+    #[test]
+    fn empty_values_of_a_query_are_no_preconditions() {
+        let read = |query: &str| {
+            let gates = FeatureGates::default();
+            DeleteOptions::from_query(&Query::parse(query), &gates).unwrap().has_preconditions
+        };
+        assert_eq!(["uid=&resourceVersion=", "uid=a", "resourceVersion=1"].map(read), [false, true, true]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, OBJECT_COST_MAX, Place, Reason, Ru
 use crate::limits::OBJECT_WORK_UNITS;
 use crate::value::{Val, from_json};
 use crate::work;
-use crate::{Activation, Outcome, Program};
+use crate::{Activation, Error, Outcome, Program};
 use machinery::field::{FieldErrorKind, render};
 use machinery::value::quote;
 use machinery::{FieldError, FieldPath, Text, Value};
@@ -228,6 +228,15 @@ impl RuleWalk {
         outcome
     }
 
+    /// The outcome of an expression whose variables have no values for the reason `error`, which counts only if the expression
+    /// depends on them.
+    fn evaluate_without<'a>(&mut self, program: &'a Program, error: Error) -> Outcome<'a> {
+        match self.evaluate(program, [None, None]) {
+            Outcome { result: Ok(value), cost } => Outcome { result: Ok(value), cost },
+            Outcome { result: Err(_), .. } => Outcome { result: Err(error), cost: 1 },
+        }
+    }
+
     fn spend(&mut self, cost: u64) -> bool {
         self.verdict.cost = self.verdict.cost.saturating_add(cost);
         match i64::try_from(cost) {
@@ -261,7 +270,7 @@ impl RuleWalk {
         }
         let outcome = match variables.values(rule.optional_old_self) {
             Ok(values) => self.evaluate(program, values),
-            Err(error) => Outcome { result: Err(error), cost: 1 },
+            Err(error) => self.evaluate_without(program, error),
         };
         if !self.spend(outcome.cost) {
             self.out_of_budget(path, node);

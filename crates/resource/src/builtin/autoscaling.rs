@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json};
 
-use super::autoscaling_versions::{METRICS, to_shown, to_stored};
+use super::autoscaling_versions::{METRICS, newest, to_shown, to_stored};
 use super::checks::{items, list, text};
 use super::{BASE, BuiltIn, Form, StoredAs, tables};
 
@@ -68,6 +68,7 @@ pub fn default(object: &mut Value) {
 pub fn validate(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
+    let object = newest(object);
     let spec = object.get("spec").unwrap_or(&empty);
     let number = |name: &str| spec.get(name).and_then(Value::as_int);
     let (least, most) = (number("minReplicas"), number("maxReplicas").unwrap_or_default());
@@ -92,11 +93,6 @@ pub fn validate(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<
     }
     for (path, metric) in items(spec, "metrics", &path) {
         metric_errors(metric, &path, &mut errors);
-    }
-    // the form of v1 has one metric, which is validated as v2 stores it
-    if let Some(share) = number("targetCPUUtilizationPercentage").filter(|share| *share < 1) {
-        let path = path.child("metrics").index(0).child("resource").child("target").child("averageUtilization");
-        errors.push(FieldError::invalid(&path, &Value::Int(share), "must be greater than 0"));
     }
     for name in ["scaleUp", "scaleDown"] {
         if let Some(rules) = spec.at(&["behavior", name]) {

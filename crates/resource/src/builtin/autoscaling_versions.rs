@@ -25,7 +25,7 @@ fn put(object: &mut Value, annotation: &str, value: &Value) {
 }
 
 /// The fields of metrics and conditions of v1, in an order that is that of each of their structs.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 30] = [
     "type",
     "object",
     "pods",
@@ -56,8 +56,6 @@ const ORDER: [&str; 32] = [
     "lastTransitionTime",
     "reason",
     "message",
-    "scaleUp",
-    "scaleDown",
 ];
 
 /// A value as JSON with the fields in the order of their structs.
@@ -73,6 +71,22 @@ fn in_order(value: &Value) -> String {
             format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
         }
         scalar => scalar.to_json(),
+    }
+}
+
+/// A behavior with the names of v2, of one with the names of kube-apiserver's internal type, which has null for what is not set.
+fn published(behavior: Value) -> Value {
+    match behavior {
+        Value::Array(items) => Value::Array(items.into_iter().map(published).collect()),
+        Value::Object(fields) => {
+            let mut out = Value::object();
+            for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+                let (first, rest) = name.split_at_checked(1).unwrap_or(("", name.as_str()));
+                out.set_at(&[&format!("{}{rest}", first.to_ascii_lowercase())], published(value.clone()));
+            }
+            out
+        }
+        scalar => scalar,
     }
 }
 
@@ -166,7 +180,8 @@ pub fn to_shown(stored: Value) -> Value {
         take(&mut object, annotation);
     }
     if let Some(behavior) = object.remove_at(&["spec", "behavior"]) {
-        put(&mut object, BEHAVIOR, &behavior);
+        let text = machinery::types::internal_json(&behavior, "autoscaling.HorizontalPodAutoscalerBehavior", false);
+        object.set_at(&["metadata", "annotations", BEHAVIOR], Value::from(text));
     }
     let metrics = object.remove_at(&["spec", "metrics"]).unwrap_or_default();
     let mut others = vec![];
@@ -258,7 +273,7 @@ pub fn to_stored(shown: Value) -> Value {
         object.set_at(&["spec", "metrics"], Value::Array(metrics));
     }
     if let Some(behavior) = take(&mut object, BEHAVIOR) {
-        object.set_at(&["spec", "behavior"], behavior);
+        object.set_at(&["spec", "behavior"], published(behavior));
     }
     let share = object.remove_at(&["status", "currentCPUUtilizationPercentage"]);
     let current = match (take(&mut object, CURRENT_METRICS), share) {
@@ -319,5 +334,14 @@ mod tests {
         let text = r#"[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":5,"currentAverageValue":"0"}}]"#;
         assert_eq!(once.str_at(&["metadata", "annotations", CURRENT_METRICS]), text);
         assert_eq!(to_shown(to_stored(once.clone())), once);
+    }
+    #[test]
+    fn behavior_has_the_names_of_the_internal_type() {
+        let stored = json!({"spec": {"behavior": {"scaleUp": {"stabilizationWindowSeconds": 5, "policies": [
+            {"type": "Pods", "value": 1, "periodSeconds": 15}]}}}});
+        let shown = to_shown(stored.clone());
+        let text = r#"{"ScaleUp":{"StabilizationWindowSeconds":5,"SelectPolicy":null,"Policies":[{"Type":"Pods","Value":1,"PeriodSeconds":15}],"Tolerance":null},"ScaleDown":null}"#;
+        assert_eq!(shown.str_at(&["metadata", "annotations", BEHAVIOR]), text);
+        assert_eq!(to_stored(shown).at(&["spec", "behavior"]), stored.at(&["spec", "behavior"]));
     }
 }

@@ -133,6 +133,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["pv"],
         deletion: RETURNED,
         prepare: volumes::prepare_volume,
+        prepare_status: volumes::prepare_volume_status,
         validate: volumes::validate_volume,
         ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
     },

@@ -236,7 +236,10 @@ pub fn validate_ingress_class(class: &Value, _old: Option<&Value>, _release: Rel
     let Some(parameters) = class.at(&["spec", "parameters"]).filter(|parameters| !parameters.is_null()) else {
         return errors;
     };
-    let path = FieldPath::new("spec").child("parameters").child("namespace");
+    let path = FieldPath::new("spec").child("parameters");
+    let name = text(parameters, "name");
+    invalid_each(&path.child("name"), name, machinery::names::path_segment(name), &mut errors);
+    let path = path.child("namespace");
     let namespace = parameters.get("namespace").filter(|namespace| !namespace.is_null());
     match (text(parameters, "scope"), namespace) {
         ("Namespace", None) => {

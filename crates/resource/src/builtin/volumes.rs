@@ -20,6 +20,19 @@ pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// Keeps the time at which the phase has changed, and sets it to now if the phase changes and the write has no other time.
+pub fn prepare_volume_status(volume: &mut Value, old: &Value) {
+    const TIME: [&str; 2] = ["status", "lastPhaseTransitionTime"];
+    let time = |volume: &Value| volume.at(&TIME).filter(|time| !time.is_null()).cloned();
+    let (given, before) = (time(volume), time(old));
+    let is_changed = volume.str_at(&["status", "phase"]) != old.str_at(&["status", "phase"]);
+    if is_changed && (given.is_none() || given == before) {
+        volume.set_at(&TIME, Value::from(clock::now_rfc3339()));
+    } else if let (None, Some(before)) = (given, before) {
+        volume.set_at(&TIME, before);
+    }
+}
+
 /// Sets the phase of a new claim to Pending; `dataSource` and `dataSourceRef` complete each other.
 pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     prepare_pending(claim, old);
@@ -126,11 +139,9 @@ pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> 
 fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut new = spec.clone();
     let bound = claim.str_at(&["status", "phase"]) == "Bound";
-    for name in ["requests"].into_iter().filter(|_| bound) {
-        match old.at(&["resources", name]) {
-            Some(value) => new.set_at(&["resources", name], value.clone()),
-            None => drop(new.remove_at(&["resources", name])),
-        }
+    let storage = ["resources", "requests", "storage"];
+    if bound && new.at(&storage[..2]).is_some_and(|requests| !requests.is_null()) {
+        new.set_at(&storage, old.at(&storage).cloned().unwrap_or_else(|| Value::from("0")));
     }
     if text(old, "volumeName").is_empty() {
         // the binding

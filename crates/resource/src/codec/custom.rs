@@ -50,7 +50,7 @@ impl Codec for CustomCodec {
         if object.str_at(&["kind"]).is_empty() {
             return Err(Unpatched::Invalid(format!("Object 'Kind' is missing in '{}'", object.to_json())));
         }
-        if object.get("apiVersion").is_none() {
+        if object.str_at(&["apiVersion"]).is_empty() {
             if object.get("metadata").is_some_and(|metadata| !matches!(metadata, Value::Object(_) | Value::Null)) {
                 self.normalize(object, strict)?;
             }

@@ -117,10 +117,7 @@ pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
         // its type is not known
         return keep_owners(live, new, request);
     }
-    let (mut owners, kept) = match live {
-        None => (Owners::default(), None),
-        Some(live) => live_or_given(live, given, request),
-    };
+    let (mut owners, kept) = live_or_given(live, given, request);
     if owners.0.is_empty() && live.is_some() {
         return;
     }
@@ -142,8 +139,8 @@ fn keep_owners(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
 }
 
 /// The owners before the write, and the list that they were decoded from if it is the stored one.
-fn live_or_given(live: &Value, given: Option<Value>, request: &Request<'_>) -> (Owners, Option<Value>) {
-    let stored = list_of(live);
+fn live_or_given(live: Option<&Value>, given: Option<Value>, request: &Request<'_>) -> (Owners, Option<Value>) {
+    let stored = live.and_then(list_of);
     if request.subresource.is_empty() && given.as_ref() != stored {
         if owners::is_reset(given.as_ref()) {
             return (Owners::default(), None);

@@ -1,7 +1,7 @@
 //! The types of built-in kinds, compiled from their shapes. A shape may hold itself, as a schema does.
 
 use super::types::{
-    Atom, Compiler, DEDUCED, ListRelation, ListType, Object, Scalar, TypeField, TypeId, TypeSchema, plain_map,
+    Atom, Compiler, DEDUCED, ListRelation, ListType, Object, Scalar, TypeField, TypeId, TypeSchema, UNTYPED, plain_map,
 };
 use crate::shape::{self, Merge, Print, Shape, Struct, has_one_owner};
 use machinery::Value;
@@ -47,10 +47,7 @@ impl Shapes {
                 self.compiler.add(Atom { map: Some(map), ..Atom::default() })
             }
             Shape::Struct(inner) => self.structure(inner, is_atomic(merge), None),
-            Shape::Any if is_atomic(merge) => {
-                let map = plain_map(vec![], Some(DEDUCED), true);
-                self.compiler.add(Atom { map: Some(map), ..Atom::default() })
-            }
+            Shape::Any if is_atomic(merge) => UNTYPED,
             Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
         }
     }
