@@ -282,7 +282,7 @@ SAMPLES = [
         "spec": {"deviceSelector": {"driver": "d.example.com"},
                  "taint": {"key": "k", "value": "v", "effect": "NoSchedule"}}}, None, **CLUSTER, versioned=True),
 
-    # kinds without a stable version: kube-apiserver serves them with the flags in tests/blackbox/test_optional_kinds.py
+    # kinds without a stable version: kube-apiserver serves them with --runtime-config=api/all=true
     sample("coordination.k8s.io/v1beta1", "LeaseCandidate", "leasecandidates", LEASE_CANDIDATE, None, **UNSTABLE),
     sample("coordination.k8s.io/v1alpha2", "LeaseCandidate", "leasecandidates", LEASE_CANDIDATE, None, **UNSTABLE),
     sample("internal.apiserver.k8s.io/v1alpha1", "StorageVersion", "storageversions", {"spec": {}}, None, name="boats.one",

@@ -3,8 +3,7 @@
 use machinery::{Release, Value};
 
 use super::{
-    BASE, BuiltIn, Form, RuntimeConfig, StoredAs, declared, group_version, lease_candidates, pool_requests,
-    storage_versions, tables,
+    BASE, BuiltIn, Form, StoredAs, declared, group_version, lease_candidates, pool_requests, storage_versions, tables,
 };
 use crate::rules::MetadataRules;
 
@@ -111,10 +110,14 @@ pub fn stored() -> impl Iterator<Item = &'static BuiltIn> {
     rows().filter(|row| row.stored_as.is_none())
 }
 
-/// The kinds that are on: each in the first of its versions that is on, with the other one if that is on as well.
-pub fn served(config: RuntimeConfig) -> impl Iterator<Item = (&'static BuiltIn, &'static [BuiltIn])> {
-    KINDS.iter().filter(move |kind| config.release >= kind.since).filter_map(move |kind| {
-        let is_on = |row: &BuiltIn| rows().position(|known| is_same(known, row)).is_some_and(|bit| config.is_on(bit));
+/// The kinds of which `is_on` holds for a version, given its place in [`rows`]: each in the first of those versions, with
+/// the other one if that is on as well.
+pub fn served(
+    release: Release,
+    is_on: impl Fn(usize) -> bool,
+) -> impl Iterator<Item = (&'static BuiltIn, &'static [BuiltIn])> {
+    KINDS.iter().filter(move |kind| release >= kind.since).filter_map(move |kind| {
+        let is_on = |row: &BuiltIn| rows().position(|known| is_same(known, row)).is_some_and(&is_on);
         let first = kind.rows.iter().position(is_on)?;
         let last = kind.rows.iter().rposition(is_on)?;
         Some((&kind.rows[first], &kind.rows[first + 1..=last]))

@@ -254,7 +254,8 @@ mod tests {
         let on = |text: &str| -> String {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
-            let all = optional::served(config).flat_map(|(first, others)| std::iter::once(first).chain(others));
+            let all = optional::served(Release::NEWEST, |place| config.is_on(place))
+                .flat_map(|(first, others)| std::iter::once(first).chain(others));
             all.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
         };
         let alpha = "v1alpha2 leasecandidates, v1alpha3 resourcepoolstatusrequests, v1alpha1 storageversions";

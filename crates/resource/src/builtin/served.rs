@@ -49,7 +49,10 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
     let alone = autoscaler.iter().filter(|_| is_v1_on && !is_v2_on);
     let all =
         on.chain(third_party).map(|built_in| (built_in, older_of(built_in))).chain(alone.map(|row| (row, &[][..])));
-    all.chain(mutations.iter().copied()).chain(migrations).chain(optional::served(config)).collect()
+    all.chain(mutations.iter().copied())
+        .chain(migrations)
+        .chain(optional::served(config.release, |place| config.is_on(place)))
+        .collect()
 }
 
 /// Whether HorizontalPodAutoscalers are served in their storage version.
