@@ -68,3 +68,14 @@ def test_the_plugin_for_quotas(launch, record_property):
     """The scenario writes the status of quotas itself."""
     with launch("--controllers=*,-resourcequota-controller") as server:
         record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "plugin-quota.json"))
+
+
+OPTIONAL = ("leasecandidates-v1beta1", "leasecandidates-v1alpha2", "storageversions-v1alpha1",
+            "resourcepoolstatusrequests-v1alpha3")
+
+
+def test_kinds_without_a_stable_version(launch, record_property):
+    """They are off by default."""
+    with launch("--runtime-config=api/all=true") as server:
+        checks = [transcripts.check(server, transcripts.OWN / "switched" / f"kinds-{name}.json") for name in OPTIONAL]
+        record_property("checks", sum(checks))

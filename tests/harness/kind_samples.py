@@ -86,6 +86,10 @@ AUTHORITY = (
     "sdiQz2TF0cm2gAipz\nA/e30TBo+wwbVq8u08bUkcrthQk=\n-----END CERTIFICATE-----\n"
 )
 
+UNSTABLE = {"versioned": True, "main": False}
+LEASE_CANDIDATE = {"spec": {"leaseName": "l", "binaryVersion": "1.37.0", "emulationVersion": "1.36.0",
+                            "strategy": "OldestEmulationVersion", "renewTime": "2026-01-02T03:04:05.000000Z"}}
+
 SAMPLES = [
     sample("v1", "Node", "nodes", {
         "metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}},
@@ -277,4 +281,21 @@ SAMPLES = [
     sample("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", {
         "spec": {"deviceSelector": {"driver": "d.example.com"},
                  "taint": {"key": "k", "value": "v", "effect": "NoSchedule"}}}, None, **CLUSTER, versioned=True),
+
+    # kinds without a stable version: kube-apiserver serves them with --runtime-config=api/all=true
+    sample("coordination.k8s.io/v1beta1", "LeaseCandidate", "leasecandidates", LEASE_CANDIDATE, None, **UNSTABLE),
+    sample("coordination.k8s.io/v1alpha2", "LeaseCandidate", "leasecandidates", LEASE_CANDIDATE, None, **UNSTABLE),
+    sample("internal.apiserver.k8s.io/v1alpha1", "StorageVersion", "storageversions", {"spec": {}}, None, name="boats.one",
+           name2="boats.two", status={
+               "storageVersions": [{"apiServerID": "one", "encodingVersion": "boats/v1",
+                                    "decodableVersions": ["boats/v1", "v2"], "servedVersions": ["v2"]}],
+               "commonEncodingVersion": "boats/v1",
+               "conditions": [{"type": "AllEncodingVersionsEqual", "status": "True", "reason": "R", "message": "m",
+                               "lastTransitionTime": "2026-01-02T03:04:05Z"}]}, **CLUSTER, **UNSTABLE),
+    sample("resource.k8s.io/v1alpha3", "ResourcePoolStatusRequest", "resourcepoolstatusrequests", {
+        "spec": {"driver": "d.example.com", "poolName": "p", "limit": 7}}, {"spec": {"driver": "d.example.com"}},
+        status={"poolCount": 1, "pools": [{"driver": "d.example.com", "poolName": "p", "generation": 1, "totalDevices": 3,
+                                           "allocatedDevices": 1, "availableDevices": 2, "unavailableDevices": 0}],
+                "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z",
+                                "reason": "R", "message": "m"}]}, **CLUSTER, **UNSTABLE),
 ]

@@ -44,6 +44,7 @@ pub use parser::is_identifier;
 pub use program::{Activation, Outcome};
 pub use supply::LazyValue;
 pub use value::authorization::{Authorization, Authorizer, Check, Decision};
+pub use value::semver::Version;
 pub use value::{
     Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,
 };

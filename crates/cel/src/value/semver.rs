@@ -54,7 +54,12 @@ pub(crate) fn prerelease(text: &str) -> Parsed<Identifier> {
 }
 
 impl Version {
-    pub(crate) fn parse(text: &str) -> Parsed<Version> {
+    /// Reads a version. The error is that of the Go library.
+    ///
+    /// # Errors
+    ///
+    /// The text is no semantic version.
+    pub fn parse(text: &str) -> std::result::Result<Version, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
         }
@@ -102,7 +107,8 @@ impl Version {
     }
 
     /// Precedence: build data doesn't count.
-    pub(crate) fn compare(&self, other: &Version) -> Ordering {
+    #[must_use]
+    pub fn compare(&self, other: &Version) -> Ordering {
         let numbers = self.numbers.cmp(&other.numbers);
         if numbers != Ordering::Equal {
             return numbers;

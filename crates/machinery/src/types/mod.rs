@@ -133,7 +133,10 @@ pub struct Merging {
 /// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
 pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
-    let package = group.split('.').next().unwrap_or_default();
+    let package = match group.split('.').next().unwrap_or_default() {
+        "internal" => "apiserverinternal",
+        package => package,
+    };
     match kind {
         "PartialObjectMetadata"
         | "PartialObjectMetadataList"

@@ -21,6 +21,8 @@ struct Rules {
     length_max: Option<usize>,
     /// The keys of items of which no two are equal; the items themselves, if there are none.
     unique: Option<Vec<&'static str>>,
+    min: Option<i64>,
+    max: Option<i64>,
     is_immutable: bool,
     is_set_once: bool,
     /// The fields of the union that the field belongs to.
@@ -53,6 +55,8 @@ fn add(rules: &mut Rules, rule: &'static str, fields: &'static str) {
         "bytes" => rules.bytes_max = rest.parse().ok(),
         "length" => rules.length_max = rest.parse().ok(),
         "unique" => rules.unique = Some(names(rest)),
+        "min" => rules.min = rest.parse().ok(),
+        "max" => rules.max = rest.parse().ok(),
         "immutable" => rules.is_immutable = true,
         "once" => rules.is_set_once = true,
         "union" => rules.union = Some(names(fields)),
@@ -180,6 +184,16 @@ fn short(
 }
 
 fn scalar(given: &Value, rules: &Rules, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if let Some(number) = given.as_int() {
+        for (bound, is_met, word) in [
+            (rules.min, number >= rules.min.unwrap_or(number), "greater"),
+            (rules.max, number <= rules.max.unwrap_or(number), "less"),
+        ] {
+            if let Some(bound) = bound.filter(|_| !is_met) {
+                errors.push(FieldError::invalid(path, given, format!("must be {word} than or equal to {bound}")));
+            }
+        }
+    }
     let Some(text) = given.as_str() else { return };
     if let Some(format) = rules.format {
         errors.extend(format(text, path));

@@ -36,6 +36,7 @@ pub fn group_priority(group: &str) -> u32 {
         "node.k8s.io" => 16_300,
         "discovery.k8s.io" | "resource.k8s.io" => 16_200,
         FLOW_GROUP => 16_100,
+        "internal.apiserver.k8s.io" => 16_000,
         MIGRATION_GROUP => 15_800,
         _ => 1_000,
     }
@@ -47,6 +48,12 @@ pub fn version_priority(group: &str, version: &str) -> i64 {
         ("" | "extensions", _) => 1,
         (FLOW_GROUP, _) | ("resource.k8s.io", "v1") => 21,
         ("autoscaling", "v2") => 30,
+        ("resource.k8s.io", "v1beta2") => 15,
+        ("resource.k8s.io", "v1alpha3") => 1,
+        ("coordination.k8s.io", "v1beta1") => 13,
+        ("scheduling.k8s.io", "v1alpha3") => 3,
+        ("resource.k8s.io" | "scheduling.k8s.io" | "certificates.k8s.io", "v1beta1")
+        | ("internal.apiserver.k8s.io" | "admissionregistration.k8s.io", "v1alpha1") => 9,
         (MIGRATION_GROUP, "v1beta1") => 9,
         (MIGRATION_GROUP, _) => 15,
         (group, _) if !is_built_in_group(group) => 100,

@@ -25,12 +25,14 @@ mod foreign;
 mod groups;
 mod job_rules;
 mod key_pair;
+mod lease_candidates;
 mod leases;
 mod limit_ranges;
 mod migrations;
 mod mutations;
 mod namespaces;
 mod nodes;
+mod optional;
 mod pem;
 mod pod_certificates;
 mod pod_status;
@@ -39,6 +41,7 @@ mod pod_warnings;
 mod pods;
 mod podspec;
 mod policies;
+mod pool_requests;
 mod quotas;
 mod rbac;
 mod request_pem;
@@ -54,6 +57,7 @@ mod secrets;
 mod served;
 pub mod services;
 mod storage_kinds;
+mod storage_versions;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -106,8 +110,14 @@ impl BuiltIn {
     /// A type error with the names of the types of this version. Types of metadata, and names of
     /// resources, are always of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
-        const SHARED: [&str; 5] =
-            ["LabelSelector", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference", "ResourceName"];
+        const SHARED: [&str; 6] = [
+            "CoordinatedLeaseStrategy",
+            "LabelSelector",
+            "ManagedFieldsEntry",
+            "ObjectMeta",
+            "OwnerReference",
+            "ResourceName",
+        ];
         for list in ["", "[]"] {
             match why.rsplit_once(&format!(" of type {list}v1.")) {
                 Some((head, name)) if !SHARED.iter().any(|shared| name.starts_with(shared)) => {
@@ -214,6 +224,7 @@ impl BuiltIn {
     pub fn go_package(&self) -> &'static str {
         match self.storage_group().split('.').next() {
             None | Some("") => "core",
+            Some("internal") => "apiserverinternal",
             Some(package) => package,
         }
     }

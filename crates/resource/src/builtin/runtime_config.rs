@@ -4,7 +4,7 @@
 
 use machinery::Release;
 
-use super::{BuiltIn, autoscaling, group_version, kinds, unstable};
+use super::{BuiltIn, autoscaling, group_version, kinds, optional, unstable};
 
 /// Accepted names without effect here.
 const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
@@ -79,6 +79,8 @@ pub struct RuntimeConfig {
     pub beta_mutating_policies: bool,
     /// The versions of [`unstable::VERSIONS`] that are on: a bit for each.
     unstable: u8,
+    /// The rows of [`optional::rows`] that are on: a bit for each.
+    optional: u8,
     /// The kinds that are switched off: a bit for each of [`switchable`].
     off: u128,
 }
@@ -105,6 +107,12 @@ impl RuntimeConfig {
                 }
             }
         }
+        for (bit, row) in optional::rows().enumerate() {
+            let mut meant: Vec<&Entry<'_>> =
+                entries.iter().filter(|entry| optional::is_meant(entry.name, row)).collect();
+            meant.sort_by_key(|entry| entry.name.matches('/').count());
+            config.optional |= u8::from(meant.last().is_some_and(|entry| entry.on)) << bit;
+        }
         // what names a resource counts more than what names its version
         let mut named: Vec<&Entry<'_>> = entries.iter().filter(|entry| is_always_served(entry.name)).collect();
         named.sort_by_key(|entry| version_of(entry.name) != entry.name);
@@ -119,6 +127,11 @@ impl RuntimeConfig {
     /// Whether a version of [`unstable::VERSIONS`] is on, given its place.
     pub fn serves_unstable(&self, place: usize) -> bool {
         self.unstable >> place & 1 == 1
+    }
+
+    /// Whether a row of [`optional::rows`] is on, given its place.
+    pub fn is_on(&self, place: usize) -> bool {
+        self.optional >> place & 1 == 1
     }
 
     /// Whether a kind that is served by default is still on.
@@ -222,8 +235,9 @@ mod tests {
             ("api/all=true", ""),
             ("v1=true", ""),
             ("rbac.authorization.k8s.io/v1=false", ""),
-            ("internal.apiserver.k8s.io/v1alpha1=true", "internal.apiserver.k8s.io/v1alpha1"),
-            ("internal.apiserver.k8s.io/v1alpha1=false", ""),
+            ("lifecycle.k8s.io/v1alpha1=true", "lifecycle.k8s.io/v1alpha1"),
+            ("lifecycle.k8s.io/v1alpha1=false", ""),
+            ("internal.apiserver.k8s.io/v1alpha1=true", ""),
             ("resource.k8s.io/v1beta2=true", ""),
             ("apiextensions.k8s.io/v1beta1=true", ""),
             ("apps/v1/deployments=false", ""),
@@ -232,6 +246,35 @@ mod tests {
         for (entry, want) in cases {
             let list = [entry.to_owned()];
             assert_eq!(RuntimeConfig::without_effect(&list, Release::NEWEST).join(","), want, "{entry}");
+        }
+    }
+
+    #[test]
+    fn optional_kinds_are_off_by_default() {
+        let on = |text: &str| -> String {
+            let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+            let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
+            let all = optional::served(Release::NEWEST, |place| config.is_on(place))
+                .flat_map(|(first, others)| std::iter::once(first).chain(others));
+            all.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
+        };
+        let alpha = "v1alpha2 leasecandidates, v1alpha3 resourcepoolstatusrequests, v1alpha1 storageversions";
+        let cases = [
+            ("", ""),
+            ("api/beta", "v1beta1 leasecandidates"),
+            ("api/alpha=true", alpha),
+            ("coordination.k8s.io/v1alpha2", "v1alpha2 leasecandidates"),
+            (
+                "coordination.k8s.io/v1beta1,coordination.k8s.io/v1alpha2",
+                "v1beta1 leasecandidates, v1alpha2 leasecandidates",
+            ),
+            (
+                "api/all,resource.k8s.io/v1alpha3=false,internal.apiserver.k8s.io/v1alpha1/storageversions=false",
+                "v1beta1 leasecandidates, v1alpha2 leasecandidates",
+            ),
+        ];
+        for (text, want) in cases {
+            assert_eq!(on(text), want, "{text}");
         }
     }
 

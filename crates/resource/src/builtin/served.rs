@@ -3,7 +3,8 @@
 use machinery::Release;
 
 use super::{
-    BuiltIn, RuntimeConfig, allocations, autoscaling, definition, kinds, migrations, mutations, third_party, unstable,
+    BuiltIn, RuntimeConfig, allocations, autoscaling, definition, kinds, migrations, mutations, optional, third_party,
+    unstable,
 };
 use crate::group_version;
 
@@ -48,7 +49,10 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
     let alone = autoscaler.iter().filter(|_| is_v1_on && !is_v2_on);
     let all =
         on.chain(third_party).map(|built_in| (built_in, older_of(built_in))).chain(alone.map(|row| (row, &[][..])));
-    all.chain(mutations.iter().copied()).chain(migrations).collect()
+    all.chain(mutations.iter().copied())
+        .chain(migrations)
+        .chain(optional::served(config.release, |place| config.is_on(place)))
+        .collect()
 }
 
 /// Whether HorizontalPodAutoscalers are served in their storage version.
@@ -60,7 +64,8 @@ fn is_autoscaler_on(config: RuntimeConfig) -> bool {
 pub fn sibling(built_in: &BuiltIn, api_version: &str) -> Option<&'static BuiltIn> {
     static BETA_DEFINITION: BuiltIn = definition::BETA;
     static MIGRATIONS: [BuiltIn; 2] = [migrations::BETA_MIGRATION, migrations::MIGRATION];
-    let mut all = kinds().chain([&BETA_DEFINITION, autoscaling::v1()]).chain(&MIGRATIONS).chain(unstable::rows());
+    let newer = kinds().chain([&BETA_DEFINITION, autoscaling::v1()]).chain(&MIGRATIONS);
+    let mut all = newer.chain(unstable::rows()).chain(optional::rows());
     let found = all.find(|s| s.kind == built_in.kind && group_version(s.group, s.version) == api_version)?;
     let is_other = (found.group, found.version) != (built_in.group, built_in.version);
     (is_other && found.storage_group() == built_in.storage_group()).then_some(found)
@@ -78,6 +83,7 @@ pub fn stored_kinds() -> impl Iterator<Item = &'static BuiltIn> {
     static MIGRATION: BuiltIn = migrations::BETA_MIGRATION;
     static MUTATIONS: [BuiltIn; 2] = [mutations::BETA_POLICY, mutations::BETA_BINDING];
     static ALLOCATIONS: [BuiltIn; 1] = [allocations::RANGE_ALLOCATION];
-    let switched = [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS).chain(&ALLOCATIONS);
+    let switched =
+        [&THIRD_PARTY, &MIGRATION].into_iter().chain(&MUTATIONS).chain(&ALLOCATIONS).chain(optional::stored());
     kinds().chain(switched).filter(|row| row.review.is_none() && row.computed.is_none() && row.stored_as.is_none())
 }

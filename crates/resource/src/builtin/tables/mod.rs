@@ -2,12 +2,14 @@
 
 mod certificates;
 mod network;
+mod optional;
 mod pods;
 mod storage;
 mod workloads;
 
 pub use certificates::*;
 pub use network::*;
+pub use optional::*;
 pub use pods::*;
 pub use storage::*;
 pub use workloads::*;

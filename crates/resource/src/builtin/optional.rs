@@ -1,0 +1,141 @@
+//! Kinds without a stable version: all of them are off by default.
+
+use machinery::{Release, Value};
+
+use super::{
+    BASE, BuiltIn, Form, StoredAs, declared, group_version, lease_candidates, pool_requests, storage_versions, tables,
+};
+use crate::rules::MetadataRules;
+
+/// A kind without a stable version.
+pub struct Optional {
+    /// Its versions: the storage version first, then one that has the same form, if there is one.
+    rows: &'static [BuiltIn],
+    /// The first release with these versions.
+    since: Release,
+}
+
+static LEASE_CANDIDATES: [BuiltIn; 2] = [
+    LEASE_CANDIDATE,
+    BuiltIn {
+        version: "v1alpha2",
+        form: Form::Named("coordination.v1alpha2.LeaseCandidate"),
+        deprecation: "coordination.k8s.io/v1alpha2 LeaseCandidate is deprecated in v1.35+, unavailable in v1.38+",
+        removed_release: "1.38",
+        stored_as: Some(&StoredAs {
+            group: "coordination.k8s.io",
+            to_stored: |shown| in_version(shown, "coordination.k8s.io/v1beta1"),
+            to_shown: |stored| in_version(stored, "coordination.k8s.io/v1alpha2"),
+        }),
+        ..LEASE_CANDIDATE
+    },
+];
+
+const LEASE_CANDIDATE: BuiltIn = BuiltIn {
+    group: "coordination.k8s.io",
+    version: "v1beta1",
+    kind: "LeaseCandidate",
+    plural: "leasecandidates",
+    singular: "leasecandidate",
+    form: Form::Named("coordination.v1beta1.LeaseCandidate"),
+    deprecation: "coordination.k8s.io/v1beta1 LeaseCandidate is deprecated in v1.36+, unavailable in v1.39+",
+    removed_release: "1.39",
+    metadata: MetadataRules { name: |name, _| super::config::data_key(name), ..MetadataRules::BUILT_IN },
+    unconditional_update: false,
+    create_on_update: true,
+    validate: lease_candidates::validate,
+    columns: tables::LEASE_CANDIDATE,
+    ..BASE
+};
+
+static STORAGE_VERSIONS: [BuiltIn; 1] = [BuiltIn {
+    group: "internal.apiserver.k8s.io",
+    version: "v1alpha1",
+    kind: "StorageVersion",
+    plural: "storageversions",
+    singular: "storageversion",
+    namespaced: false,
+    status: true,
+    fresh_status: true,
+    form: Form::Named("apiserverinternal.v1alpha1.StorageVersion"),
+    metadata: MetadataRules {
+        name: |name, _| storage_versions::name_problems(name),
+        on_update: &[],
+        ..MetadataRules::BUILT_IN
+    },
+    unconditional_update: false,
+    validate_status: storage_versions::validate_status,
+    columns: tables::STORAGE_VERSION,
+    ..BASE
+}];
+
+static POOL_REQUESTS: [BuiltIn; 1] = [BuiltIn {
+    group: "resource.k8s.io",
+    version: "v1alpha3",
+    kind: "ResourcePoolStatusRequest",
+    plural: "resourcepoolstatusrequests",
+    singular: "resourcepoolstatusrequest",
+    namespaced: false,
+    status: true,
+    fresh_status: true,
+    form: Form::Named("resource.v1alpha3.ResourcePoolStatusRequest"),
+    deprecation: "resource.k8s.io/v1alpha3 ResourcePoolStatusRequest is deprecated in v1.39+, unavailable in v1.42+",
+    removed_release: "1.42",
+    unconditional_update: false,
+    validate_status: pool_requests::validate_status,
+    declarative: Some(|object, old| declared::errors(object, old, "resource.v1alpha3.ResourcePoolStatusRequest")),
+    columns: tables::POOL_REQUEST,
+    ..BASE
+}];
+
+static KINDS: [Optional; 3] = [
+    Optional { rows: &LEASE_CANDIDATES, since: Release::V1_35 },
+    Optional { rows: &POOL_REQUESTS, since: Release::V1_37 },
+    Optional { rows: &STORAGE_VERSIONS, since: Release::V1_35 },
+];
+
+/// Sets the version of an object.
+fn in_version(mut object: Value, api_version: &str) -> Value {
+    object.set_at(&["apiVersion"], Value::from(api_version));
+    object
+}
+
+/// Every row.
+pub fn rows() -> impl Iterator<Item = &'static BuiltIn> + Clone {
+    KINDS.iter().flat_map(|kind| kind.rows)
+}
+
+/// The rows in their storage versions.
+pub fn stored() -> impl Iterator<Item = &'static BuiltIn> {
+    rows().filter(|row| row.stored_as.is_none())
+}
+
+/// The kinds of which `is_on` holds for a version, given its place in [`rows`]: each in the first of those versions, with
+/// the other one if that is on as well.
+pub fn served(
+    release: Release,
+    is_on: impl Fn(usize) -> bool,
+) -> impl Iterator<Item = (&'static BuiltIn, &'static [BuiltIn])> {
+    KINDS.iter().filter(move |kind| release >= kind.since).filter_map(move |kind| {
+        let is_on = |row: &BuiltIn| rows().position(|known| is_same(known, row)).is_some_and(&is_on);
+        let first = kind.rows.iter().position(is_on)?;
+        let last = kind.rows.iter().rposition(is_on)?;
+        Some((&kind.rows[first], &kind.rows[first + 1..=last]))
+    })
+}
+
+fn is_same(row: &BuiltIn, other: &BuiltIn) -> bool {
+    row == other && row.version == other.version
+}
+
+/// Whether a name of `--runtime-config` includes a row: the name of a version, of a resource, or of several APIs.
+pub fn is_meant(name: &str, row: &BuiltIn) -> bool {
+    let version = group_version(row.group, row.version);
+    let resource = name.strip_prefix(version.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    match name {
+        "api/all" => true,
+        "api/alpha" => row.version.contains("alpha"),
+        "api/beta" => row.version.contains("beta"),
+        _ => name == version || resource == Some(row.plural),
+    }
+}
