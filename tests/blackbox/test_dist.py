@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import pwd
 import shutil
 import signal
 import socket
@@ -136,6 +137,69 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
         assert (tmp_path / "state" / "admin.kubeconfig").exists()
         process.terminate()
         assert process.wait(timeout=30) == 0
+
+
+PLACES = ["/etc/pintle", "/var/lib/pintle", "/usr/bin/pintle", "/usr/lib/systemd/system/pintle.service", "/usr/lib/sysusers.d/pintle.conf",
+          "/usr/share/doc/pintle"]
+
+
+@contextlib.contextmanager
+def installed(package):
+    """The package installed on this machine, which must not have it; afterwards the package, its user and its data are removed."""
+    if os.geteuid() != 0:
+        pytest.skip("only root installs packages")
+    require("dpkg")
+    missing = lambda: subprocess.run(["getent", "passwd", "pintle"], capture_output=True).returncode == 2
+    present = [place for place in PLACES if os.path.exists(place)]
+    if present or not missing():
+        pytest.skip(f"this machine has pintle already: {present or 'its user'}")
+    try:
+        done = subprocess.run(["dpkg", "--install", package], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done
+        yield
+    finally:
+        subprocess.run(["dpkg", "--purge", "pintle"], capture_output=True, timeout=120)
+        shutil.rmtree("/var/lib/pintle", ignore_errors=True)
+        for command in (["userdel", "pintle"], ["groupdel", "pintle"]):
+            subprocess.run(command, capture_output=True)
+    assert missing() and not [place for place in PLACES if os.path.exists(place)]
+
+
+@pytest.mark.slow
+def test_debian_package_is_installed_and_removed_by_root(packages):
+    """The maintainer scripts of dpkg run: the user exists, the service starts as that user alone, a removal keeps its objects."""
+    state = pathlib.Path("/var/lib/pintle")
+    with installed(only(packages, "*.deb")):
+        user = pwd.getpwnam("pintle")
+        assert (user.pw_dir, user.pw_shell) == (str(state), "/usr/sbin/nologin") and user.pw_uid < 1000, user
+        assert subprocess.run(["dpkg", "--verify", "pintle"], capture_output=True, text=True, check=True).stdout == ""
+        if shutil.which("systemd-analyze"):
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", "pintle.service"], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0 and "pintle" not in done.stderr, done.stderr
+        unit = pathlib.Path("/usr/lib/systemd/system/pintle.service").read_text()
+        lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
+        # as systemd makes the StateDirectory
+        state.mkdir(mode=int(lines["StateDirectoryMode"], 8))
+        shutil.chown(state, lines["User"], lines["Group"])
+        with notified() as (listener, path):
+            os.chmod(path, 0o777)
+            process = subprocess.Popen([*lines["ExecStart"].split(), "--secure-port", "0"], user=lines["User"], group=lines["Group"], extra_groups=[],
+                                       umask=int(lines["UMask"], 8), cwd="/", env={"NOTIFY_SOCKET": path, "PATH": os.environ["PATH"]},
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                assert b"READY=1" in listener.recv(4096)
+                files = [state, *state.rglob("*")]
+                assert {file.owner() for file in files} == {"pintle"} and not [file for file in files if file.stat().st_mode & 0o077]
+                kubeconfig = str(state / "admin.kubeconfig")
+                done = subprocess.run(["/usr/bin/pintle", "storage", "rewrite", "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=60)
+                assert done.returncode == 0 and "objects written" in done.stdout, done
+            finally:
+                process.terminate()
+                assert process.wait(timeout=30) == 0
+        subprocess.run(["dpkg", "--remove", "pintle"], check=True, capture_output=True, timeout=60)
+        assert not pathlib.Path("/usr/bin/pintle").exists() and pathlib.Path("/etc/pintle/config.yaml").exists()
+        subprocess.run(["dpkg", "--purge", "pintle"], check=True, capture_output=True, timeout=60)
+        assert not pathlib.Path("/etc/pintle").exists() and (state / "admin.kubeconfig").exists()
 
 
 def test_manifests_apply(server, kubectl_binary):

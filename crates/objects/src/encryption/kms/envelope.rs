@@ -1,11 +1,14 @@
 //! Sources of keys: what a plugin encrypts, and what encrypts values.
 
-use aws_lc_rs::hkdf;
+use aws_lc_rs::{digest, hkdf};
 use base::clock;
 
 use super::messages::{EncryptedObject, SOURCE_KEY, SOURCE_SEED};
 use crate::encryption::cipher::Cipher;
 use crate::limits;
+
+/// The block of SHA-256, in bytes.
+const BLOCK: usize = 64;
 
 /// Bytes of a seed, of the input of a derivation, and of a derived key.
 const SIZE: usize = 32;
@@ -29,6 +32,11 @@ impl Source {
             SOURCE_KEY => {
                 let cipher = Cipher::gcm(bytes).ok_or_else(|| format!("invalid key size {}", bytes.len()))?;
                 Ok(Source::Key(cipher))
+            }
+            // HMAC takes the digest of keys that are longer than its block, while the library takes no such keys
+            SOURCE_SEED if bytes.len() > BLOCK => {
+                let hashed = digest::digest(&digest::SHA256, bytes);
+                Ok(Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, hashed.as_ref())))
             }
             SOURCE_SEED if bytes.len() >= SIZE => Ok(Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, bytes))),
             SOURCE_SEED => Err(format!("invalid seed length {} used for key generation", bytes.len())),

@@ -136,3 +136,55 @@ fn seed_is_used_for_a_limited_time_after_a_fault() {
     fake.worker(&kms).poll().unwrap();
     kms.seal(&place(), b"{}").unwrap();
 }
+
+/// An endless row of numbers that depends on the seed alone (xorshift).
+fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
+    move |below| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 16) as usize % below
+    }
+}
+
+/// No stored bytes panic, and none but the unchanged ones yield another value than the sealed one.
+#[test]
+fn any_bytes_are_errors_without_panics() {
+    let kms = Fake::of("first").kms();
+    let sealed = kms.seal(&place(), b"{\"a\":1}").unwrap();
+    let mut number = numbers(1);
+    for _ in 0..20_000 {
+        let mut bytes = sealed[kms.prefix.len()..].to_vec();
+        for _ in 0..=number(3) {
+            let at = number(bytes.len().max(1)).min(bytes.len());
+            match number(4) {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at, number(256) as u8),
+                2 => bytes = (0..number(200)).map(|_| number(256) as u8).collect(),
+                _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << number(8)),
+            }
+        }
+        let value = Bytes::from([kms.prefix.as_bytes(), &bytes[..]].concat());
+        if let Ok(found) = kms.open(&place(), &value).unwrap() {
+            assert_eq!(found.value, "{\"a\":1}", "{bytes:?}");
+        }
+        for source_type in 0..3 {
+            if let Ok(source) = Source::of(source_type, &bytes) {
+                assert!(source.open(&bytes, b"place").is_err());
+            }
+        }
+    }
+}
+
+/// The cipher of a source fails for short and random text instead of panicking.
+#[test]
+fn random_text_opens_with_no_source() {
+    let mut number = numbers(2);
+    for source_type in 0..2 {
+        let source = Source::of(source_type, &[7; 32]).unwrap();
+        for size in 0..300 {
+            let text: Vec<u8> = (0..size).map(|_| number(256) as u8).collect();
+            assert!(source.open(&text, b"place").is_err(), "{size}");
+        }
+    }
+}

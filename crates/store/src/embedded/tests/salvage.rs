@@ -130,3 +130,35 @@ fn losses_name_keys_bytes_and_revisions() {
     let gap = format!("changes of the revisions {revision} to ");
     assert!(found.losses.iter().any(|line| line.starts_with(&gap)), "{:?}", found.losses);
 }
+
+/// A change of a file that damage or another program may have made: bytes are replaced, repeated, removed or added.
+fn mangle(bytes: &mut Vec<u8>, chance: &mut Chance) {
+    let from = chance.below(bytes.len() + 1);
+    let to = (from + 1 + chance.below(64)).min(bytes.len());
+    let random: Vec<u8> = (0..chance.below(64)).map(|_| chance.below(256) as u8).collect();
+    match chance.below(5) {
+        0 => bytes.truncate(from),
+        1 => drop(bytes.splice(from..to, random)),
+        2 => bytes.extend_from_within(from..to),
+        3 => bytes[from..to].fill(if chance.below(2) == 0 { 0 } else { 0xff }),
+        _ => *bytes = random,
+    }
+}
+
+/// Whatever the files hold, salvage ends, changes nothing and finds only what was written.
+#[test]
+fn any_bytes_are_salvaged_without_panics() {
+    for seed in 0..6 {
+        let run = log(seed);
+        let whole = run.disk.contents();
+        let mut chance = Chance(seed + 100);
+        for _ in 0..150 {
+            let mut contents = whole.clone();
+            for _ in 0..=chance.below(4) {
+                let file = chance.below(contents.len());
+                mangle(&mut contents[file].1, &mut chance);
+            }
+            salvaged(&run, &contents);
+        }
+    }
+}
