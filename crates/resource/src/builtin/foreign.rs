@@ -30,15 +30,20 @@ pub fn is_known(api_version: &str, kind: &str) -> bool {
     let kinds = KINDS.iter().filter(|(known, _)| *known == api_version).flat_map(|(_, kinds)| kinds.iter());
     let is = |known: &str| known == kind || kind.strip_suffix("List") == Some(known);
     let served = |row: &super::BuiltIn| is(row.kind) && super::group_version(row.group, row.version) == api_version;
-    let listed = kinds.copied().any(is) || super::kinds().any(served);
+    let listed = kinds.copied().any(is) || registered().any(served);
     listed
         || (api_version == "v1" && UNVERSIONED.contains(&kind))
         || (OPTIONS.contains(&kind) && is_group_version(api_version))
 }
 
+/// The rows of all versions, whether they are served or not: kube-apiserver registers their types anyway.
+fn registered() -> impl Iterator<Item = &'static super::BuiltIn> {
+    super::kinds().chain(super::unstable::rows()).chain(super::optional::rows())
+}
+
 fn is_group_version(api_version: &str) -> bool {
     let is_version_of = |row: &super::BuiltIn| super::group_version(row.group, row.version) == api_version;
-    super::kinds().any(is_version_of) || KINDS.iter().any(|(known, _)| *known == api_version)
+    registered().any(is_version_of) || KINDS.iter().any(|(known, _)| *known == api_version)
 }
 
 #[cfg(test)]
@@ -54,6 +59,8 @@ mod tests {
             ("apps/v1", "Deployment"),
             ("coordination.k8s.io/v1", "DeleteOptions"),
             ("batch/v1", "WatchEvent"),
+            ("resource.k8s.io/v1beta2", "DeleteOptions"),
+            ("coordination.k8s.io/v1alpha2", "LeaseCandidate"),
         ] {
             assert!(is_known(api_version, kind), "{api_version} {kind}");
         }

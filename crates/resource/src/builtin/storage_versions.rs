@@ -1,11 +1,12 @@
 //! StorageVersions: the versions in which the servers of a cluster encode a resource.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
 use super::checks::{is_set, list, text};
+use crate::limits::VERSIONS_REPEATED_BYTES_MAX;
 
 /// The problems of a name, which is `GROUP.RESOURCE`.
 pub fn name_problems(name: &str) -> Vec<String> {
@@ -20,21 +21,22 @@ pub fn validate_status(object: &Value, _old: &Value, _release: Release) -> Vec<F
     let empty = Value::object();
     let (path, status) = (FieldPath::new("status"), object.get("status").unwrap_or(&empty));
     let mut errors = vec![];
-    let mut seen = HashSet::new();
+    let (mut seen, mut repeated_bytes) = (HashSet::new(), 0);
     for (i, server) in list(status, "storageVersions").iter().enumerate() {
         let path = path.child("storageVersions").index(i);
         let id = text(server, "apiServerID");
         if !seen.insert(id) {
             errors.push(FieldError::duplicate(&path.child("apiServerID"), &Value::from(id)));
         }
-        server_errors(server, &path, &mut errors);
+        server_errors(server, &path, &mut repeated_bytes, &mut errors);
     }
     errors.extend(common_version_error(status, &path));
     condition_errors(status, &path, &mut errors);
     errors
 }
 
-fn server_errors(server: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The errors of one server. Of `repeated_bytes`, the bytes of decodable versions that errors repeat, there is a bound.
+fn server_errors(server: &Value, path: &FieldPath, repeated_bytes: &mut usize, errors: &mut Vec<FieldError>) {
     let (id, encoding) = (text(server, "apiServerID"), text(server, "encodingVersion"));
     let problems = names::dns1123_subdomain(id);
     errors.extend(problems.into_iter().map(|why| FieldError::invalid(&path.child("apiServerID"), &id.into(), why)));
@@ -43,17 +45,19 @@ fn server_errors(server: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     for (i, version) in decodable.iter().enumerate() {
         version_errors(version.as_str().unwrap_or_default(), &path.child("decodableVersions").index(i), errors);
     }
-    let is_decodable = |version: &str| decodable.iter().any(|known| known.as_str() == Some(version));
-    if !is_decodable(encoding) {
+    let known: Vec<&str> = decodable.iter().filter_map(Value::as_str).collect();
+    let is_decodable: HashSet<&str> = known.iter().copied().collect();
+    if !is_decodable.contains(encoding) {
         let why = format!("decodableVersions must include encodingVersion {encoding}");
         let shown = server.get("decodableVersions").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("decodableVersions"), &shown, why));
     }
-    let known = decodable.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
+    let known = known.join(" ");
     for (i, version) in list(server, "servedVersions").iter().enumerate() {
         let (path, version) = (path.child("servedVersions").index(i), version.as_str().unwrap_or_default());
         version_errors(version, &path, errors);
-        if !is_decodable(version) {
+        if !is_decodable.contains(version) && *repeated_bytes <= VERSIONS_REPEATED_BYTES_MAX {
+            *repeated_bytes += known.len();
             let why =
                 format!("individual served version : {version} must be included in decodableVersions : [{known}]");
             errors.push(FieldError::invalid(&path, &version.into(), why));
@@ -112,11 +116,11 @@ fn common_version_error(status: &Value, path: &FieldPath) -> Option<FieldError> 
 
 /// kube-apiserver leaves the name of the list out of the paths of these errors.
 fn condition_errors(status: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let conditions = list(status, "conditions");
-    for (i, condition) in conditions.iter().enumerate() {
+    let mut places = HashMap::new();
+    for (i, condition) in list(status, "conditions").iter().enumerate() {
         let path = path.index(i);
         let given = text(condition, "type");
-        if let Some(same) = conditions[..i].iter().rposition(|other| text(other, "type") == given) {
+        if let Some(same) = places.insert(given, i) {
             let why = format!("the type of the condition is not unique, it also appears in conditions[{same}]");
             errors.push(FieldError::invalid(&path.child("type"), &given.into(), why));
         }
@@ -128,5 +132,24 @@ fn condition_errors(status: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
         for name in ["reason", "message"].into_iter().filter(|name| text(condition, name).is_empty()) {
             errors.push(FieldError::required(&path.child(name), ""));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_many_versions_stay_small() {
+        let versions = |prefix: &str| Value::Array((0..2_000).map(|i| Value::from(format!("{prefix}{i}"))).collect());
+        let mut server = json!({"apiServerID": "a", "encodingVersion": "v0"});
+        server.set_at(&["decodableVersions"], versions("v"));
+        server.set_at(&["servedVersions"], versions("w"));
+        let mut errors = vec![];
+        server_errors(&server, &FieldPath::new("status"), &mut 0, &mut errors);
+        let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
+        assert!(!errors.is_empty() && bytes < 2 * VERSIONS_REPEATED_BYTES_MAX, "{bytes}");
     }
 }
