@@ -306,3 +306,26 @@ def test_concurrent_evictions_keep_to_the_budget(launch):
         pod = server.ok("GET", f"{pods}/{refused}")
         assert "deletionTimestamp" not in pod["metadata"]
         assert [condition["type"] for condition in pod["status"]["conditions"]] == ["Ready"]
+
+
+def test_preconditions_of_an_eviction_concern_the_pod_before_it(launch):
+    """The condition that an eviction writes changes the resourceVersion, which the deletion then requires."""
+    pods = "/api/v1/namespaces/default/pods"
+    with launch() as server:
+        for finalizers in ([], ["acme.io/hold"]):
+            meta = {"name": "p", "finalizers": finalizers}
+            pod = server.ok("POST", pods, {"metadata": meta, "spec": {"containers": [{"name": "c", "image": "i"}]}})["metadata"]
+            for field, wrong, what in (("resourceVersion", "1", "ResourceVersion"), ("uid", "other", "UID")):
+                options = {"preconditions": {field: wrong}}
+                status, refused, _ = server.request("POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": options})
+                assert status == 409 and refused["message"].startswith(
+                    f'Operation cannot be fulfilled on Pod "p": the {what} in the precondition ({wrong}) does not match'), refused
+            assert server.ok("GET", f"{pods}/p")["metadata"]["resourceVersion"] == pod["resourceVersion"], "nothing is written"
+            options = {"preconditions": {field: pod[field] for field in ("resourceVersion", "uid")}}
+            server.ok("POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": options})
+            status, left, _ = server.request("GET", f"{pods}/p")
+            if finalizers:
+                assert status == 200 and left["metadata"]["deletionTimestamp"], left
+                assert [condition["type"] for condition in left["status"]["conditions"]] == ["DisruptionTarget"]
+            else:
+                assert status == 404, left

@@ -73,5 +73,9 @@ pub async fn change_as(
 ) -> Result<(), Status> {
     let path = format!("{}/{}", path_of(resource, "", name), subresource.as_str());
     let request = server_request(resource, &http::Method::PUT, &path, subresource);
+    let change = |object: &mut Value| {
+        change(object);
+        Ok(())
+    };
     edit(context, Request { default_manager: manager.into(), ..request }, Change::Edit(&change)).await
 }

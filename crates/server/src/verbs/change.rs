@@ -23,8 +23,8 @@ pub enum Change<'a> {
         repeated: RepeatedKeys,
     },
     Delete(DeleteOptions),
-    /// An edit by the server itself, without admission.
-    Edit(&'a (dyn Fn(&mut Value) + Sync)),
+    /// An edit by the server itself, without admission. An error of the function is that of the write.
+    Edit(&'a (dyn Fn(&mut Value) -> Result<(), Status> + Sync)),
     /// An edit of a CRD without its schemas. The function returns `None` if nothing is to be changed.
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
 }
@@ -148,7 +148,7 @@ impl Write<'_> {
             }
             Change::Edit(edit) => {
                 let mut object = old.clone();
-                edit(&mut object);
+                edit(&mut object)?;
                 object
             }
             _ => old.clone(),

@@ -161,7 +161,7 @@ impl Write<'_> {
     /// Runs the hooks after a write and returns its outcome.
     pub async fn written(&self, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
         if self.change.is_edit() {
-            return Ok(Outcome::Success(Value::Null));
+            return Ok(Outcome::Object(code, Shown::Stored(stored, None)));
         }
         hooks::after_write(self, &stored).await;
         Ok(Outcome::Object(code, self.request.show(stored).await?))

@@ -107,6 +107,7 @@ pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status
         for field in ["holderIdentity", "renewTime"] {
             object.set_at(&["spec", field], Value::from(lease.str_at(&["spec", field])));
         }
+        Ok(())
     };
     edit(context, server_request(&resource, &http::Method::PUT, &path, Subresource::None), Change::Edit(&renewed)).await
 }
@@ -136,7 +137,11 @@ pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), St
         }
         let path = format!("{}?fieldManager={SERVER}", path_of(&resource, NAMESPACE, NAME));
         let request = server_request(&resource, &http::Method::PUT, &path, Subresource::None);
-        edit(context, request, Change::Edit(&|object: &mut Value| object.set_at(field, value.clone()))).await?;
+        let set = |object: &mut Value| {
+            object.set_at(field, value.clone());
+            Ok(())
+        };
+        edit(context, request, Change::Edit(&set)).await?;
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ fn success(request: &Request, deleted: &Stored) -> Value {
 }
 
 /// Fails unless the object has the uid and the resource version of the preconditions.
-fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
+pub fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let text = |key: &str| old.str_at(&["metadata", key]);
     let (uid, version) = (text("uid"), text("resourceVersion"));
     let (what, wanted, found, happened) = match (&options.uid, &options.resource_version) {

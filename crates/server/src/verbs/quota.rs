@@ -37,6 +37,7 @@ async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Stat
         let count = |quota: &mut Value| {
             quota.set_at(&["metadata", "resourceVersion"], Value::from(charge.revision.to_string()));
             quota.set_at(&["status", "used"], charge.used.clone());
+            Ok(())
         };
         match edit(admit.context, request, Change::Edit(&count)).await {
             Err(status) if status.reason == Reason::Conflict => return Ok(false),

@@ -1,6 +1,6 @@
 //! PodDisruptionBudgets: whether they allow an eviction, and its record in their status.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::clock;
 use machinery::selector::LabelSelector;
@@ -118,17 +118,12 @@ pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool)
     let [namespace, name] = ["namespace", "name"].map(|field| budget.str_at(&["metadata", field]));
     let path = format!("{}/status", path_of(&budgets, namespace, name));
     let request = server_request(&budgets, &http::Method::PUT, &path, Subresource::Status);
-    // the check of the state that the write replaces
-    let checked = Mutex::new(Ok(()));
     let change = |budget: &mut Value| {
-        let result = check(budget);
-        if result.is_ok() {
-            record(budget, pod);
-        }
-        *checked.lock().unwrap_or_else(PoisonError::into_inner) = result;
+        check(budget)?;
+        record(budget, pod);
+        Ok(())
     };
-    edit(context, request, Change::Edit(&change)).await?;
-    checked.into_inner().unwrap_or_else(PoisonError::into_inner)
+    edit(context, request, Change::Edit(&change)).await
 }
 
 /// The reason for which a budget allows no disruption.

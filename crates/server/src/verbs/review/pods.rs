@@ -13,7 +13,8 @@ use super::budgets;
 use crate::verbs::admit::Admit;
 use crate::verbs::as_server::{edit, path_of, server_request};
 use crate::verbs::change::{Change, Write};
-use crate::verbs::{Context, Request};
+use crate::verbs::deletion::check_preconditions;
+use crate::verbs::{Context, Outcome, Request};
 
 /// The Status of success, which is the response to a POST.
 fn done() -> Value {
@@ -30,17 +31,10 @@ fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>,
     stored.ok_or_else(|| Status::not_found("", "pods", name))
 }
 
-/// Changes an object as the server itself.
-async fn change(
-    context: &Context,
-    resource: &Arc<Resource>,
-    place: (&str, &str),
-    subresource: &'static str,
-    change: impl Fn(&mut Value) + Send + Sync,
-) -> Result<(), Status> {
-    let path = format!("{}/{subresource}", path_of(resource, place.0, place.1));
-    let request = server_request(resource, &http::Method::PUT, &path, Subresource::Own(subresource));
-    edit(context, request, Change::Edit(&change)).await
+/// The request of the server itself that writes the subresource of a Pod.
+fn write_request(pods: &Arc<Resource>, namespace: &str, name: &str, subresource: &'static str) -> Request {
+    let path = format!("{}/{subresource}", path_of(pods, namespace, name));
+    server_request(pods, &http::Method::PUT, &path, Subresource::Own(subresource))
 }
 
 /// Sets a condition of a Pod.
@@ -95,8 +89,12 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
         return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     if !admit.dry_run {
-        let assign = |pod: &mut Value| assign(pod, &binding);
-        change(context, &pods(context)?, (request.namespace(), &name), "binding", assign).await?;
+        let assign = |pod: &mut Value| {
+            assign(pod, &binding);
+            Ok(())
+        };
+        let write = write_request(&pods(context)?, request.namespace(), &name, "binding");
+        edit(context, write, Change::Edit(&assign)).await?;
     }
     Ok(done())
 }
@@ -158,13 +156,25 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
         }
     }
     if !options.dry_run {
-        let mark = |pod: &mut Value| {
-            set_condition(pod, "DisruptionTarget", "EvictionByEvictionAPI", "Eviction API: evicting");
-        };
-        change(context, &pods(context)?, (request.namespace(), &name), "eviction", mark).await?;
+        mark(context, request.namespace(), &name, &mut options).await?;
     }
     delete(context, request, &name, options).await?;
     Ok(done())
+}
+
+/// Writes the condition of an eviction if the preconditions hold, which afterwards require the version of that write.
+async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<(), Status> {
+    let request = write_request(&pods(context)?, namespace, name, "eviction");
+    let change = |pod: &mut Value| {
+        check_preconditions(&request, options, pod)?;
+        set_condition(pod, "DisruptionTarget", "EvictionByEvictionAPI", "Eviction API: evicting");
+        Ok(())
+    };
+    let outcome = Write::new(context, &request, Change::Edit(&change), &WriteOptions::default()).run().await?;
+    if let (Some(version), Outcome::Object(_, pod)) = (&mut options.resource_version, outcome) {
+        *version = Text::from(pod.to_value().str_at(&["metadata", "resourceVersion"]));
+    }
+    Ok(())
 }
 
 fn with_type(mut status: Value) -> Value {
