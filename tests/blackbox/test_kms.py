@@ -1,5 +1,6 @@
 """Encryption at rest with a KMS v2 plugin, reload of the configuration, and rewriting with the newest key."""
 import base64
+import json
 import pathlib
 import subprocess
 import tempfile
@@ -10,6 +11,8 @@ from encryption import ENCODED, SECRETS, secret
 from etcd import Etcd
 from kms import Plugin, configure
 from pintle import eventually
+from upstream import Upstream
+from watch import Watch
 
 pytestmark = pytest.mark.encryption
 
@@ -135,3 +138,39 @@ def test_invalid_encryption_configuration_is_not_loaded(launch, place):
     done = subprocess.run([launch.binary, "serve", "--storage", "memory", "--encryption-provider-config-automatic-reload", "--data-dir", str(place / "data")],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "needs --encryption-provider-config" in done.stderr, done
+
+
+def exchange(writer, reader, etcd, name):
+    """A server reads, watches and changes what another one has encrypted."""
+    path, revision = f"{SECRETS}/{name}", reader.ok("GET", SECRETS)["metadata"]["resourceVersion"]
+    # kube-apiserver stops once its watches have ended
+    watch = Watch(reader, f"{SECRETS}?watch=1&timeoutSeconds=10&resourceVersion={revision}")
+    made = writer.ok("POST", SECRETS, secret(name))
+    value = etcd.get(f"/registry/secrets/default/{name}")
+    assert value.startswith(b"k8s:enc:kms:v2:vault:") and ENCODED not in value, value[:60]
+    eventually(lambda: watch.lines)
+    assert json.loads(watch.lines[0])["object"]["data"] == made["data"]
+    assert reader.ok("GET", path)["data"] == made["data"]
+    changed = reader.ok("PATCH", path, {"metadata": {"labels": {"changed": "yes"}}})["metadata"]["resourceVersion"]
+    eventually(lambda: writer.ok("GET", path)["metadata"]["resourceVersion"] == changed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_both_servers_share_an_etcd_and_a_plugin(launch, place):
+    """A running kube-apiserver and Pintle exchange encrypted Secrets, also after a rotation."""
+    with Plugin(place) as plugin, Etcd() as etcd:
+        configure(place / "config", plugin.provider(), IDENTITY)
+        encrypted = f"--encryption-provider-config={place / 'config'}"
+        with Upstream(etcd, encrypted) as theirs, launch("--etcd-servers", etcd.urls, encrypted, storage="etcd") as ours:
+            for key in ("first", "second"):
+                if key == "second":
+                    plugin.use(key)
+                    # each server learns of another key when it starts; otherwise within a minute
+                    for server in (theirs, ours):
+                        server.stop()
+                        server.start()
+                exchange(theirs, ours, etcd, f"theirs-{key}")
+                exchange(ours, theirs, etcd, f"ours-{key}")
+            listed = [{item["metadata"]["name"]: item["data"] for item in server.ok("GET", SECRETS)["items"]} for server in (theirs, ours)]
+            assert listed[0] == listed[1] and len(listed[0]) == 4, listed
