@@ -14,6 +14,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 UNRECOGNIZED = "the object provided is unrecognized (must be of type ConfigMap): "
 MEDIA = ("the body of the request was in an unknown format - accepted media types include: application/json, "
          "application/yaml, application/vnd.kubernetes.protobuf")
+CONFIGURATIONS = ["--authentication-config", "--authorization-config", "--admission-control-config-file", "--encryption-provider-config",
+                  "--audit-policy-file"]
 BYTES_MAX = 3 * 1024 * 1024
 # (what, method, path, content type, body) and (code, reason, message)
 REQUESTS = [
@@ -82,13 +84,41 @@ def test_malformed_command_lines(launch):
                         (("--tls-cert-file", str(text), "--tls-private-key-file", str(text)), f"{text} contains no certificate"),
                         (("--cert-dir", "/proc/pintle"), "/proc/pintle"),
                         (("--storage", "embedded", "--data-dir", str(directory / "file")), str(directory / "file")),
-                        (("--bind-address", "192.0.2.1"), "cannot listen on 192.0.2.1:0")):
+                        (("--storage", "embedded", "--data-dir", str(text)), f"{text}: it is not a directory"),
+                        (("--bind-address", "192.0.2.1"), "cannot listen on 192.0.2.1:0"),
+                        *(((flag, str(text)), f"{flag}: {text}: ") for flag in CONFIGURATIONS),
+                        *(((flag, missing), f"{flag}: ") for flag in CONFIGURATIONS)):
         base = [] if "--data-dir" in flags else ["--data-dir", str(directory / "data"), "--storage", "memory"]
         done = subprocess.run([launch.binary, "serve", "--secure-port", "0", *base, *flags], capture_output=True, text=True,
                               timeout=30)
         words = done.stdout + done.stderr
         assert done.returncode == 1 and part in words and len(words.strip().splitlines()) == 1, (flags, words)
     shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("words, part", [
+    (["export", "--data-dir", "missing", "out"], "data directory missing: there is no store"),
+    (["export", "--data-dir", "text", "out"], "data directory text: Not a directory"),
+    (["import", "--data-dir", "new", "text"], "text: the file is corrupt"),
+    (["import", "--data-dir", "new", "missing"], "cannot read missing: No such file"),
+    (["store", "check", "--data-dir", "missing"], "data directory missing: there is no store"),
+    (["store", "restore", "--data-dir", "new", "text"], "backup text: it is not a backup"),
+    (["kubeconfig", "create", "--data-dir", "missing", "jane"], "missing has no certificate authority"),
+    (["certificates", "list", "--data-dir", "missing"], "missing has no certificates"),
+    (["certificates", "rotate-ca", "--data-dir", "missing"], "missing has no certificates"),
+    (["storage", "rewrite", "--kubeconfig", "text"], "text: the kubeconfig has no current-context"),
+    (["storage", "rewrite", "--kubeconfig", "missing"], "cannot read missing: No such file"),
+    (["assets", "/proc/new"], "cannot create /proc/new: No such file"),
+    (["man", "/proc/new"], "cannot write man pages to /proc/new: No such file"),
+    (["cel", "cost", "-f", "text"], "text: there is no CustomResourceDefinition"),
+    (["config", "view", "--config", "text"], "--config: text: wanted fields"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_malformed_input_of_commands(launch, tmp_path, words, part):
+    """Each fails with one line that names the problem, and changes nothing."""
+    (tmp_path / "text").write_text("some text\n")
+    done = subprocess.run([launch.binary, *words], cwd=tmp_path, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+    assert done.returncode == 1 and not done.stdout and part in done.stderr, done
+    assert len(done.stderr.splitlines()) == 1 and [path.name for path in tmp_path.iterdir()] == ["text"], done
 
 
 def test_early_responses_are_readable(launch):

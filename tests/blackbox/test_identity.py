@@ -315,7 +315,7 @@ def test_invalid_files_are_reported(launch):
         wrong = written(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
         for flags, parts in (
             (["--authorization-config", str(wrong)],
-             ("--authorization-config: [", "authorizers[0].timeout: Required value", "authorizers[0].failurePolicy: Required value",
+             ("--authorization-config: ", "authorizers[0].timeout: Required value", "authorizers[0].failurePolicy: Required value",
               "authorizers[0].subjectAccessReviewVersion: Required value", "authorizers[0].connectionInfo.type: Required value")),
             (["--authorization-config", str(wrong), "--authorization-mode=RBAC"], ("cannot be used with",)),
         ):

@@ -80,7 +80,7 @@ fn read(path: &Path) -> Result<(PodSecurity, Vec<String>), String> {
     let configuration = read_yaml(path)?;
     let (kind, version) = (configuration.str_at(&["kind"]), configuration.str_at(&["apiVersion"]));
     if kind != "AdmissionConfiguration" || !version.starts_with("apiserver.config.k8s.io/v1") {
-        return Err(format!("no kind \"{kind}\" is registered for version \"{version}\""));
+        return Err(format!("{}: no kind {kind:?} is registered for version {version:?}", path.display()));
     }
     let (mut pod_security, mut others) = (PodSecurity::default(), vec![]);
     for plugin in configuration.get("plugins").and_then(Value::as_array).unwrap_or_default() {

@@ -231,7 +231,8 @@ fn follow<T>(
     parse: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
 ) -> Result<Configuration<T>, String> {
     let content = read(path).map_err(|why| format!("{flag}: {why}"))?;
-    let parse = move |content: &[u8]| parse(content).map_err(|why| format!("{flag}: {why}"));
+    let file = path.display().to_string();
+    let parse = move |content: &[u8]| parse(content).map_err(|why| format!("{flag}: {file}: {why}"));
     let value = parse(&content)?;
     Ok(Configuration { value, file: Some(Followed { path: path.to_owned(), content, read: Box::new(parse) }) })
 }

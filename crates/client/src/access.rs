@@ -56,7 +56,11 @@ fn content(value: &Value, key: &str, directory: &Path) -> Result<Vec<u8>, String
 }
 
 fn of_current_context(config: &Value, directory: &Path) -> Result<Access, String> {
-    let context = named(config, "contexts", config.str_at(&["current-context"]), "context")?;
+    let name = config.str_at(&["current-context"]);
+    if name.is_empty() {
+        return Err("the kubeconfig has no current-context".to_owned());
+    }
+    let context = named(config, "contexts", name, "context")?;
     let cluster = named(config, "clusters", context.str_at(&["cluster"]), "cluster")?;
     let anonymous = Value::object();
     let user = match context.str_at(&["user"]) {

@@ -45,8 +45,8 @@ fn print(directory: &Path, form: AssetsForm) -> Result<(), String> {
 
 /// Creates a directory with the links to this program.
 fn link_programs(directory: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    let program = std::env::current_exe().map_err(|error| format!("the path of pintle: {error}"))?;
+    std::fs::create_dir_all(directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+    let program = std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
     NAMES.into_iter().try_for_each(|name| link(&program, &directory.join(name)))
 }
 
@@ -64,9 +64,9 @@ fn export_line(directory: &Path) -> String {
 /// Creates a link, replacing an existing link.
 fn link(program: &Path, path: &Path) -> Result<(), String> {
     if path.is_symlink() {
-        std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::remove_file(path).map_err(|error| format!("cannot replace {}: {error}", path.display()))?;
     }
-    std::os::unix::fs::symlink(program, path).map_err(|error| format!("{}: {error}", path.display()))
+    std::os::unix::fs::symlink(program, path).map_err(|error| format!("cannot create {}: {error}", path.display()))
 }
 
 fn find(program: &str) -> Option<PathBuf> {

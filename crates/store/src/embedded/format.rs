@@ -31,6 +31,9 @@ pub fn log_directory(directory: &Path) -> PathBuf {
 /// could replace its files. Its name is synced.
 pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
     let failed = |error: std::io::Error| io(directory, &error);
+    if directory.exists() && !directory.is_dir() {
+        return Err(OpenError::Io(directory.to_owned(), "it is not a directory".to_owned()));
+    }
     let missing = directory.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
     let missing = missing.count();
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
