@@ -125,10 +125,13 @@ def test_invalid_encryption_configuration_is_not_loaded(launch, place):
         server.ok("POST", SECRETS, secret("one"))
         (place / "config").write_text("kind: Other\n")
         eventually(lambda: "cannot be reloaded; the previous configuration stays in use" in server.stderr())
+        reloads = 'apiserver_encryption_config_controller_automatic_reloads_total{status="%s"} 1'
+        assert reloads % "failure" in server.ok("GET", "/metrics")
         server.ok("POST", SECRETS, secret("two"))
         assert stored(server).count(b"k8s:enc:aesgcm:v1:old:") == 2
         configure(place / "config", aesgcm("new", 2), aesgcm("old", 1))
         eventually(lambda: RELOADED in server.stderr())
+        assert reloads % "success" in server.ok("GET", "/metrics")
         server.ok("POST", SECRETS, secret("three"))
         assert "secrets: 2 of 3 objects written" in rewrite(launch, server)
         assert stored(server).count(b"k8s:enc:aesgcm:v1:new:") == 3

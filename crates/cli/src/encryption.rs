@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use base::metrics::{METRICS, Reload};
 use base::task;
 use clap::Args;
 use server::{Encryption, Layout, Storage};
@@ -65,7 +66,10 @@ impl Configured {
         let file = path.display().to_string();
         task::follow_file(path, limits::ENCRYPTION_LOOK, content, move |content| {
             // key management services are called, on a thread of their own
-            match content.and_then(|content| task::blocking(|| replace(&encryption, content))) {
+            let replaced = content.and_then(|content| task::blocking(|| replace(&encryption, content)));
+            let status = if replaced.is_ok() { "success" } else { "failure" };
+            METRICS.encryption_config_controller_automatic_reloads.get_or_create(&Reload { status }).inc();
+            match replaced {
                 Ok(()) => tracing::info!(file, "the encryption configuration has been reloaded"),
                 Err(why) => {
                     tracing::error!(file, why, "{FLAG} cannot be reloaded; the previous configuration stays in use");

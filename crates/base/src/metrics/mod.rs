@@ -116,6 +116,7 @@ pub struct Metrics {
     pub authenticated_user_requests: Family<Username, Gauge<u64, AtomicU64>>,
     pub authentication_config_controller_automatic_reloads: Family<Reload, Counter>,
     pub authorization_config_controller_automatic_reloads: Family<Reload, Counter>,
+    pub encryption_config_controller_automatic_reloads: Family<Reload, Counter>,
     pub admission: AdmissionMetrics,
     pub flow: flow::FlowMetrics,
     pub impersonation: impersonation::ImpersonationMetrics,
@@ -162,6 +163,7 @@ impl Metrics {
             authenticated_user_requests: Family::default(),
             authentication_config_controller_automatic_reloads: Family::default(),
             authorization_config_controller_automatic_reloads: Family::default(),
+            encryption_config_controller_automatic_reloads: Family::default(),
             admission: AdmissionMetrics::default(),
             flow: flow::FlowMetrics::default(),
             impersonation: impersonation::ImpersonationMetrics::default(),
@@ -213,6 +215,8 @@ impl Metrics {
         all.register("authentication_config_controller_automatic_reloads", help, reloads);
         let reloads = self.authorization_config_controller_automatic_reloads.clone();
         all.register("authorization_config_controller_automatic_reloads", help, reloads);
+        let reloads = self.encryption_config_controller_automatic_reloads.clone();
+        all.register("encryption_config_controller_automatic_reloads", help, reloads);
         all.register("audit_event", "Audit events", self.audit_event.clone());
         all.register("audit_level", "Requests by audit level", self.audit_level.clone());
         all.register("audit_error", "Audit events that could not be written", self.audit_error.clone());
