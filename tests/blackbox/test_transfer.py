@@ -123,14 +123,17 @@ def large(place, count):
     return path
 
 
-def test_store_import_continues_after_a_kill(launch, place):
-    """An import that is killed has written whole objects; the next one writes the others."""
+@pytest.mark.parametrize("number, status, message", [(signal.SIGKILL, -signal.SIGKILL, ""), (signal.SIGINT, 1, "run it again with --conflict skip")],
+                         ids=["SIGKILL", "SIGINT"])
+def test_store_import_continues_after_a_signal(launch, place, number, status, message):
+    """An import that is ended has written whole objects; the next one writes the others."""
     count = 30_000
     file, log = large(place, count), place / "data" / "log"
     process = subprocess.Popen([launch.binary, "import", file, "--data-dir", place / "data"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     eventually(lambda: log.exists() and sum(part.stat().st_size for part in log.iterdir()) > 1_000_000)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.send_signal(number)
+    errors = process.communicate()[1].decode()
+    assert process.returncode == status and message in errors, errors
     there = len(exported(launch, place / "data"))
     assert 0 < there < count, there
     status, _, errors = run_pintle(launch, "import", file, "--data-dir", place / "data")

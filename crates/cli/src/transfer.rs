@@ -163,6 +163,10 @@ pub fn export(task: &Export) -> Result<(), String> {
     Ok(())
 }
 
+/// The error of an import that SIGINT ends.
+const INTERRUPTED: &str =
+    "the import is interrupted; objects that it has written stay: to continue, run it again with --conflict skip";
+
 /// Imports the file and prints a summary. The error is one line.
 pub fn import(task: &Import) -> Result<(), String> {
     let shown = task.file.display();
@@ -195,7 +199,11 @@ pub fn import(task: &Import) -> Result<(), String> {
             let store = store::Embedded::open(&place.data_dir, &holder, store::Options::default());
             Arc::new(store.map_err(|error| error.to_string())?)
         };
-        transfer::import(checked, &Storage { store, layout }, conflict, &mut progress).await
+        let storage = Storage { store, layout };
+        tokio::select! {
+            imported = transfer::import(checked, &storage, conflict, &mut progress) => imported,
+            _ = tokio::signal::ctrl_c() => Err(INTERRUPTED.to_owned()),
+        }
     })?;
     drop(meter);
     // stdout may be closed
