@@ -116,11 +116,17 @@ fn ratio(ratio: Option<Quantity>, min: Option<Quantity>, max: Option<Quantity>, 
         invalid(format!("ratio {ratio} is less than 1"));
     }
     if let (Some(min), Some(max)) = (min.filter(|min| min.signum() > 0), max) {
-        let most = max.approximate() / min.approximate();
-        if ratio.approximate() > most {
+        let (min, most) = (counted(&min), counted(&max) / counted(&min));
+        if min > 0.0 && counted(&ratio) > most {
             invalid(format!("ratio {ratio} is greater than max/min = {most:.6}"));
         }
     }
+}
+
+/// An amount as kube-apiserver counts it for ratios: zero if it is beyond 64 bits.
+fn counted(amount: &Quantity) -> f64 {
+    let number = amount.approximate();
+    if number.abs() <= i64::MAX as f64 { number } else { 0.0 }
 }
 
 /// Requests of a container default to its limits.

@@ -117,6 +117,11 @@ const CHECKS: &[(&str, Check)] = &[
             errors.push(FieldError::invalid(path, value, why));
         }
     }),
+    ("group-version", |value, path, errors| {
+        if of(value).matches('/').count() > 1 {
+            errors.push(FieldError::invalid(path, value, format!("unexpected GroupVersion string: {}", of(value))));
+        }
+    }),
     ("no-backsteps", no_backsteps),
     ("none", |_, _, _| {}),
     ("policy-types", |value, path, errors| {
@@ -142,9 +147,9 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("scaled", |value, path, errors| {
         let (version, path) = (text(value, "apiVersion"), &path.child("apiVersion"));
-        if !(version.contains('/')
-            || version.starts_with('v') && version[1..].starts_with(|c: char| c.is_ascii_digit()))
-        {
+        // a third part is an error of `group-version`
+        let has_group = version.split_once('/').is_some_and(|(group, rest)| !group.is_empty() || rest.contains('/'));
+        if !has_group && text(value, "kind") != "ReplicationController" {
             errors.push(FieldError::invalid(path, &Value::from(version), "apiVersion must specify API group"));
         }
     }),

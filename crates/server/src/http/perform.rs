@@ -11,7 +11,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use machinery::status::Reason;
 use machinery::{Release, Status};
-use resource::builtin::OwnEndpoint;
+use resource::builtin::{Connect, OwnEndpoint};
 
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
@@ -19,7 +19,7 @@ use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
 use super::request_body::RequestBody;
 use super::respond::{Reply, set};
-use super::route::{check_accept, verb_of};
+use super::route::{check_accept, check_accept_of_log, verb_of};
 use super::watch::Stream;
 use crate::limits;
 use crate::verbs::{self, Document, Format, PatchKind, Request};
@@ -35,6 +35,9 @@ impl Edge {
     ) -> Result<HttpResponse, Status> {
         let verb = verb_of(&request)?;
         if let Some(OwnEndpoint::Connect(connect)) = request.endpoint() {
+            if connect == Connect::Log {
+                check_accept_of_log(headers, reply)?;
+            }
             verbs::connect(&self.context, &request, connect).await?;
             let mut response = Response::new(Body::Full(Bytes::new()));
             *response.status_mut() = StatusCode::NO_CONTENT;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use base::request::{RequestInfo, Verb};
-use http::Method;
+use http::header::ACCEPT;
+use http::{HeaderMap, Method};
 use machinery::{Status, Text};
 use resource::builtin::{OwnEndpoint, OwnSubresource};
 use resource::{Resource, Version, no_such_method};
@@ -129,7 +130,9 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         return if is_allowed { Ok(verb) } else { Err(not_supported()) };
     }
     if let Some(own) = resource.own_subresource(subresource.as_str()) {
-        return if own.verbs.contains(&verb.as_str()) { Ok(verb) } else { Err(not_supported()) };
+        // OPTIONS, which has no verb, is for proxies as any other method
+        let is_relayed = own.takes_paths() && info.method == Method::OPTIONS;
+        return if is_relayed || own.verbs.contains(&verb.as_str()) { Ok(verb) } else { Err(not_supported()) };
     }
     if !resource.verbs().contains(&verb.as_str()) && resource.is_computed() {
         return Err(not_supported());
@@ -152,6 +155,20 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         Verb::Update | Verb::Patch if !has_name && has_routes => Err(not_supported()),
         Verb::Proxy | Verb::None => Err(not_supported()),
         verb => Ok(verb),
+    }
+}
+
+/// Fails with 406 if the client does not accept a log: its route serves text as well, although kube-apiserver then looks for a
+/// media type of objects.
+pub(super) fn check_accept_of_log(headers: &HeaderMap, reply: &Reply) -> Result<(), Status> {
+    const TEXT: &str = "text/plain";
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    if !reply.named && !negotiate::lists(&accept.collect::<Vec<_>>().join(","), &[TEXT]) {
+        return Err(negotiate::not_available(&format!("{TEXT}, {}", negotiate::media_list(reply.served))));
+    }
+    match reply.accepted.iter().any(|accepted| accepted.shape == negotiate::Shape::Whole) {
+        true => Ok(()),
+        false => Err(negotiate::not_acceptable(reply.served)),
     }
 }
 

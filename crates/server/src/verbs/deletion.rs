@@ -38,6 +38,9 @@ impl Write<'_> {
         if deletion.is_held(&object) || grace == Grace::Pending || matches!(grace, Grace::Seconds(1..)) {
             return self.mark(options, object, &live).await;
         }
+        if options.dry_run && grace == Grace::Seconds(0) && deletion.returns_object {
+            return Ok(Some(Outcome::Object(200, Shown::Tree(object))));
+        }
         let (mut current, mut revision) = (current.clone(), current.revision);
         if !options.dry_run {
             if grace == Grace::Seconds(0) {

@@ -70,6 +70,9 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         return Err(Status::untyped(500, machinery::status::aggregate(&texts)));
     }
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
     admit.validate(Some(&binding), None).await?;
     let stored = find(context, request, &name)?;
     let pod = stored.body.to_value(stored.revision);
