@@ -158,8 +158,8 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     }
 }
 
-/// Fails with 406 if the client does not accept a log: its route serves text as well, although kube-apiserver then looks for a
-/// media type of objects.
+/// Fails with 406 if the client does not accept a log. The route of logs serves text as well, but as in kube-apiserver the client
+/// has to accept a media type of objects, too.
 pub(super) fn check_accept_of_log(headers: &HeaderMap, reply: &Reply) -> Result<(), Status> {
     const TEXT: &str = "text/plain";
     let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
