@@ -229,7 +229,7 @@ def test_conditions_of_a_terminating_namespace(launch):
     with launch("--controllers=*,root-ca-cert-publisher") as server:
         place, about = CORE + "/held", "kubernetes.io/description"
         server.ok("POST", CORE, {"metadata": {"name": "held", "finalizers": ["acme.io/hold"]}})
-        authority = eventually(lambda: server.ok("GET", place + "/configmaps/kube-root-ca.crt"))
+        authority = server.awaited(place + "/configmaps/kube-root-ca.crt")
         server.request("PATCH", place + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {about: "x", "a": "b"}}},
                        headers={"Content-Type": "application/merge-patch+json"})
         mended = eventually(lambda: [found for found in [server.ok("GET", place + "/configmaps/kube-root-ca.crt")]

@@ -186,7 +186,7 @@ def test_types_are_checked(launch):
             "validations": [{"expression": "object.spec.sails < 3"},
                             {"expression": "object.spec.masts < 3 && variables.v > 1", "messageExpression": "'of ' + string(object.name)"}]}})
         assert made["status"] == {}, made
-        status = eventually(lambda: server.ok("GET", policies + "/p")["status"])
+        status = eventually(lambda: server.ok("GET", policies + "/p").get("status"))
         assert status["observedGeneration"] == 1, status
         first, second = status["typeChecking"]["expressionWarnings"]
         assert first["fieldRef"] == "spec.validations[1].expression", first
@@ -201,7 +201,7 @@ def test_types_are_checked(launch):
             "matchConstraints": {"resourceRules": [rule]}, "paramKind": {"apiVersion": "acme.io/v1", "kind": "Boat"},
             "variables": [{"name": "name", "expression": "object.metadata.name"}, {"name": "all", "expression": "object.metadata"}],
             "validations": [{"expression": text} for text in expressions]}})
-        status = eventually(lambda: server.ok("GET", policies + "/typed")["status"])
+        status = eventually(lambda: server.ok("GET", policies + "/typed").get("status"))
         told = {w["fieldRef"][17]: w["warning"] for w in status["typeChecking"]["expressionWarnings"]}
         texts = {at: [line for line in text.split("\n") if "Kind=" in line] for at, text in told.items()}
         secret, boat = "/v1, Kind=Secret: ERROR: <input>:1:", "acme.io/v1, Kind=Boat: ERROR: <input>:1:"

@@ -124,6 +124,13 @@ class Pintle:
         except urllib.error.HTTPError as error:
             return error.code, decode(error.read()), dict(error.headers)
 
+    def awaited(self, path):
+        """Waits until an object exists. Returns it."""
+        def get():
+            status, found, _ = self.request("GET", path)
+            return found if status == 200 else None
+        return eventually(get)
+
     def ok(self, method, path, body=None, **more):
         status, answer, _ = self.request(method, path, body, **more)
         assert status < 300, f"{method} {path}: {status} {answer}"
