@@ -1,6 +1,5 @@
 """`pintle export` and `pintle import`: selection, conflicts, interruption and progress."""
 import contextlib
-import hashlib
 import json
 import os
 import pathlib
@@ -11,12 +10,12 @@ import tempfile
 
 import pytest
 
+import exports
 from pintle import eventually
 
 pytestmark = pytest.mark.store
 
 CORE = "/api/v1/namespaces"
-FORMAT = "pintle objects 1"
 
 
 @pytest.fixture
@@ -112,14 +111,8 @@ def test_store_is_not_touched_by_bad_input(launch, place):
 
 def large(place, count):
     """A file with many objects."""
-    lines = [{"format": FORMAT, "objects": count, "revision": count}]
-    for number in range(count):
-        name = f"map-{number}"
-        lines.append({"group": "", "resource": "configmaps", "path": f"default/{name}",
-                      "object": {**config_map("default", name), "data": {"k": "x" * 200}}})
-    body = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     path = place / "large"
-    path.write_text(body + json.dumps({"sha256": hashlib.sha256(body.encode()).hexdigest()}) + "\n")
+    exports.write_export(path, count, (exports.config_map(f"map-{number}", {"k": "x" * 200}) for number in range(count)))
     return path
 
 

@@ -67,8 +67,7 @@ impl Configured {
         task::follow_file(path, limits::ENCRYPTION_LOOK, content, move |content| {
             // key management services are called, on a thread of their own
             let replaced = content.and_then(|content| task::blocking(|| replace(&encryption, content)));
-            let status = if replaced.is_ok() { "success" } else { "failure" };
-            METRICS.encryption_config_controller_automatic_reloads.get_or_create(&Reload { status }).inc();
+            METRICS.encryption_config_controller_automatic_reloads.get_or_create(&Reload::of(&replaced)).inc();
             match replaced {
                 Ok(()) => tracing::info!(file, "the encryption configuration has been reloaded"),
                 Err(why) => {

@@ -187,8 +187,7 @@ impl<T: 'static> Followed<T> {
                     tracing::error!(file, why, "the configuration cannot be reloaded; the previous one stays in use")
                 }
             }
-            let status = if outcome.is_ok() { "success" } else { "failure" };
-            reloads.get_or_create(&Reload { status }).inc();
+            reloads.get_or_create(&Reload::of(&outcome)).inc();
             true
         });
     }

@@ -30,7 +30,14 @@ impl From<&Text> for Label {
 /// The result of reloading a file: `success` or `failure`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reload {
-    pub status: &'static str,
+    status: &'static str,
+}
+
+impl Reload {
+    /// The labels of a reload with this result.
+    pub fn of<T, E>(result: &Result<T, E>) -> Reload {
+        Reload { status: if result.is_ok() { "success" } else { "failure" } }
+    }
 }
 
 /// The labels of a request.

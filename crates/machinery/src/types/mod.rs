@@ -130,13 +130,19 @@ pub struct Merging {
     pub merge_key: &'static str,
 }
 
+/// The Go package of the types of a group.
+pub fn go_package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some("internal") => "apiserverinternal",
+        Some(package) => package,
+    }
+}
+
 /// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
 pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
-    let package = match group.split('.').next().unwrap_or_default() {
-        "internal" => "apiserverinternal",
-        package => package,
-    };
+    let package = go_package(group);
     match kind {
         "PartialObjectMetadata"
         | "PartialObjectMetadataList"

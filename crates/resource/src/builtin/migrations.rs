@@ -74,8 +74,8 @@ pub const MIGRATION: BuiltIn = BuiltIn {
     removed_release: "",
     stored_as: Some(&StoredAs {
         group: MIGRATION_GROUP,
-        to_stored: |migration| in_version(migration, &BETA_MIGRATION),
-        to_shown: |stored| in_version(stored, &MIGRATION),
+        to_stored: |migration| in_version(migration, "storagemigration.k8s.io/v1beta1"),
+        to_shown: |stored| in_version(stored, "storagemigration.k8s.io/v1"),
     }),
     ..BETA_MIGRATION
 };

@@ -222,11 +222,7 @@ impl BuiltIn {
 
     /// The Go package of the internal type, as errors show it.
     pub fn go_package(&self) -> &'static str {
-        match self.storage_group().split('.').next() {
-            None | Some("") => "core",
-            Some("internal") => "apiserverinternal",
-            Some(package) => package,
-        }
+        machinery::types::go_package(self.storage_group())
     }
 
     /// The shape of the kind.
@@ -278,8 +274,8 @@ impl BuiltIn {
 }
 
 /// The same object in another version of its kind, whose fields are the same.
-fn in_version(mut object: Value, built_in: &BuiltIn) -> Value {
-    object.set_at(&["apiVersion"], Value::String(group_version(built_in.group, built_in.version)));
+fn in_version(mut object: Value, api_version: &str) -> Value {
+    object.set_at(&["apiVersion"], Value::from(api_version));
     object
 }
 

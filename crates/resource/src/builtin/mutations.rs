@@ -13,6 +13,9 @@ use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
 use super::{BuiltIn, Form, StoredAs, columns, declarative, in_version};
 
+const BETA: &str = "admissionregistration.k8s.io/v1beta1";
+const STABLE: &str = "admissionregistration.k8s.io/v1";
+
 static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
 static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
 
@@ -79,8 +82,8 @@ pub const POLICY: BuiltIn = BuiltIn {
     columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
     stored_as: Some(&StoredAs {
         group: KIND.group,
-        to_stored: |policy| in_version(policy, &BETA_POLICY),
-        to_shown: |stored| in_version(stored, &POLICY),
+        to_stored: |policy| in_version(policy, BETA),
+        to_shown: |stored| in_version(stored, STABLE),
     }),
     ..KIND
 };
@@ -97,8 +100,8 @@ pub const BINDING: BuiltIn = BuiltIn {
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     stored_as: Some(&StoredAs {
         group: KIND.group,
-        to_stored: |binding| in_version(binding, &BETA_BINDING),
-        to_shown: |stored| in_version(stored, &BINDING),
+        to_stored: |binding| in_version(binding, BETA),
+        to_shown: |stored| in_version(stored, STABLE),
     }),
     ..KIND
 };

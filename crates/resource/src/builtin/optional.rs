@@ -1,9 +1,9 @@
 //! Kinds without a stable version: all of them are off by default.
 
-use machinery::{Release, Value};
+use machinery::Release;
 
 use super::{
-    BASE, BuiltIn, Form, StoredAs, declared, group_version, lease_candidates, pool_requests, storage_versions, tables,
+    BASE, BuiltIn, Form, StoredAs, declared, in_version, lease_candidates, pool_requests, storage_versions, tables,
 };
 use crate::rules::MetadataRules;
 
@@ -94,12 +94,6 @@ static KINDS: [Optional; 3] = [
     Optional { rows: &STORAGE_VERSIONS, since: Release::V1_35 },
 ];
 
-/// Sets the version of an object.
-fn in_version(mut object: Value, api_version: &str) -> Value {
-    object.set_at(&["apiVersion"], Value::from(api_version));
-    object
-}
-
 /// Every row.
 pub fn rows() -> impl Iterator<Item = &'static BuiltIn> + Clone {
     KINDS.iter().flat_map(|kind| kind.rows)
@@ -110,32 +104,15 @@ pub fn stored() -> impl Iterator<Item = &'static BuiltIn> {
     rows().filter(|row| row.stored_as.is_none())
 }
 
-/// The kinds of which `is_on` holds for a version, given its place in [`rows`]: each in the first of those versions, with
-/// the other one if that is on as well.
+/// The kinds of which `is_on` holds for a version: each in the first of those versions, with the other one if that is on as
+/// well.
 pub fn served(
     release: Release,
-    is_on: impl Fn(usize) -> bool,
+    is_on: impl Fn(&BuiltIn) -> bool,
 ) -> impl Iterator<Item = (&'static BuiltIn, &'static [BuiltIn])> {
     KINDS.iter().filter(move |kind| release >= kind.since).filter_map(move |kind| {
-        let is_on = |row: &BuiltIn| rows().position(|known| is_same(known, row)).is_some_and(&is_on);
-        let first = kind.rows.iter().position(is_on)?;
-        let last = kind.rows.iter().rposition(is_on)?;
+        let first = kind.rows.iter().position(&is_on)?;
+        let last = kind.rows.iter().rposition(&is_on)?;
         Some((&kind.rows[first], &kind.rows[first + 1..=last]))
     })
-}
-
-fn is_same(row: &BuiltIn, other: &BuiltIn) -> bool {
-    row == other && row.version == other.version
-}
-
-/// Whether a name of `--runtime-config` includes a row: the name of a version, of a resource, or of several APIs.
-pub fn is_meant(name: &str, row: &BuiltIn) -> bool {
-    let version = group_version(row.group, row.version);
-    let resource = name.strip_prefix(version.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    match name {
-        "api/all" => true,
-        "api/alpha" => row.version.contains("alpha"),
-        "api/beta" => row.version.contains("beta"),
-        _ => name == version || resource == Some(row.plural),
-    }
 }

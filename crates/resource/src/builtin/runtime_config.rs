@@ -6,8 +6,11 @@ use machinery::Release;
 
 use super::{BuiltIn, autoscaling, group_version, kinds, optional, unstable};
 
-/// Accepted names without effect here.
-const FIXED: [&str; 2] = ["api/alpha", "api/ga"];
+/// The name of the stable APIs, which has no effect here.
+const STABLE: &str = "api/ga";
+
+/// The names of several APIs.
+const SEVERAL: [&str; 4] = ["api/all", "api/alpha", "api/beta", "api/legacy"];
 
 /// The versions of kube-apiserver that are off by default.
 const OFF_BY_DEFAULT: [&str; 18] = [
@@ -39,7 +42,8 @@ struct Switch {
     set: fn(&mut RuntimeConfig, bool),
 }
 
-const ALL: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
+/// The names that include the APIs that kube-apiserver has removed.
+const REMOVED: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
 
 static SWITCHES: [Switch; 5] = [
     // MutatingAdmissionPolicies in v1beta1, since 1.34
@@ -49,9 +53,9 @@ static SWITCHES: [Switch; 5] = [
         set: |config, on| config.beta_mutating_policies = on,
     },
     // CRDs in v1beta1, 1.7 to 1.21
-    Switch { name: "apiextensions.k8s.io/v1beta1", among: &ALL, set: |config, on| config.beta_definitions = on },
+    Switch { name: "apiextensions.k8s.io/v1beta1", among: &REMOVED, set: |config, on| config.beta_definitions = on },
     // ThirdPartyResources, 1.1 to 1.7
-    Switch { name: "extensions/v1beta1", among: &ALL, set: |config, on| config.third_party_resources = on },
+    Switch { name: "extensions/v1beta1", among: &REMOVED, set: |config, on| config.third_party_resources = on },
     // StorageVersionMigrations, since 1.35 and since 1.37
     Switch {
         name: "storagemigration.k8s.io/v1beta1",
@@ -77,10 +81,8 @@ pub struct RuntimeConfig {
     pub mutating_policies: bool,
     /// `admissionregistration.k8s.io/v1beta1`.
     pub beta_mutating_policies: bool,
-    /// The versions of [`unstable::VERSIONS`] that are on: a bit for each.
-    unstable: u8,
-    /// The rows of [`optional::rows`] that are on: a bit for each.
-    optional: u8,
+    /// The kinds that are switched on: a bit for each of [`off_by_default`].
+    on: u32,
     /// The kinds that are switched off: a bit for each of [`switchable`].
     off: u128,
 }
@@ -90,55 +92,49 @@ fn switchable() -> impl Iterator<Item = &'static BuiltIn> {
     kinds().chain([autoscaling::v1()])
 }
 
+/// The kinds, and the versions of kinds, that are off by default.
+fn off_by_default() -> impl Iterator<Item = &'static BuiltIn> {
+    unstable::rows().iter().chain(optional::rows())
+}
+
+/// The place of a row.
+fn place_of(mut rows: impl Iterator<Item = &'static BuiltIn>, row: &BuiltIn) -> Option<usize> {
+    rows.position(|known| (known.group, known.version, known.plural) == (row.group, row.version, row.plural))
+}
+
 impl RuntimeConfig {
     /// Parses `name=true`, `name=false`, or `name` for true. A name of one API takes precedence over a name of several;
     /// otherwise the last one wins. The error is one line.
     pub fn parse(list: &[String], release: Release) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
-        entries.sort_by_key(|entry| !ALL.iter().chain(&FIXED).any(|name| *name == entry.name));
+        entries.sort_by_key(|entry| !SEVERAL.contains(&entry.name));
         let migrations = release >= Release::V1_37;
         let mut config = RuntimeConfig { release, migrations, ..RuntimeConfig::default() };
         for &Entry { name, on } in &entries {
             let meant = SWITCHES.iter().filter(|switch| switch.name == name || switch.among.contains(&name));
             meant.for_each(|switch| (switch.set)(&mut config, on));
-            for (bit, version) in unstable::VERSIONS.iter().enumerate() {
-                if version.name == name || version.among.contains(&name) {
-                    config.unstable = config.unstable & !(1 << bit) | u8::from(on) << bit;
-                }
+        }
+        // the name of a resource counts more than that of its version
+        entries.sort_by_key(|entry| version_of(entry.name) != entry.name);
+        for &Entry { name, on } in &entries {
+            for (bit, _) in switchable().enumerate().filter(|(_, row)| names(name, row)) {
+                config.off = config.off & !(1 << bit) | u128::from(!on) << bit;
             }
-        }
-        for (bit, row) in optional::rows().enumerate() {
-            let mut meant: Vec<&Entry<'_>> =
-                entries.iter().filter(|entry| optional::is_meant(entry.name, row)).collect();
-            meant.sort_by_key(|entry| entry.name.matches('/').count());
-            config.optional |= u8::from(meant.last().is_some_and(|entry| entry.on)) << bit;
-        }
-        // what names a resource counts more than what names its version
-        let mut named: Vec<&Entry<'_>> = entries.iter().filter(|entry| is_always_served(entry.name)).collect();
-        named.sort_by_key(|entry| version_of(entry.name) != entry.name);
-        for entry in named {
-            for (bit, _) in switchable().enumerate().filter(|(_, row)| names(entry.name, row)) {
-                config.off = config.off & !(1 << bit) | u128::from(!entry.on) << bit;
+            for (bit, _) in off_by_default().enumerate().filter(|(_, row)| includes(name, row)) {
+                config.on = config.on & !(1 << bit) | u32::from(on) << bit;
             }
         }
         Ok(config)
     }
 
-    /// Whether a version of [`unstable::VERSIONS`] is on, given its place.
-    pub fn serves_unstable(&self, place: usize) -> bool {
-        self.unstable >> place & 1 == 1
-    }
-
-    /// Whether a row of [`optional::rows`] is on, given its place.
-    pub fn is_on(&self, place: usize) -> bool {
-        self.optional >> place & 1 == 1
+    /// Whether a kind, or a version of one, that is off by default is on.
+    pub fn enables(&self, row: &BuiltIn) -> bool {
+        place_of(off_by_default(), row).is_some_and(|bit| self.on >> bit & 1 == 1)
     }
 
     /// Whether a kind that is served by default is still on.
     pub fn serves(&self, row: &BuiltIn) -> bool {
-        let is_same =
-            |known: &BuiltIn| (known.group, known.version, known.plural) == (row.group, row.version, row.plural);
-        switchable().position(is_same).is_none_or(|bit| self.off >> bit & 1 == 0)
+        place_of(switchable(), row).is_none_or(|bit| self.off >> bit & 1 == 0)
     }
 }
 
@@ -147,6 +143,16 @@ fn names(name: &str, row: &BuiltIn) -> bool {
     let version = group_version(row.group, row.version);
     let resource = name.strip_prefix(version.as_str()).and_then(|rest| rest.strip_prefix('/'));
     name == version.as_str() || resource == Some(row.plural)
+}
+
+/// Whether a name includes a kind that is off by default: that of its version, of its resource, or of several APIs.
+fn includes(name: &str, row: &BuiltIn) -> bool {
+    match name {
+        "api/all" => true,
+        "api/alpha" => row.version.contains("alpha"),
+        "api/beta" => row.version.contains("beta"),
+        _ => names(name, row),
+    }
 }
 
 struct Entry<'a> {
@@ -162,7 +168,7 @@ impl<'a> Entry<'a> {
             "false" => false,
             other => return Err(format!("{name}={other}: a value is true or false")),
         };
-        let known = SWITCHES.iter().map(|switch| switch.name).chain(ALL).chain(FIXED).any(|known| known == name);
+        let known = SWITCHES.iter().map(|switch| switch.name).chain(SEVERAL).chain([STABLE]).any(|known| known == name);
         if known || is_always_served(name) || OFF_BY_DEFAULT.contains(&version_of(name)) {
             return Ok(Entry { name, on });
         }
@@ -191,7 +197,7 @@ impl RuntimeConfig {
         let changes = |entry: &Entry<'_>| {
             let config = |on: bool| RuntimeConfig::parse(&[format!("{}={on}", entry.name)], release).ok();
             // what is asked for is the default
-            let holds = FIXED.contains(&entry.name) || (is_always_served(entry.name) && entry.on);
+            let holds = entry.name == STABLE || (is_always_served(entry.name) && entry.on);
             let is_off = !entry.on && OFF_BY_DEFAULT.contains(&entry.name);
             holds || is_off || config(true) != config(false)
         };
@@ -239,6 +245,9 @@ mod tests {
             ("lifecycle.k8s.io/v1alpha1=false", ""),
             ("internal.apiserver.k8s.io/v1alpha1=true", ""),
             ("resource.k8s.io/v1beta2=true", ""),
+            ("resource.k8s.io/v1beta2/resourceclaims=true", ""),
+            ("api/alpha=true", ""),
+            ("api/ga=true", ""),
             ("apiextensions.k8s.io/v1beta1=true", ""),
             ("apps/v1/deployments=false", ""),
             ("apps/v1/deployments=true", ""),
@@ -254,7 +263,7 @@ mod tests {
         let on = |text: &str| -> String {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
-            let all = optional::served(Release::NEWEST, |place| config.is_on(place))
+            let all = optional::served(Release::NEWEST, |row| config.enables(row))
                 .flat_map(|(first, others)| std::iter::once(first).chain(others));
             all.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
         };
@@ -279,8 +288,24 @@ mod tests {
     }
 
     #[test]
+    fn versions_of_kinds_are_switched_on() {
+        let cases = [
+            ("", 0),
+            ("resource.k8s.io/v1beta2", 5),
+            ("resource.k8s.io/v1beta2/resourceclaims", 1),
+            ("resource.k8s.io/v1beta2/resourceclaims=false,resource.k8s.io/v1beta2", 4),
+            ("resource.k8s.io/v1beta2=false,api/beta", 2),
+        ];
+        for (text, want) in cases {
+            let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+            let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
+            assert_eq!(off_by_default().filter(|row| config.enables(row)).count(), want, "{text}");
+        }
+    }
+
+    #[test]
     fn kinds_are_switched_off() {
-        assert!(switchable().count() < 128, "a bit for each");
+        assert!(switchable().count() < 128 && off_by_default().count() < 32, "a bit for each");
         let cases = [
             ("", "apps/v1/deployments batch/v1/jobs autoscaling/v1/horizontalpodautoscalers"),
             ("batch/v1=false", "apps/v1/deployments autoscaling/v1/horizontalpodautoscalers"),

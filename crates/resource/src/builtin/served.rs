@@ -42,7 +42,7 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
     let older_of = |built_in: &BuiltIn| match built_in.kind {
         "CustomResourceDefinition" => older,
         "HorizontalPodAutoscaler" if is_v1_on => autoscaler,
-        _ => unstable::rows_of(built_in, |place| config.serves_unstable(place)),
+        _ => unstable::rows_of(built_in, |row| config.enables(row)),
     };
     let on = kinds().filter(|row| config.serves(row));
     // without v2, v1 is served alone
@@ -51,7 +51,7 @@ pub fn served(config: RuntimeConfig) -> Vec<Served> {
         on.chain(third_party).map(|built_in| (built_in, older_of(built_in))).chain(alone.map(|row| (row, &[][..])));
     all.chain(mutations.iter().copied())
         .chain(migrations)
-        .chain(optional::served(config.release, |place| config.is_on(place)))
+        .chain(optional::served(config.release, move |row| config.enables(row)))
         .collect()
 }
 

@@ -2,18 +2,12 @@
 
 use std::sync::LazyLock;
 
-use machinery::Value;
-
-use super::{BuiltIn, Form, StoredAs, kinds};
+use super::{BuiltIn, Form, StoredAs, in_version, kinds};
 
 /// An API version that is off by default, with the kinds in it that are served here.
-pub struct Unstable {
-    pub group: &'static str,
-    pub version: &'static str,
-    /// The group and version.
-    pub name: &'static str,
-    /// The names of several APIs that include it.
-    pub among: &'static [&'static str],
+struct Unstable {
+    group: &'static str,
+    version: &'static str,
     kinds: &'static [Kind],
     stored_as: StoredAs,
 }
@@ -27,19 +21,11 @@ struct Kind {
     removed_release: &'static str,
 }
 
-/// Sets the version of an object.
-fn in_version(mut object: Value, api_version: &str) -> Value {
-    object.set_at(&["apiVersion"], Value::from(api_version));
-    object
-}
-
 /// The versions, those of a kind in their order in discovery.
-pub static VERSIONS: [Unstable; 3] = [
+static VERSIONS: [Unstable; 3] = [
     Unstable {
         group: "certificates.k8s.io",
         version: "v1beta1",
-        name: "certificates.k8s.io/v1beta1",
-        among: &["api/all", "api/beta"],
         kinds: &[Kind {
             plural: "clustertrustbundles",
             deprecation: "certificates.k8s.io/v1beta1 ClusterTrustBundle is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 ClusterTrustBundle",
@@ -54,8 +40,6 @@ pub static VERSIONS: [Unstable; 3] = [
     Unstable {
         group: "resource.k8s.io",
         version: "v1beta2",
-        name: "resource.k8s.io/v1beta2",
-        among: &["api/all", "api/beta"],
         kinds: &[
             Kind {
                 plural: "deviceclasses",
@@ -92,8 +76,6 @@ pub static VERSIONS: [Unstable; 3] = [
     Unstable {
         group: "resource.k8s.io",
         version: "v1alpha3",
-        name: "resource.k8s.io/v1alpha3",
-        among: &["api/all", "api/alpha"],
         kinds: &[Kind {
             plural: "devicetaintrules",
             deprecation: "resource.k8s.io/v1alpha3 DeviceTaintRule is deprecated in v1.36+, unavailable in v1.39+",
@@ -129,12 +111,9 @@ fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<Buil
     Some(BuiltIn { version, deprecation, removed_release, stored_as, form, ..*row })
 }
 
-/// The rows of a kind in those of [`VERSIONS`] for which `is_on` holds, given their place. A kind has at most two of them.
-pub fn rows_of(row: &BuiltIn, is_on: impl Fn(usize) -> bool) -> &'static [BuiltIn] {
-    let is_served = |candidate: &BuiltIn| {
-        let is_of = |version: &Unstable| (version.group, version.version) == (candidate.group, candidate.version);
-        candidate == row && VERSIONS.iter().position(is_of).is_some_and(&is_on)
-    };
+/// The rows of a kind for which `is_on` holds. A kind has at most two of them.
+pub fn rows_of(row: &BuiltIn, is_on: impl Fn(&BuiltIn) -> bool) -> &'static [BuiltIn] {
+    let is_served = |candidate: &BuiltIn| candidate == row && is_on(candidate);
     let rows = rows();
     let Some(first) = rows.iter().position(is_served) else { return &[] };
     let count = rows[first..].iter().take_while(|row| is_served(row)).count();
@@ -148,13 +127,13 @@ mod tests {
     #[test]
     fn rows_of_versions_that_are_on() {
         let rule = kinds().find(|row| row.plural == "devicetaintrules").unwrap();
-        let versions = |on: &[usize]| -> Vec<&str> {
-            rows_of(rule, |place| on.contains(&place)).iter().map(|row| row.version).collect()
+        let versions = |on: &[&str]| -> Vec<&str> {
+            rows_of(rule, |row| on.contains(&row.version)).iter().map(|row| row.version).collect()
         };
         assert_eq!(versions(&[]), [""; 0]);
-        assert_eq!(versions(&[1]), ["v1beta2"]);
-        assert_eq!(versions(&[2]), ["v1alpha3"]);
-        assert_eq!(versions(&[0, 1, 2]), ["v1beta2", "v1alpha3"]);
+        assert_eq!(versions(&["v1beta2"]), ["v1beta2"]);
+        assert_eq!(versions(&["v1alpha3"]), ["v1alpha3"]);
+        assert_eq!(versions(&["v1beta1", "v1beta2", "v1alpha3"]), ["v1beta2", "v1alpha3"]);
         assert_eq!(rows().len(), 7);
     }
 }
