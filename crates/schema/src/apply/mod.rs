@@ -108,8 +108,8 @@ pub fn check_managed_fields(object: &Value) -> Result<(), ManagedFieldsError> {
 /// Sets the managedFields of `new`, which is to be stored in place of `live` by anything but an apply.
 ///
 /// `new` is as the client wants it (decoded, pruned, defaulted, patched), before the endpoint resets what it does not
-/// write. A list in `new` that can be decoded replaces the live one, except through subresources. Never fails: objects that don't fit their types keep the managedFields of
-/// `live`; before 1.37 they lost all.
+/// write. A list in `new` that can be decoded replaces the live one, except through subresources. Never fails: objects that
+/// don't fit their types keep the managedFields of `live`; before 1.37 they lost all.
 pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     let given = new.remove_at(&MANAGED_FIELDS);
     if new.str_at(&["kind"]) != request.kind || new.str_at(&["apiVersion"]) != request.api_version {
