@@ -231,7 +231,7 @@ def test_chart_installs(server, kubectl_binary, launch):
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_static_binaries(tmp_path):
-    """Builds for both architectures: static, and the same bytes in a second build of one of them."""
+    """Both architectures link statically, and the binary of x86_64 serves."""
     require("rustup", "file")
     output = dist(tmp_path / "dist")
     for machine in ("x86_64", "aarch64"):
