@@ -21,6 +21,7 @@ import re
 import sys
 import threading
 import time
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "harness"), str(ROOT / "tests")]
@@ -40,6 +41,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # how long a difference has to last, in seconds after the first request
 AGAIN = (0.3, 1.5, 4)
 WORKERS = 4
+# steps between two lines of progress
+PROGRESS = 2000
 # as kube-apiserver is started, without the controllers of kube-controller-manager
 CONTROLLERS = ("clusterrole-aggregation", "garbage-collector", "namespace", "validatingadmissionpolicy-status", "resourcequota",
                "storage-version-migrator", "serviceaccount-token")
@@ -62,6 +65,8 @@ class Report:
     def count(self, area, counter):
         with self.lock:
             counter[area] += 1
+            if counter is self.steps and sum(counter.values()) % PROGRESS == 0:
+                print(self.summary(), flush=True)
 
     def is_new(self, text):
         with self.lock:
@@ -83,10 +88,13 @@ class Report:
     def total(self, kind):
         return sum(found["count"] for found in self.classes.values() if found["known"] == kind)
 
-    def text(self):
+    def summary(self):
         steps, unlisted = sum(self.steps.values()), self.total(None)
-        lines = [f"{steps} mutated steps, {self.total('chance')} differ by chance, {self.total('listed')} as listed, "
-                 f"{sum(self.transient.values())} for a moment, {unlisted} otherwise ({unlisted * 10000 / max(steps, 1):.1f} in 10,000)"]
+        return (f"{steps} mutated steps, {self.total('chance')} differ by chance, {self.total('listed')} as listed, "
+                f"{sum(self.transient.values())} for a moment, {unlisted} otherwise ({unlisted * 10000 / max(steps, 1):.1f} in 10,000)")
+
+    def text(self):
+        lines = [self.summary()]
         lines += [f"  {area}: {count} steps" for area, count in sorted(self.steps.items())]
         every = sorted(self.classes.items(), key=lambda item: -item[1]["count"])
         lines += [f"{found['count']:6} {found['known'] or 'UNLISTED'} {text}" for text, found in every]
@@ -211,7 +219,7 @@ def one_pass(args, scenarios, report, seed, end):
                 try:
                     job.result()
                 except Exception as error:
-                    print(f"!! {scenario['name']}: {type(error).__name__}: {error}", flush=True)
+                    print(f"!! {scenario['name']}: {''.join(traceback.format_exception(error))}", flush=True)
 
 
 def main():

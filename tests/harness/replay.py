@@ -256,8 +256,12 @@ class Server:
             connection = http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=timeout)
         else:
             connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
-        connection.request(method, path, body=body, headers={"User-Agent": "replay/1", **self.headers, **headers})
+        connection.request(method, path, body=body, headers=self.headers_of(headers))
         return connection, connection.getresponse()
+
+    def headers_of(self, headers):
+        """The headers of a request, with those that every request has."""
+        return {"User-Agent": "replay/1", **self.headers, **headers}
 
 
 class Replay:

@@ -1,8 +1,8 @@
 //! RequestInfo: the parts of a path and the verb that follows from them.
 
 use machinery::Text;
-use machinery::selector::FieldSelector;
 
+use super::options::ListOptions;
 use super::query::{Query, percent_decode};
 
 /// The verb of a request.
@@ -170,16 +170,26 @@ impl RequestInfo {
         }
     }
 
+    /// Whether a request may last for any time: `?timeout` does not apply to it. These are watches and the subresources that
+    /// stream, whatever the resource.
+    pub fn is_long_running(&self) -> bool {
+        let streams = ["attach", "exec", "log", "portforward", "proxy"];
+        matches!(self.verb, Verb::Watch | Verb::Proxy)
+            || self.is_resource && streams.contains(&self.subresource.as_str())
+    }
+
     /// The name that is authorized: that of the path, or for list and watch that of a field selector `metadata.name=…`.
-    /// Selectors are ignored for the deprecated `/watch/` form.
+    /// Selectors are ignored for the deprecated `/watch/` form, and where another option cannot be read.
     pub fn authorized_name(&self) -> Text {
         if !self.name.is_empty() || self.watch_path || !matches!(self.verb, Verb::List | Verb::Watch) {
             return self.name.clone();
         }
-        self.query
-            .get("fieldSelector")
-            .and_then(|text| FieldSelector::parse(text).ok())
-            .and_then(|selector| selector.exact("metadata.name").cloned())
+        if !self.query.has("fieldSelector") {
+            return Text::default();
+        }
+        ListOptions::read(&self.query)
+            .ok()
+            .and_then(|options| options.field_selector.exact("metadata.name").cloned())
             .filter(|name| machinery::names::path_segment(name).is_empty())
             .unwrap_or_default()
     }
@@ -222,12 +232,31 @@ mod tests {
     }
 
     #[test]
+    fn streams_are_long_running() {
+        let cases = [
+            ("GET", "/api/v1/pods?watch=1", true),
+            ("OPTIONS", "/api/v1/namespaces/n/pods/p/proxy/x", true),
+            ("GET", "/api/v1/namespaces/n/pods/p/log", true),
+            ("GET", "/apis/g.io/v1/foos/x/exec", true),
+            ("GET", "/api/v1/namespaces/n/pods/p/status", false),
+            ("GET", "/healthz", false),
+        ];
+        for (method, uri, want) in cases {
+            let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+            let info = RequestInfo::parse(&method.parse().unwrap(), path, query);
+            assert_eq!(info.is_long_running(), want, "{uri}");
+        }
+    }
+
+    #[test]
     fn field_selector_names_are_authorized() {
         let cases = [
             ("/api/v1/configmaps", "fieldSelector=metadata.name%3Dx", "x"),
             ("/api/v1/configmaps", "watch=1&fieldSelector=metadata.name%3Dx", "x"),
             ("/api/v1/configmaps", "fieldSelector=metadata.name%21%3Dx", ""),
             ("/api/v1/configmaps", "fieldSelector=metadata.name%3Da%2Fb", ""),
+            ("/api/v1/configmaps", "fieldSelector=metadata.name%3Dx&limit=x", ""),
+            ("/api/v1/configmaps", "fieldSelector=metadata.name%3Dx&labelSelector=%3D", ""),
             ("/api/v1/watch/configmaps", "fieldSelector=metadata.name%3Dx", ""),
             ("/api/v1/watch/namespaces/n/configmaps/y", "fieldSelector=metadata.name%3Dx", "y"),
         ];

@@ -158,24 +158,8 @@ impl ListOptions {
         query: &Query,
         check: impl FnOnce(&mut ListOptions, &str) -> Vec<FieldError>,
     ) -> Result<ListOptions, Status> {
-        let int = |key: &str| query.get(key).map(parse_int).transpose();
-        let timeout_seconds = int("timeoutSeconds")?;
-        let limit = int("limit")?.unwrap_or_default();
-        let text = |key: &str| query.get(key).unwrap_or_default();
-        let label_selector = LabelSelector::parse(text("labelSelector")).map_err(Status::bad_request)?;
-        let field_selector = FieldSelector::parse(text("fieldSelector")).map_err(Status::bad_request)?;
-        let mut options = ListOptions {
-            label_selector,
-            field_selector,
-            resource_version: text("resourceVersion").into(),
-            version_match: None,
-            timeout_seconds,
-            limit: limit.max(0),
-            continue_token: text("continue").into(),
-            allow_bookmarks: query.flag("allowWatchBookmarks"),
-            send_initial_events: query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents")),
-        };
-        let given = text("resourceVersionMatch");
+        let mut options = ListOptions::read(query)?;
+        let given = query.get("resourceVersionMatch").unwrap_or_default();
         let errors = check(&mut options, given);
         if !errors.is_empty() {
             return Err(invalid_options("ListOptions", &errors));
@@ -186,6 +170,27 @@ impl ListOptions {
             _ => None,
         };
         Ok(options)
+    }
+
+    /// Reads the query without `resourceVersionMatch`. Fails if a number or a selector cannot be parsed.
+    pub fn read(query: &Query) -> Result<ListOptions, Status> {
+        let int = |key: &str| query.get(key).map(parse_int).transpose();
+        let timeout_seconds = int("timeoutSeconds")?;
+        let limit = int("limit")?.unwrap_or_default();
+        let text = |key: &str| query.get(key).unwrap_or_default();
+        let label_selector = LabelSelector::parse(text("labelSelector")).map_err(Status::bad_request)?;
+        let field_selector = FieldSelector::parse(text("fieldSelector")).map_err(Status::bad_request)?;
+        Ok(ListOptions {
+            label_selector,
+            field_selector,
+            resource_version: text("resourceVersion").into(),
+            version_match: None,
+            timeout_seconds,
+            limit: limit.max(0),
+            continue_token: text("continue").into(),
+            allow_bookmarks: query.flag("allowWatchBookmarks"),
+            send_initial_events: query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents")),
+        })
     }
 
     fn list_errors(&self, given: &str) -> Vec<FieldError> {

@@ -75,7 +75,7 @@ fn text(error: &PatchError, types: [&str; 2]) -> String {
 /// A field that strict validation reports of a merge patch.
 pub fn strict_error(error: &StrictError) -> String {
     let kind = if error.is_duplicate { "duplicate" } else { "unknown" };
-    format!("{kind} field \"{}\"", error.path)
+    format!("{kind} field {}", machinery::value::quote(&error.path))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Duplicate and unknown fields of a body, in kube-apiserver's order and words.
 
 use machinery::Status;
-use machinery::value::{KeyOrder, STRICT_ERRORS_MAX, key_order};
+use machinery::value::{KeyOrder, STRICT_ERRORS_MAX, key_order, quote};
 use schema::DefaultsTooLarge;
 
 use super::{Document, Format};
@@ -11,6 +11,8 @@ use super::{Document, Format};
 pub struct Strict {
     pub duplicates: Vec<String>,
     pub unknown: Vec<String>,
+    /// Whether the unknown fields are those of a Go type, whose errors quote paths as Go does.
+    typed: bool,
     /// Texts of both kinds for a typed body, in the order of its fields.
     ordered: Option<Vec<String>>,
     /// Set if defaulting stopped because the object became too large to be stored.
@@ -21,6 +23,12 @@ impl Strict {
     /// Starts with the duplicate fields that parsing found.
     pub fn of(duplicates: Vec<String>) -> Strict {
         Strict { duplicates, ..Strict::default() }
+    }
+
+    /// Adds the unknown fields that reading a Go type has found.
+    pub fn extend_typed(&mut self, unknown: Vec<String>) {
+        self.unknown.extend(unknown);
+        self.typed = true;
     }
 
     /// Sorts the findings of typed decoding in the order of the document, and keeps the first [`STRICT_ERRORS_MAX`].
@@ -44,7 +52,7 @@ impl Strict {
         }
         let mut texts: Vec<String> = match format {
             Format::Json | Format::Protobuf | Format::Cbor => {
-                self.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
+                self.duplicates.iter().map(|path| format!("duplicate field {}", quote(path))).collect()
             }
             Format::Yaml if error && !self.duplicates.is_empty() => {
                 let lines: Vec<String> = self.duplicates.iter().map(|line| format!("  {line}")).collect();
@@ -52,8 +60,12 @@ impl Strict {
             }
             Format::Yaml => self.duplicates.clone(),
         };
-        texts.extend(self.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+        texts.extend(self.unknown.iter().map(|path| self.unknown_text(path)));
         texts
+    }
+
+    fn unknown_text(&self, path: &str) -> String {
+        if self.typed { format!("unknown field {}", quote(path)) } else { format!("unknown field \"{path}\"") }
     }
 
     fn texts_in_order(&self, order: &KeyOrder) -> Vec<String> {
@@ -62,13 +74,18 @@ impl Strict {
         let mut found: Vec<(Option<u32>, &str, &String)> = duplicates.chain(unknown).collect();
         found.sort_by_key(|(place, ..)| *place);
         found.truncate(STRICT_ERRORS_MAX);
-        found.into_iter().map(|(_, kind, path)| format!("{kind} field \"{path}\"")).collect()
+        found.into_iter().map(|(_, kind, path)| format!("{kind} field {}", quote(path))).collect()
     }
 
     /// `strict decoding error: …`, if anything was found.
     pub fn error(&self, format: Format) -> Option<String> {
         let texts = self.texts(format, true);
         (!texts.is_empty()).then(|| format!("strict decoding error: {}", texts.join(", ")))
+    }
+
+    /// The errors of the result of a patch, one for each field.
+    pub fn errors_of_patched(&self) -> Vec<String> {
+        self.texts(Format::Json, true)
     }
 
     /// The warnings of a lenient decode.
@@ -96,6 +113,18 @@ mod tests {
         let apart =
             ["duplicate field \"a.n\"", "unknown field \"a.b\"", "unknown field \"a.y\"", "unknown field \"z\""];
         assert_eq!(found(|strict, _| strict), apart);
+    }
+
+    #[test]
+    fn paths_are_quoted_as_in_go() {
+        let of = |typed| Strict {
+            duplicates: vec!["\n".to_owned()],
+            unknown: vec!["a.\n\"".to_owned()],
+            typed,
+            ..Strict::default()
+        };
+        assert_eq!(of(true).texts(Format::Json, true), [r#"duplicate field "\n""#, r#"unknown field "a.\n\"""#]);
+        assert_eq!(of(false).texts(Format::Json, true), [r#"duplicate field "\n""#, "unknown field \"a.\n\"\""]);
     }
 
     /// A quadratic search took more than 90 s for this many fields.

@@ -75,7 +75,7 @@ pub const API_SERVICE: BuiltIn = BuiltIn {
     categories: &["api-extensions"],
     namespaced: false,
     status: true,
-    status_metadata: StatusMetadata::Kept,
+    status_metadata: StatusMetadata::Reset,
     status_tables: false,
     metadata: MetadataRules { name: |name, _| names::path_segment(name), ..MetadataRules::BUILT_IN },
     unconditional_update: false,
@@ -121,7 +121,7 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
     let mut errors = vec![];
     let (group, version) = (text(spec, "group"), text(spec, "version"));
     let (name, wanted) = (new.str_at(&["metadata", "name"]), format!("{version}.{group}"));
-    if !name.is_empty() && name != wanted {
+    if !name.is_empty() && name != wanted && names::path_segment(name).is_empty() {
         let why = format!("must be `spec.version+\".\"+spec.group`: {}", machinery::value::quote(&wanted));
         errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
     }

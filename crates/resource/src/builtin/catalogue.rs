@@ -203,6 +203,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..workload(namespaced("apps", "apps.v1.DaemonSet", "DaemonSet", "daemonsets", "daemonset"))
     },
     BuiltIn {
+        prepare_status: workloads::keep_labels,
+        status_resets: Some(workloads::status_resets),
         columns: tables::DEPLOYMENT,
         validate_status: workloads::validate_replicas,
         prepare: workloads::prepare_deployment,
@@ -252,6 +254,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ))
     },
     BuiltIn {
+        metadata: MetadataRules { on_status: &[], ..MetadataRules::BUILT_IN },
         columns: tables::CRON_JOB,
         short_names: &["cj"],
         default: workloads::default_cron_job,
@@ -311,7 +314,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         unconditional_update: false,
         validate: pod_certificates::validate,
         validate_status: pod_certificates::validate_status,
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Reset,
         hooks: Hooks::PodCertificateRequest,
         selectable: &[
             ("spec.signerName", &["spec.signerName"]),
@@ -372,7 +375,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..kind("networking.k8s.io", "networking.v1.IPAddress", "IPAddress", "ipaddresses", "ipaddress")
     },
     BuiltIn {
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Reset,
         columns: tables::SERVICE_CIDR,
         validate: routing::validate_service_cidr,
         ..with_status(kind(
@@ -437,7 +440,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Reset,
         columns: tables::RESOURCE_CLAIM,
         status_tables: false,
         default: devices::default_resource_claim,
@@ -491,7 +494,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         )))
     },
     BuiltIn {
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Reset,
         columns: tables::TAINT_RULE,
         status_tables: false,
         validate: devices::validate_taint_rule,
@@ -530,7 +533,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Reset,
         columns: tables::CSI_NODE,
         validate: storage_kinds::validate_node,
         unconditional_update: false,
@@ -557,8 +560,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },
     BuiltIn {
-        metadata: MetadataRules::RECHECKED,
-        status_metadata: StatusMetadata::Kept,
+        metadata: MetadataRules { on_status: &[OnUpdate::Object, OnUpdate::Change], ..MetadataRules::RECHECKED },
+        status_metadata: StatusMetadata::Reset,
         columns: tables::ATTACHMENT,
         validate: storage_kinds::validate_attachment,
         unconditional_update: false,

@@ -244,6 +244,14 @@ fn validate_approval(new: &Value, old: &Value, release: Release) -> Vec<FieldErr
 pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let mut errors = validate(new, Some(old), release);
     condition_errors(new, &mut errors);
+    let certificate = |object: &Value| object.str_at(&["status", "certificate"]).to_owned();
+    let path = FieldPath::new("status").child("certificate");
+    let is_new = certificate(new) != certificate(old);
+    // what an older server has stored may stay, and be replaced
+    if is_new && certificate_problem(&certificate(old)).is_none() {
+        let problem = certificate_problem(&certificate(new));
+        errors.extend(problem.map(|why| FieldError::invalid(&path, &Value::from("<certificate data>"), why)));
+    }
     removal_errors(new, old, &mut errors);
     for kind in DECIDED {
         if of_kind(new, kind).len() > of_kind(old, kind).len() {
@@ -251,12 +259,41 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
             errors.push(FieldError::forbidden(&FieldPath::new("status").child("conditions"), &why));
         }
     }
-    let certificate = |object: &Value| object.str_at(&["status", "certificate"]).to_owned();
-    if !certificate(old).is_empty() && certificate(new) != certificate(old) {
-        let path = FieldPath::new("status").child("certificate");
+    if !certificate(old).is_empty() && is_new {
         errors.push(FieldError::forbidden(&path, "updates may not modify existing certificate content"));
     }
     errors
+}
+
+/// Why bytes in base64 are no issued certificates: blocks of PEM, each with certificates. No bytes are fine.
+fn certificate_problem(encoded: &str) -> Option<String> {
+    if encoded.is_empty() {
+        return None;
+    }
+    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
+    let blocks = pem::blocks(&bytes);
+    if blocks.is_empty() {
+        return Some("must contain at least one CERTIFICATE PEM block".to_owned());
+    }
+    blocks.iter().find_map(|block| match block.label.as_str() {
+        "CERTIFICATE" if block.has_headers => Some("no PEM block headers are permitted".to_owned()),
+        "CERTIFICATE" if block.bytes.is_empty() => {
+            Some("found CERTIFICATE PEM block containing 0 certificates".to_owned())
+        }
+        "CERTIFICATE" => (!are_certificates(&block.bytes)).then(|| "x509: malformed certificate".to_owned()),
+        label => Some(format!("only CERTIFICATE PEM blocks are allowed, found {}", quote(label))),
+    })
+}
+
+/// Whether bytes are certificates, one behind the other.
+fn are_certificates(mut der: &[u8]) -> bool {
+    while !der.is_empty() {
+        match X509Certificate::from_der(der) {
+            Ok((rest, _)) => der = rest,
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 /// The name of a ClusterTrustBundle is a subdomain, behind that of its signer if there is one.

@@ -13,3 +13,11 @@ pub fn set_default(object: &mut Value, path: &[&str], value: Value) {
 pub fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
     path.iter().try_fold(object, |value, name| value.get_mut(name))
 }
+
+/// Gives a field the value that it has in `old`, or removes it if it has none there.
+pub fn restore(object: &mut Value, old: &Value, path: &[&str]) {
+    match old.at(path) {
+        Some(value) => object.set_at(path, value.clone()),
+        None => drop(object.remove_at(path)),
+    }
+}

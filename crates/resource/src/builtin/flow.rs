@@ -7,6 +7,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::defaults::set_default;
 use super::{BASE, BuiltIn, Form, StatusMetadata, columns, declarative};
+use crate::rules::{MetadataRules, OnUpdate};
 
 /// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -169,6 +170,7 @@ const KIND: BuiltIn = BuiltIn {
     namespaced: false,
     status: true,
     status_metadata: StatusMetadata::Kept,
+    metadata: MetadataRules { on_update: &[OnUpdate::Object], on_status: &[], ..MetadataRules::BUILT_IN },
     prepare: |object, old| {
         if old.is_none() {
             object.set_at(&["status"], Value::object());

@@ -48,7 +48,7 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     singular: "storageversionmigration",
     namespaced: false,
     status: true,
-    status_metadata: StatusMetadata::Kept,
+    status_metadata: StatusMetadata::Reset,
     unconditional_update: false,
     metadata: MetadataRules::RECHECKED,
     form: Form::Typed(&SHAPE),

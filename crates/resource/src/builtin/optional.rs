@@ -61,6 +61,7 @@ static STORAGE_VERSIONS: [BuiltIn; 1] = [BuiltIn {
     metadata: MetadataRules {
         name: |name, _| storage_versions::name_problems(name),
         on_update: &[],
+        on_status: &[],
         ..MetadataRules::BUILT_IN
     },
     unconditional_update: false,

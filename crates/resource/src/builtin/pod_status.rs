@@ -8,6 +8,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
 use super::checks::{invalid_each, items, list, text};
+use super::defaults::restore;
 use super::rule_checks;
 
 type Errors = Vec<FieldError>;
@@ -27,7 +28,7 @@ pub fn default(pod: &mut Value) {
     }
 }
 
-/// Keeps what kubelets that do not know a field leave out of a status, and the owners of the Pod.
+/// Keeps what kubelets that do not know a field leave out of a status, and the owners of the Pod and its deletion.
 pub fn prepare(pod: &mut Value, old: &Value) {
     let kept = ["qosClass", "observedGeneration", "resourceClaimStatuses", "extendedResourceClaimStatus"];
     for field in kept {
@@ -37,10 +38,8 @@ pub fn prepare(pod: &mut Value, old: &Value) {
             pod.set_at(&path, value.clone());
         }
     }
-    let owners = ["metadata", "ownerReferences"];
-    match old.at(&owners) {
-        Some(value) => pod.set_at(&owners, value.clone()),
-        None => drop(pod.remove_at(&owners)),
+    for field in ["deletionTimestamp", "ownerReferences"] {
+        restore(pod, old, &["metadata", field]);
     }
 }
 

@@ -138,7 +138,7 @@ pub const POLICY: BuiltIn = BuiltIn {
     plural: "validatingadmissionpolicies",
     singular: "validatingadmissionpolicy",
     status: true,
-    status_metadata: StatusMetadata::Kept,
+    status_metadata: StatusMetadata::Reset,
     form: Form::Typed(&POLICY_SHAPE),
     default: default_policy,
     prepare: prepare_policy,

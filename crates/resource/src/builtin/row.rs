@@ -91,6 +91,8 @@ pub enum StatusMetadata {
     Written,
     /// The endpoint writes metadata, and managedFields do not record it.
     Unowned,
+    /// Labels, annotations, finalizers and owners of the stored object are kept; a change of other metadata is validated.
+    Reset,
     /// Metadata of the stored object are kept.
     Kept,
 }

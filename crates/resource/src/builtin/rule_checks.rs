@@ -124,6 +124,7 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("no-backsteps", no_backsteps),
     ("none", |_, _, _| {}),
+    ("path-segment", |value, path, errors| invalid_each(path, of(value), names::path_segment(of(value)), errors)),
     ("policy-types", |value, path, errors| {
         let kinds = value.as_array().unwrap_or_default();
         // the kinds of a list that is too long are not checked

@@ -31,14 +31,14 @@ impl Codec for BuiltInCodec {
     }
 
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
-        let Decoded { value: mut object, duplicates } = self.at.parse(document)?;
+        let Decoded { value: mut object, duplicates } = self.at.body_type().parse(document)?;
         if document.format == Format::Json && !duplicates.is_empty() {
             object = self.row_of(&object).joined(&document.bytes);
         }
         self.default_type(&mut object, document)?;
         let mut strict = Strict::of(duplicates);
         let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
-        let bad_body = |why: &str| self.at.bad_body(&kind, split_version(&given).1, why);
+        let bad_body = |why: &str| self.at.body_type().bad_body(&kind, split_version(&given).1, why);
         let normalized = self.normalize(&mut object, &mut strict);
         if document.format == Format::Json {
             self.keep_seen(&mut strict, &object);
@@ -46,7 +46,7 @@ impl Codec for BuiltInCodec {
         let strict = strict.in_order(document);
         normalized.map_err(|why| bad_body(&self.first_type_error(document, &object, why)))?;
         report(&strict, document, validation, warn, bad_body)?;
-        self.at.check_version(&given)?;
+        self.at.body_type().check_version(&given)?;
         if let Some(error) = (self.row.check_body)(&object) {
             let name = object.str_at(&["metadata", "name"]);
             return Err(Status::invalid(self.row.group, self.row.kind, name, &[error]));
@@ -166,7 +166,7 @@ impl BuiltInCodec {
     /// Decodes an object as the kind's type and sets its defaults. The error is Go's text for a field of a wrong type.
     fn read(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let shaped = self.row.shape(object);
-        strict.unknown.extend(shaped.unknown);
+        strict.extend_typed(shaped.unknown);
         if let Some(error) = shaped.error {
             return Err(error);
         }
@@ -180,7 +180,7 @@ impl BuiltInCodec {
     fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let Some(sibling) = self.sibling(object) else { return self.read(object, strict) };
         let shaped = sibling.shape(object);
-        strict.unknown.extend(shaped.unknown);
+        strict.extend_typed(shaped.unknown);
         shaped.error.map_or(Ok(()), Err)
     }
 
@@ -232,12 +232,12 @@ impl BuiltInCodec {
         if kind != self.row.kind
             && let Some(error) = self.other_kind_error(&kind, given, object, Some(document))
         {
-            return Err(self.at.bad_body(&kind, &version(given), &error));
+            return Err(self.at.body_type().bad_body(&kind, &version(given), &error));
         }
         if (!kind.is_empty() && kind != self.row.kind) || other {
             let api_version = if api_version.is_empty() { expected.as_str() } else { &api_version };
             let kind = if kind.is_empty() { self.row.kind } else { &kind };
-            return Err(self.at.bad_body(kind, &version(api_version), &unknown_kind(kind, api_version)));
+            return Err(self.at.body_type().bad_body(kind, &version(api_version), &unknown_kind(kind, api_version)));
         }
         if !matches!(object, Value::Object(_)) {
             *object = Value::object();

@@ -32,14 +32,14 @@ impl Codec for CustomCodec {
     }
 
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
-        let Decoded { value: mut object, duplicates } = self.0.parse(document)?;
+        let Decoded { value: mut object, duplicates } = self.0.body_type().parse(document)?;
         self.check_type(&object, document, validation)?;
         let mut strict = Strict::of(duplicates);
         let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         let normalized = self.normalize(&mut object, &mut strict);
-        normalized.map_err(|why| self.0.bad_body(&kind, split_version(&given).1, &why))?;
+        normalized.map_err(|why| self.0.body_type().bad_body(&kind, split_version(&given).1, &why))?;
         report(&strict, document, validation, warn, |error| not_strict(&kind, &given, error))?;
-        self.0.check_version(&given)?;
+        self.0.body_type().check_version(&given)?;
         Ok(object)
     }
 
@@ -119,13 +119,13 @@ impl CustomCodec {
         if object.str_at(&["kind"]).is_empty() {
             let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&document.bytes));
             return Err(match validation {
-                FieldValidation::Ignore => self.0.bad_own_body(&why),
-                _ => self.0.unrecognized(&why, document),
+                FieldValidation::Ignore => self.0.body_type().bad_own_body(&why),
+                _ => self.0.body_type().unrecognized(&why, document),
             });
         }
         if object.get("apiVersion").is_some_and(Value::is_null) {
             let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
-            return Err(self.0.bad_body(object.str_at(&["kind"]), "", why));
+            return Err(self.0.body_type().bad_body(object.str_at(&["kind"]), "", why));
         }
         if self.0.resource.third_party { self.check_third_party_type(object) } else { Ok(()) }
     }

@@ -154,19 +154,32 @@ impl Endpoint {
         self.resource.api_version(&self.version)
     }
 
+    /// The type that bodies of the endpoint have.
+    fn body_type(&self) -> BodyType<'_> {
+        BodyType { kind: &self.resource.kind, api_version: self.api_version() }
+    }
+}
+
+/// The type that a body is decoded as, for errors.
+struct BodyType<'a> {
+    kind: &'a str,
+    api_version: Text,
+}
+
+impl BodyType<'_> {
     /// The error of a body of type `kind` in `version`.
     fn bad_body(&self, kind: &str, version: &str, why: &str) -> Status {
-        let wanted = &self.resource.kind;
+        let wanted = self.kind;
         Status::bad_request(format!("{kind} in version {} cannot be handled as a {wanted}: {why}", quote(version)))
     }
 
-    /// As [`Endpoint::bad_body`], for a body of the endpoint's own type.
+    /// As [`BodyType::bad_body`], for a body of this type.
     fn bad_own_body(&self, why: &str) -> Status {
-        self.bad_body(&self.resource.kind, &self.version.name, why)
+        self.bad_body(self.kind, split_version(&self.api_version).1, why)
     }
 
     fn unrecognized(&self, why: &str, document: &Document) -> Status {
-        let kind = &self.resource.kind;
+        let kind = self.kind;
         let excerpt = excerpt(&document.bytes);
         Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({excerpt})"))
     }
@@ -189,11 +202,12 @@ impl Endpoint {
 
     /// Rejects a body of another version than that of the path.
     fn check_version(&self, given: &str) -> Result<(), Status> {
-        let expected = self.api_version();
+        let expected = &self.api_version;
         if given == expected {
             return Ok(());
         }
-        let given = if given == "/" { "" } else { given };
+        // as parsed and printed again: without an empty group
+        let given = given.strip_prefix('/').unwrap_or(given);
         Err(Status::bad_request(format!(
             "the API version in the data ({given}) does not match the expected API version ({expected})"
         )))

@@ -1,18 +1,25 @@
 //! `autoscaling/v1` Scale, the objects of the subresource `scale`.
 
 use base::request::FieldValidation;
-use machinery::value::Decoded;
+use machinery::value::{Decoded, decode_every};
 use machinery::{FieldError, Status, Text, Value};
 use schema::shape;
 
-use super::{Codec, TypeMeta, Unpatched, Warn, report};
+use super::{BodyType, Codec, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict};
-use crate::{Registry, unknown_kind};
+use crate::{Registry, builtin, unknown_kind};
 
 pub const SCALE_VERSION: &str = "autoscaling/v1";
 
+const KIND: &str = "Scale";
+
 /// The codec of Scales.
-pub struct ScaleCodec;
+pub enum ScaleCodec {
+    /// Of built-in kinds: errors say what is the matter with a body.
+    BuiltIn,
+    /// Of custom resources: any decoding error is reported with the same Status, since their scheme has no Scale.
+    Custom,
+}
 
 impl Codec for ScaleCodec {
     fn api_version(&self) -> Text {
@@ -20,27 +27,14 @@ impl Codec for ScaleCodec {
     }
 
     fn kind(&self) -> &str {
-        "Scale"
+        KIND
     }
 
-    /// Decodes a Scale. Any decoding error is reported with the same Status.
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
-        let unregistered = || {
-            Status::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"")
-        };
-        let decoded = document.decode();
-        if document.type_error(&decoded).is_some() {
-            return Err(unregistered());
+        match self {
+            ScaleCodec::BuiltIn => decode(document, validation, warn),
+            ScaleCodec::Custom => decode_unregistered(document, validation, warn),
         }
-        let Decoded { value: mut scale, duplicates } = decoded.unwrap_or_default();
-        let mut strict = Strict::of(duplicates);
-        if document.format == Format::Json {
-            keep_seen(&mut strict);
-        }
-        normalize(&mut scale, &mut strict).map_err(|_| unregistered())?;
-        report(&strict.in_order(document), document, validation, warn, |_| unregistered())?;
-        set_type(&mut scale);
-        Ok(scale)
     }
 
     fn decode_patched(&self, scale: &mut Value, strict: &mut Strict, _strategic: bool) -> Result<(), Unpatched> {
@@ -68,22 +62,81 @@ impl Codec for ScaleCodec {
 
 /// Gives a Scale its `kind` and `apiVersion`.
 pub fn set_type(scale: &mut Value) {
-    scale.set_at(&["kind"], Value::from("Scale"));
+    scale.set_at(&["kind"], Value::from(KIND));
     scale.set_at(&["apiVersion"], Value::from(SCALE_VERSION));
 }
 
-/// Decodes a body as a Scale. The error is Go's text.
-fn normalize(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
+fn decode(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+    let body_type = BodyType { kind: KIND, api_version: Text::new_static(SCALE_VERSION) };
+    let Decoded { value: mut scale, duplicates } = body_type.parse(document)?;
+    if document.format == Format::Json && !duplicates.is_empty() {
+        scale = shape::joined(&decode_every(&document.bytes), &shape::SCALE);
+    }
+    let (kind, api_version) = type_of(&scale);
+    let bad_body = |why: &str| body_type.bad_body(&kind, split_version(&api_version).1, why);
+    check_type(&kind, &api_version).map_err(|why| bad_body(&why))?;
+    let mut strict = Strict::of(duplicates);
+    read(&mut scale, &mut strict).map_err(|why| bad_body(&why))?;
+    if document.format == Format::Json {
+        keep_seen(&mut strict);
+    }
+    report(&strict.in_order(document), document, validation, warn, bad_body)?;
+    set_type(&mut scale);
+    Ok(scale)
+}
+
+fn decode_unregistered(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+    let unregistered =
+        || Status::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"");
+    let decoded = document.decode();
+    if document.type_error(&decoded).is_some() {
+        return Err(unregistered());
+    }
+    let Decoded { value: mut scale, duplicates } = decoded.unwrap_or_default();
+    let mut strict = Strict::of(duplicates);
+    if document.format == Format::Json {
+        keep_seen(&mut strict);
+    }
+    normalize(&mut scale, &mut strict).map_err(|_| unregistered())?;
+    report(&strict.in_order(document), document, validation, warn, |_| unregistered())?;
+    set_type(&mut scale);
+    Ok(scale)
+}
+
+/// The kind and the version of a body, which may omit both.
+fn type_of(scale: &Value) -> (String, String) {
     let given = |key: &str, default: &str| match scale.str_at(&[key]) {
         "" => default.to_owned(),
         given => given.to_owned(),
     };
-    let (kind, version) = (given("kind", "Scale"), given("apiVersion", SCALE_VERSION));
-    if kind != "Scale" || version != SCALE_VERSION {
-        return Err(unknown_kind(&kind, &version));
+    (given("kind", KIND), given("apiVersion", SCALE_VERSION))
+}
+
+/// Fails unless a type is that of Scales. The error is Go's text.
+fn check_type(kind: &str, api_version: &str) -> Result<(), String> {
+    if kind == KIND && api_version == SCALE_VERSION {
+        return Ok(());
     }
+    let version = split_version(api_version).1;
+    Err(match builtin::is_known(api_version, kind) {
+        true => format!("converting ({version}.{kind}) to (autoscaling.{KIND}): unknown conversion"),
+        false => unknown_kind(kind, api_version),
+    })
+}
+
+/// Decodes a body as a Scale. The error is Go's text.
+fn normalize(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
+    let (kind, api_version) = type_of(scale);
+    if kind != KIND || api_version != SCALE_VERSION {
+        return Err(unknown_kind(&kind, &api_version));
+    }
+    read(scale, strict)
+}
+
+/// Reads a body in the form of a Scale. The error is Go's text.
+fn read(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
     let read = shape::read(scale, &shape::SCALE);
-    strict.unknown.extend(read.unknown);
+    strict.extend_typed(read.unknown);
     *scale = read.value;
     read.error.map_or(Ok(()), Err)
 }

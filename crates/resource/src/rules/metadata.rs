@@ -21,7 +21,7 @@ pub enum OnCreate {
 /// reported twice, as kube-apiserver does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUpdate {
-    /// Validates the metadata as a whole; only in the main endpoint.
+    /// Validates the metadata as a whole.
     Object,
     /// Validates the change of metadata.
     Change,
@@ -35,6 +35,8 @@ pub struct MetadataRules {
     pub on_create: OnCreate,
     /// In the order in which errors are reported.
     pub on_update: &'static [OnUpdate],
+    /// The same for updates through subresources.
+    pub on_status: &'static [OnUpdate],
     /// Unqualified finalizers must be standard ones.
     pub standard_finalizers: bool,
 }
@@ -44,6 +46,7 @@ impl MetadataRules {
         name: |name, _| names::dns1123_subdomain(name),
         on_create: OnCreate::First,
         on_update: &[OnUpdate::Change],
+        on_status: &[OnUpdate::Change],
         standard_finalizers: false,
     };
     /// Most built-in kinds.
@@ -53,7 +56,7 @@ impl MetadataRules {
         MetadataRules { on_update: &[OnUpdate::Object, OnUpdate::Change], ..MetadataRules::BUILT_IN };
     /// Kinds that validate metadata with the rest of the object.
     pub const INCLUDED: MetadataRules =
-        MetadataRules { on_create: OnCreate::Included, on_update: &[], ..MetadataRules::BUILT_IN };
+        MetadataRules { on_create: OnCreate::Included, on_update: &[], on_status: &[], ..MetadataRules::BUILT_IN };
 
     /// Merges the errors of a new object's metadata with `own`, those of its other fields, in the order of the kind.
     pub fn merge_create_errors(
@@ -148,10 +151,9 @@ impl MetadataRules {
         self.errors(self.on_update, object, old, namespaced, release)
     }
 
-    /// As [`MetadataRules::update_errors`], for a subresource, which validates only the change.
-    pub fn change_errors(&self, object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
-        let checks: &[OnUpdate] = if self.on_update.contains(&OnUpdate::Change) { &[OnUpdate::Change] } else { &[] };
-        self.errors(checks, object, old, namespaced, release)
+    /// As [`MetadataRules::update_errors`], for a subresource.
+    pub fn status_errors(&self, object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
+        self.errors(self.on_status, object, old, namespaced, release)
     }
 
     fn errors(
@@ -169,9 +171,7 @@ impl MetadataRules {
         for check in checks {
             match check {
                 OnUpdate::Object => {
-                    if self.standard_finalizers {
-                        self.name_errors(new, release, &mut own);
-                    }
+                    self.name_errors(new, release, &mut own);
                     validate_common(new, &path, release, &mut own);
                 }
                 OnUpdate::Change => validate_update(new, old, &path, release, &mut own),

@@ -37,6 +37,10 @@ impl PartStrategy {
     }
 }
 
+/// The metadata that `ResetObjectMetaForStatus` of apimachinery takes from the stored object.
+const RESET_FOR_STATUS: [&str; 7] =
+    ["annotations", "deletionTimestamp", "finalizers", "generation", "labels", "ownerReferences", "selfLink"];
+
 impl Strategy for BuiltInStrategy {
     fn codec(&self) -> &dyn Codec {
         &self.0
@@ -121,7 +125,14 @@ impl Strategy for BuiltInStatus {
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        with_status_of(object, old, self.0.row.status_metadata != StatusMetadata::Kept);
+        let status_metadata = self.0.row.status_metadata;
+        with_status_of(object, old, status_metadata != StatusMetadata::Kept);
+        if status_metadata == StatusMetadata::Reset {
+            for field in RESET_FOR_STATUS {
+                let path = ["metadata", field];
+                set_or_remove(object, &path, old.at(&path).cloned());
+            }
+        }
         schema::shape::drop_gated(object, Some(old), self.0.row.structure());
         (self.0.row.prepare_status)(object, old);
     }
@@ -129,7 +140,7 @@ impl Strategy for BuiltInStatus {
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
         let release = self.release();
-        let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
+        let mut errors = row.metadata.status_errors(object, old, row.namespaced, release);
         errors.extend(row.status_errors(object, old, release));
         row.declared_errors(object, Some(old), errors, release).into()
     }
@@ -145,7 +156,7 @@ impl Strategy for BuiltInStatus {
         match self.0.row.status_metadata {
             StatusMetadata::Written => Some(&reset::SPEC),
             StatusMetadata::Unowned if self.release() >= Release::V1_36 => Some(&reset::SPEC),
-            StatusMetadata::Unowned | StatusMetadata::Kept => Some(&reset::ALL_BUT_STATUS),
+            StatusMetadata::Unowned | StatusMetadata::Reset | StatusMetadata::Kept => Some(&reset::ALL_BUT_STATUS),
         }
     }
 
@@ -166,7 +177,7 @@ impl Strategy for PartStrategy {
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
         let release = self.release();
-        let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
+        let mut errors = row.metadata.status_errors(object, old, row.namespaced, release);
         errors.extend((self.1.validate)(object, old, release));
         row.declared_errors(object, Some(old), errors, release).into()
     }

@@ -28,7 +28,7 @@ pub struct ScaleStrategy {
 
 impl Strategy for ScaleStrategy {
     fn codec(&self) -> &dyn Codec {
-        &ScaleCodec
+        if self.at.resource.is_custom() { &ScaleCodec::Custom } else { &ScaleCodec::BuiltIn }
     }
 
     fn storage_codec(&self) -> &dyn Codec {

@@ -34,6 +34,8 @@ use owners::{Identity, Operation, Owners, Ownership};
 use ownership::{Applied, Failure, Write};
 use typed::{Duplicates, errors_text, validate};
 
+use crate::shape;
+
 /// The manager that owns all fields without a recorded owner, from the first apply on.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
@@ -279,8 +281,11 @@ enum Attempt {
     Failed(Status),
 }
 
-/// A list of anything but objects counts as absent here; an empty one does not.
+/// A list of anything but entries counts as absent here; an empty one does not.
 fn has_managed_fields(configuration: &Value) -> bool {
     let entries = list_of(configuration).and_then(Value::as_array);
-    entries.is_some_and(|entries| entries.iter().all(|e| matches!(e, Value::Object(_))))
+    let is_entry = |entry: &Value| {
+        matches!(entry, Value::Object(_)) && shape::read(entry, &shape::MANAGED_FIELDS_ENTRY).error.is_none()
+    };
+    entries.is_some_and(|entries| entries.iter().all(is_entry))
 }

@@ -36,7 +36,8 @@ static OWNER_REFERENCE: Struct = Struct {
     ],
 };
 
-static MANAGED_FIELDS_ENTRY: Struct = Struct {
+/// `ManagedFieldsEntry`.
+pub static MANAGED_FIELDS_ENTRY: Struct = Struct {
     name: "ManagedFieldsEntry",
     fields: &[
         non_empty("apiVersion", TEXT),

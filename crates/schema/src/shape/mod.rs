@@ -24,7 +24,7 @@ pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
 pub use duplicates::sees_duplicate;
 pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
-pub use metadata::OBJECT_META;
+pub use metadata::{MANAGED_FIELDS_ENTRY, OBJECT_META};
 pub use numbers::{convert_numbers, convert_whole_numbers};
 pub use read::{Read, read, read_request, read_stored};
 pub use rules::{Check, RuleErrors, Rules, drop_gated, set_defaults};

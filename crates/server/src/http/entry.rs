@@ -176,7 +176,7 @@ impl Edge {
     /// The duration of `?timeout=`, at most the request timeout of the server.
     fn timeout(&self, info: &RequestInfo) -> Result<std::time::Duration, Status> {
         let text = info.query.get("timeout").unwrap_or_default();
-        if text.is_empty() || info.verb == Verb::Watch {
+        if text.is_empty() || info.is_long_running() {
             return Ok(self.request_timeout);
         }
         let given = machinery::time::parse_duration(text).map_err(|error| {

@@ -19,7 +19,7 @@ use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
 use super::request_body::RequestBody;
 use super::respond::{Reply, set};
-use super::route::{check_accept, check_accept_of_log, verb_of};
+use super::route::{check_accept, check_accept_of_log, check_shape_of_log, verb_of};
 use super::watch::Stream;
 use crate::limits;
 use crate::verbs::{self, Document, Format, PatchKind, Request};
@@ -39,6 +39,9 @@ impl Edge {
                 check_accept_of_log(headers, reply)?;
             }
             verbs::connect(&self.context, &request, connect).await?;
+            if connect == Connect::Log {
+                check_shape_of_log(reply)?;
+            }
             let mut response = Response::new(Body::Full(Bytes::new()));
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Ok(response);

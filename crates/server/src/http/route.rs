@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::request::{RequestInfo, Verb};
 use http::header::ACCEPT;
 use http::{HeaderMap, Method};
+use machinery::status::Reason;
 use machinery::{Status, Text};
 use resource::builtin::{OwnEndpoint, OwnSubresource};
 use resource::{Resource, Version, no_such_method};
@@ -132,7 +133,8 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
     if let Some(own) = resource.own_subresource(subresource.as_str()) {
         // OPTIONS, which has no verb, is for proxies as any other method
         let is_relayed = own.takes_paths() && info.method == Method::OPTIONS;
-        return if is_relayed || own.verbs.contains(&verb.as_str()) { Ok(verb) } else { Err(not_supported()) };
+        let has_method = own.verbs.contains(&verb.as_str()) && (own.takes_paths() || info.method != Method::HEAD);
+        return if is_relayed || has_method { Ok(verb) } else { Err(not_supported()) };
     }
     if !resource.verbs().contains(&verb.as_str()) && resource.is_computed() {
         return Err(not_supported());
@@ -166,9 +168,22 @@ pub(super) fn check_accept_of_log(headers: &HeaderMap, reply: &Reply) -> Result<
     if !reply.named && !negotiate::lists(&accept.collect::<Vec<_>>().join(","), &[TEXT]) {
         return Err(negotiate::not_available(&format!("{TEXT}, {}", negotiate::media_list(reply.served))));
     }
-    match reply.accepted.iter().any(|accepted| accepted.shape == negotiate::Shape::Whole) {
+    match reply.accepted.iter().any(|accepted| accepted.shape != negotiate::Shape::Table) {
         true => Ok(()),
         false => Err(negotiate::not_acceptable(reply.served)),
+    }
+}
+
+/// Fails if the client asks for the metadata of a log. kube-apiserver checks this when it has found the Pod.
+pub(super) fn check_shape_of_log(reply: &Reply) -> Result<(), Status> {
+    use negotiate::Shape;
+    match reply.accepted.iter().map(|accepted| accepted.shape).find(|shape| *shape != Shape::Table) {
+        Some(Shape::Partial) => Err(Status::untyped(500, "object does not implement the Object interfaces")),
+        Some(Shape::PartialList) => {
+            let message = "you requested PartialObjectMetadataList, but the requested object is not a list (*rest.LocationStreamer)";
+            Err(Status::new(Reason::NotAcceptable, message))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -170,9 +170,9 @@ impl Write<'_> {
             request.track_apply(Some(live), configuration, *force, &self.manager()).await?;
         request.strategy.check_applied(configuration, live, &object)?;
         repeated.report(request)?;
+        let differs = !is_live && request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?;
         meta::place_in(&mut object, request.scope())?;
         meta::check_name(&object, request.name())?;
-        let differs = !is_live && request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?;
         Ok(Changed { object, differs })
     }
 

@@ -190,8 +190,7 @@ impl Patch {
             }
             FieldValidation::Strict => {
                 let mut errors = self.strict_errors();
-                errors.extend(strict.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")));
-                errors.extend(strict.unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+                errors.extend(strict.errors_of_patched());
                 if !errors.is_empty() {
                     return Err(invalid(format!("strict decoding error: {}", errors.join(", "))));
                 }

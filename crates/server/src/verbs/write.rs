@@ -59,10 +59,12 @@ pub async fn patch(
     Write::new(context, request, change, &options).run().await
 }
 
-/// Fails if the object of a patch does not exist, before the body is decoded. An apply may create it.
+/// Fails if the object of a patch does not exist, before the body is decoded. An apply may create it, except through the scale
+/// of a custom resource.
 async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
     let path = request.place()?.path;
-    let exists = || kind == PatchKind::Apply || request.resource.collection.get(&path).is_some();
+    let may_create = kind == PatchKind::Apply && !(request.strategy.is_view() && request.resource.is_custom());
+    let exists = || may_create || request.resource.collection.get(&path).is_some();
     if !exists() {
         // another server may have created it
         catch_up(context).await?;

@@ -137,6 +137,12 @@ fn name(name: &str, release: Release) -> Vec<String> {
 
 fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
+    // an empty list asks for an allocation like an absent one
+    for name in ["clusterIPs", "ipFamilies"] {
+        if spec.get(name).is_some() && list(spec, name).is_empty() {
+            spec.remove_at(&[name]);
+        }
+    }
     set_default(spec, &["sessionAffinity"], Value::from("None"));
     set_default(spec, &["type"], Value::from("ClusterIP"));
     default_affinity(spec);

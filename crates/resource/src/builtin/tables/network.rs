@@ -54,8 +54,8 @@ pub const SLICE: &[BuiltInColumn] = &[
     text_column("AddressType", "Type of the addresses.", |o, _| text_or(o, &["addressType"], "")),
     text_column("Ports", "Ports of the endpoints.", |o, _| {
         let ports = list(o, "ports").iter().map(|port| match port.get("port").and_then(Value::as_int) {
-            Some(port) => port.to_string(),
-            None => "*".to_owned(),
+            Some(number) => number.to_string(),
+            None => port.get("name").and_then(Value::as_str).unwrap_or("*").to_owned(),
         });
         shortened(ports.collect(), "<unset>")
     }),

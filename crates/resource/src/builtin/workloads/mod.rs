@@ -12,11 +12,15 @@ pub use defaults::{
 pub use jobs::{validate_cron_job, validate_job};
 pub use prepare::{TEMPLATE_GENERATION, prepare_daemon_set, prepare_deployment, prepare_job};
 
+use std::sync::LazyLock;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, json};
+use schema::apply::FieldSet;
 
 use super::checks::{INVALID_SELECTOR, invalid_shown, list, text};
+use super::defaults::restore;
 use super::{claim_templates, pods, rollouts};
 
 /// The data of a ControllerRevision does not change.
@@ -40,6 +44,17 @@ pub fn validate_pod_template(object: &Value, _old: Option<&Value>, _release: Rel
     errors
 }
 
+/// What the status of a Deployment does not write, and so does not own.
+pub fn status_resets() -> &'static FieldSet {
+    static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["metadata", "labels"]]));
+    &RESETS
+}
+
+/// Labels are not written through the status of a Deployment.
+pub fn keep_labels(deployment: &mut Value, old: &Value) {
+    restore(deployment, old, &["metadata", "labels"]);
+}
+
 /// A selector as Go prints it.
 fn shown_selector(selector: &Value) -> String {
     machinery::types::published_json(selector, "meta.v1.LabelSelector")
@@ -59,7 +74,7 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
             if is_empty_selector(selector) {
                 let kind = if kind == "ReplicaSet" { "deployment".to_owned() } else { kind.to_lowercase() };
                 let why = format!("empty selector is invalid for {kind}");
-                errors.push(FieldError::invalid(&path.child("selector"), selector, why));
+                errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), why));
             }
         }
     }
