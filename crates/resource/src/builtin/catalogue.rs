@@ -313,6 +313,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         validate_status: pod_certificates::validate_status,
         status_metadata: StatusMetadata::Kept,
         hooks: Hooks::PodCertificateRequest,
+        stored_as: Some(&pod_certificates::STORED),
         selectable: &[
             ("spec.signerName", &["spec.signerName"]),
             ("spec.podName", &["spec.podName"]),

@@ -19,6 +19,7 @@ mod defaults;
 mod definition;
 pub mod devices;
 mod events;
+mod evictions;
 mod expressions;
 mod flow;
 mod foreign;
@@ -35,6 +36,7 @@ mod nodes;
 mod optional;
 mod pem;
 mod pod_certificates;
+mod pod_keys;
 mod pod_status;
 mod pod_volumes;
 mod pod_warnings;
@@ -65,6 +67,7 @@ mod third_party;
 mod unstable;
 mod volumes;
 mod webhooks;
+mod workload_groups;
 mod workloads;
 
 pub use accounts::SERVICE_ACCOUNT;
@@ -88,6 +91,8 @@ pub use tables::selector_text;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 pub use workloads::TEMPLATE_GENERATION;
 
+use std::borrow::Cow;
+
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use row::{AS_SERVER, BASE};
 use schema::definition::ApiVersion;
@@ -96,6 +101,32 @@ use schema::shape::{self, Struct};
 use super::group_version;
 
 impl BuiltIn {
+    /// The row of the form in which objects are prepared and validated.
+    pub fn checked(&self) -> &BuiltIn {
+        let is_stable = |row: &&'static BuiltIn| *row == self && row.stored_as.is_none();
+        match self.is_checked_as_stored {
+            true => kinds().find(is_stable).unwrap_or(self),
+            false => self,
+        }
+    }
+
+    /// Calls a function with an object in the form in which it is prepared, and with the row of that form.
+    pub fn in_checked_form<R>(&self, object: &mut Value, change: impl FnOnce(&BuiltIn, &mut Value) -> R) -> R {
+        let Some(stored) = self.stored_as.filter(|_| self.is_checked_as_stored) else { return change(self, object) };
+        *object = (stored.to_stored)(std::mem::take(object));
+        let done = change(self.checked(), object);
+        *object = (stored.to_shown)(std::mem::take(object));
+        done
+    }
+
+    /// An object in the form in which it is validated, or compared with one that is prepared.
+    pub fn checked_form<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        match self.stored_as.filter(|_| self.is_checked_as_stored) {
+            Some(stored) => Cow::Owned((stored.to_stored)(object.clone())),
+            None => Cow::Borrowed(object),
+        }
+    }
+
     /// The object in its typed shape, with its unknown fields and its first type error.
     pub fn shape(&self, object: &Value) -> Shaped {
         match self.form {

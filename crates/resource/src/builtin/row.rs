@@ -222,6 +222,14 @@ pub struct BuiltIn {
     pub selectable: &'static [Selectable],
     pub form: Form,
     pub stored_as: Option<&'static StoredAs>,
+    /// Whether objects are prepared and validated in the form in which they are stored.
+    pub is_checked_as_stored: bool,
+    /// The first release that has the version.
+    pub since: Release,
+    /// The feature gate without which the version is not served; empty if there is none.
+    pub gate: &'static str,
+    /// Whether a version is on by default in a release, if `--runtime-config` switches it on.
+    pub on_by_default: fn(Release) -> bool,
     /// Text of the warning in every response; empty if the version is not deprecated.
     pub deprecation: &'static str,
     /// The release of Kubernetes that no longer serves the version, if it is known.
@@ -298,6 +306,10 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     selectable: &[],
     form: Form::Typed(&EMPTY),
     stored_as: None,
+    is_checked_as_stored: false,
+    since: Release::V1_35,
+    gate: "",
+    on_by_default: |_| false,
     deprecation: "",
     removed_release: "",
     check_body: |_| None,

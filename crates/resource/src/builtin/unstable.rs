@@ -1,7 +1,11 @@
-//! Versions of kinds that are off by default and have the form of the stored version.
+//! Versions of kinds that are off by default, beside a stable version.
 
 use std::sync::LazyLock;
 
+use machinery::Value;
+use machinery::types::go_struct;
+
+use super::devices::flat;
 use super::{BuiltIn, Form, StoredAs, in_version, kinds};
 
 /// An API version that is off by default, with the kinds in it that are served here.
@@ -9,7 +13,18 @@ struct Unstable {
     group: &'static str,
     version: &'static str,
     kinds: &'static [Kind],
-    stored_as: StoredAs,
+    /// The form of its objects, if it is not that of the stable version.
+    own: Option<Own>,
+    /// How its objects are stored, unless it is the storage version.
+    stored_as: Option<StoredAs>,
+}
+
+/// A form that differs from that of the stable version.
+struct Own {
+    /// The package of its Go types.
+    package: &'static str,
+    /// The defaults of an object, if those of the stable version do not apply.
+    default: Option<fn(&mut Value)>,
 }
 
 /// A kind in such a version.
@@ -22,7 +37,7 @@ struct Kind {
 }
 
 /// The versions, those of a kind in their order in discovery.
-static VERSIONS: [Unstable; 3] = [
+static VERSIONS: [Unstable; 5] = [
     Unstable {
         group: "certificates.k8s.io",
         version: "v1beta1",
@@ -31,11 +46,23 @@ static VERSIONS: [Unstable; 3] = [
             deprecation: "certificates.k8s.io/v1beta1 ClusterTrustBundle is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 ClusterTrustBundle",
             removed_release: "1.40",
         }],
-        stored_as: StoredAs {
+        own: None,
+        stored_as: Some(StoredAs {
             group: "certificates.k8s.io",
             to_stored: |shown| in_version(shown, "certificates.k8s.io/v1"),
             to_shown: |stored| in_version(stored, "certificates.k8s.io/v1beta1"),
-        },
+        }),
+    },
+    Unstable {
+        group: "certificates.k8s.io",
+        version: "v1beta1",
+        kinds: &[Kind {
+            plural: "podcertificaterequests",
+            deprecation: "certificates.k8s.io/v1beta1 PodCertificateRequest is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 PodCertificateRequest",
+            removed_release: "1.40",
+        }],
+        own: Some(Own { package: "certificates.v1beta1", default: None }),
+        stored_as: None,
     },
     Unstable {
         group: "resource.k8s.io",
@@ -67,11 +94,40 @@ static VERSIONS: [Unstable; 3] = [
                 removed_release: "1.39",
             },
         ],
-        stored_as: StoredAs {
+        own: None,
+        stored_as: Some(StoredAs {
             group: "resource.k8s.io",
             to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
             to_shown: |stored| in_version(stored, "resource.k8s.io/v1beta2"),
-        },
+        }),
+    },
+    Unstable {
+        group: "resource.k8s.io",
+        version: "v1beta1",
+        kinds: &[
+            Kind {
+                plural: "deviceclasses",
+                deprecation: "resource.k8s.io/v1beta1 DeviceClass is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+            },
+            Kind {
+                plural: "resourceclaims",
+                deprecation: "resource.k8s.io/v1beta1 ResourceClaim is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+            },
+            Kind {
+                plural: "resourceclaimtemplates",
+                deprecation: "resource.k8s.io/v1beta1 ResourceClaimTemplate is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+            },
+            Kind {
+                plural: "resourceslices",
+                deprecation: "resource.k8s.io/v1beta1 ResourceSlice is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+            },
+        ],
+        own: Some(Own { package: "resource.v1beta1", default: Some(flat::default) }),
+        stored_as: Some(StoredAs { group: "resource.k8s.io", to_stored: flat::to_stable, to_shown: flat::to_flat }),
     },
     Unstable {
         group: "resource.k8s.io",
@@ -81,11 +137,12 @@ static VERSIONS: [Unstable; 3] = [
             deprecation: "resource.k8s.io/v1alpha3 DeviceTaintRule is deprecated in v1.36+, unavailable in v1.39+",
             removed_release: "1.39",
         }],
-        stored_as: StoredAs {
+        own: None,
+        stored_as: Some(StoredAs {
             group: "resource.k8s.io",
             to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
             to_shown: |stored| in_version(stored, "resource.k8s.io/v1alpha3"),
-        },
+        }),
     },
 ];
 
@@ -101,23 +158,25 @@ pub fn rows() -> &'static [BuiltIn] {
 /// The row of a kind in a version, if it has that.
 fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<BuiltIn> {
     let Kind { deprecation, removed_release, .. } = version.kinds.iter().find(|kind| kind.plural == row.plural)?;
-    let form = match row.form {
+    let (form, default) = match (&version.own, &row.form) {
         _ if row.group != version.group => return None,
-        Form::Named(name) => Form::Named(name),
-        Form::Typed(shape) => Form::Typed(shape),
-        Form::Definition(_) => return None,
+        (Some(own), _) => {
+            let of_version = go_struct(&format!("{}.{}", own.package, row.kind))?;
+            (Form::Named(of_version.name), own.default.unwrap_or(row.default))
+        }
+        (None, Form::Named(name)) => (Form::Named(name), row.default),
+        (None, Form::Typed(shape)) => (Form::Typed(shape), row.default),
+        (None, Form::Definition(_)) => return None,
     };
-    let (version, stored_as) = (version.version, Some(&version.stored_as));
-    Some(BuiltIn { version, deprecation, removed_release, stored_as, form, ..*row })
+    let stored_as = version.stored_as.as_ref();
+    let is_checked_as_stored = version.own.is_some() && stored_as.is_some();
+    let version = version.version;
+    Some(BuiltIn { version, deprecation, removed_release, stored_as, is_checked_as_stored, form, default, ..*row })
 }
 
-/// The rows of a kind for which `is_on` holds. A kind has at most two of them.
-pub fn rows_of(row: &BuiltIn, is_on: impl Fn(&BuiltIn) -> bool) -> &'static [BuiltIn] {
-    let is_served = |candidate: &BuiltIn| candidate == row && is_on(candidate);
-    let rows = rows();
-    let Some(first) = rows.iter().position(is_served) else { return &[] };
-    let count = rows[first..].iter().take_while(|row| is_served(row)).count();
-    &rows[first..first + count]
+/// The rows of a kind.
+pub fn rows_of(row: &BuiltIn) -> impl Iterator<Item = &'static BuiltIn> {
+    rows().iter().filter(move |candidate| *candidate == row)
 }
 
 #[cfg(test)]
@@ -125,15 +184,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_versions_that_are_on() {
-        let rule = kinds().find(|row| row.plural == "devicetaintrules").unwrap();
-        let versions = |on: &[&str]| -> Vec<&str> {
-            rows_of(rule, |row| on.contains(&row.version)).iter().map(|row| row.version).collect()
+    fn every_version_has_its_kinds() {
+        let versions = |plural: &str| -> Vec<&str> {
+            let row = kinds().find(|row| row.plural == plural).unwrap();
+            rows_of(row).map(|row| row.version).collect()
         };
-        assert_eq!(versions(&[]), [""; 0]);
-        assert_eq!(versions(&["v1beta2"]), ["v1beta2"]);
-        assert_eq!(versions(&["v1alpha3"]), ["v1alpha3"]);
-        assert_eq!(versions(&["v1beta1", "v1beta2", "v1alpha3"]), ["v1beta2", "v1alpha3"]);
-        assert_eq!(rows().len(), 7);
+        assert_eq!(versions("devicetaintrules"), ["v1beta2", "v1alpha3"]);
+        assert_eq!(versions("resourceclaims"), ["v1beta2", "v1beta1"]);
+        assert_eq!(versions("pods"), [""; 0]);
+        assert_eq!(rows().len(), VERSIONS.iter().map(|version| version.kinds.len()).sum::<usize>());
+        assert!(rows().iter().all(|row| row.structure().name == row.kind));
     }
 }

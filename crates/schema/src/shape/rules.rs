@@ -30,8 +30,8 @@ pub struct Rules {
     pub is_unshown: bool,
     /// Whether updates do not check the value.
     pub is_checked_once: bool,
-    /// Whether a feature gate drops the field that is off by default.
-    pub is_gated: bool,
+    /// The feature gate without which the field is dropped; empty if it is always dropped.
+    pub gate: Option<&'static str>,
 }
 
 /// The numbers that a field may have.
@@ -119,24 +119,29 @@ fn add(rules: &mut Rules, rule: &'static str) {
         "check!" => rules.checks.push((rest, Checked::All)),
         "immutable" => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
         "once" => rules.is_checked_once = true,
-        "gated" => rules.is_gated = true,
+        "gated" => rules.gate = Some(rest),
         _ => {}
     }
 }
 
-/// Drops the fields of features that are off, unless the old object has them.
-pub fn drop_gated(value: &mut Value, old: Option<&Value>, shape: &'static Struct) {
+/// Drops the fields of features whose gates are not on, unless the old object has them.
+pub fn drop_gated(value: &mut Value, old: Option<&Value>, shape: &'static Struct, is_on: &dyn Fn(&str) -> bool) {
     let Some(object) = value.as_object_mut() else { return };
     for field in shape.fields {
         let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
-        if field.rules.is_some_and(|rules| rules.is_gated) && old.is_none() {
-            object.remove(field.name);
+        let gate = field.rules.and_then(|rules| rules.gate);
+        if gate.is_some_and(|gate| !is_on(gate)) && old.is_none() {
+            match field.print {
+                // shown as null
+                Print::OrNull if object.get(field.name).is_some() => drop(object.insert(field.name, Value::Null)),
+                _ => drop(object.remove(field.name)),
+            }
         }
         match (&field.shape, object.get_mut(field.name)) {
-            (Shape::Struct(inner), Some(value)) => drop_gated(value, old, inner),
+            (Shape::Struct(inner), Some(value)) => drop_gated(value, old, inner, is_on),
             (Shape::List(_, Shape::Struct(inner)), Some(Value::Array(items))) => {
                 let before = |i: usize| old.and_then(Value::as_array).and_then(|old| old.get(i));
-                items.iter_mut().enumerate().for_each(|(i, item)| drop_gated(item, before(i), inner));
+                items.iter_mut().enumerate().for_each(|(i, item)| drop_gated(item, before(i), inner, is_on));
             }
             _ => {}
         }
