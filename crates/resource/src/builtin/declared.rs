@@ -80,6 +80,15 @@ fn add(rules: &mut Rules, rule: &'static str, fields: &'static str) {
     }
 }
 
+/// The rules of a field. Those of `resource.v1beta1` are those of v1, and a few of its own.
+fn rules_of(name: &'static str, field: &'static str) -> Option<&'static Rules> {
+    let stable = || {
+        let name = go_struct(&format!("resource.v1.{}", name.strip_prefix("resource.v1beta1.")?))?.name;
+        RULES.get(&(name, field))
+    };
+    RULES.get(&(name, field)).or_else(stable)
+}
+
 /// The errors of an object whose Go type is `name`, and of what it changes of `old`.
 pub fn errors(object: &Value, old: Option<&Value>, name: &str) -> Vec<FieldError> {
     let mut found = Found { is_update: old.is_some(), errors: vec![] };
@@ -97,13 +106,13 @@ struct Found {
 
 impl Found {
     fn structure(&mut self, value: &Value, old: Option<&Value>, of: &'static GoStruct, path: &FieldPath) {
-        let union = of.fields.iter().find_map(|field| RULES.get(&(of.name, field.name))?.union.as_ref());
+        let union = of.fields.iter().find_map(|field| rules_of(of.name, field.name)?.union.as_ref());
         if let Some(names) = union {
             self.errors.extend(union_error(value, old, names, path));
         }
         let name = [value, old.unwrap_or(&Value::Null)].map(|object| object.str_at(&["metadata", "name"]));
-        if let Some(rules) = RULES.get(&(of.name, "metadata.name"))
-            && !name[0].is_empty()
+        if let Some(rules) = rules_of(of.name, "metadata.name")
+            && (rules.is_required || !name[0].is_empty())
             && (old.is_none() || name[0] != name[1])
         {
             let path = path.child("metadata").child("name");
@@ -119,7 +128,7 @@ impl Found {
             let given = value.get(declared.name).filter(|value| !value.is_null());
             let before = old.and_then(|old| old.get(declared.name)).filter(|value| !value.is_null());
             if old.is_none() || given != before {
-                let rules = RULES.get(&(of.name, declared.name));
+                let rules = rules_of(of.name, declared.name);
                 self.field(given, before, declared, rules, &path.child(declared.name));
             }
         }

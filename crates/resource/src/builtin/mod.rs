@@ -141,12 +141,14 @@ impl BuiltIn {
     /// A type error with the names of the types of this version. Types of metadata, and names of
     /// resources, are always of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
-        const SHARED: [&str; 6] = [
+        const SHARED: [&str; 8] = [
             "CoordinatedLeaseStrategy",
             "LabelSelector",
             "ManagedFieldsEntry",
             "ObjectMeta",
+            "OperationType",
             "OwnerReference",
+            "ReinvocationPolicyType",
             "ResourceName",
         ];
         for list in ["", "[]"] {

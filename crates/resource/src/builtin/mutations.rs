@@ -92,6 +92,12 @@ pub static BINDINGS: [BuiltIn; 3] = [
     BuiltIn {
         version: "v1alpha1",
         stored_as: Some(&ALPHA),
+        default: |binding| {
+            policies::default_resources(binding, "matchResources");
+            if binding.at(&["spec", "paramRef"]).is_some_and(|reference| !reference.is_null()) {
+                set_default(binding, &["spec", "paramRef", "parameterNotFoundAction"], Value::from("Deny"));
+            }
+        },
         deprecation: "admissionregistration.k8s.io/v1alpha1 MutatingAdmissionPolicyBinding is deprecated in v1.35+, unavailable in v1.38+",
         removed_release: "1.38",
         ..BINDING

@@ -251,6 +251,8 @@ pub struct BuiltIn {
     /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
     /// field, and comes after all others.
     pub declarative: Option<Declarative>,
+    /// Whether errors of those rules never replace others.
+    pub keeps_written: bool,
     /// Warnings about what is accepted and not advised.
     pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
     /// Whether tables begin with the name.
@@ -322,6 +324,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     validated: |_| None,
     validate_status: |_, _, _| vec![],
     declarative: None,
+    keeps_written: false,
     warnings: |_, _, _| vec![],
     name_column: true,
     columns: &[columns::AGE],

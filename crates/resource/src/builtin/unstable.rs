@@ -6,7 +6,8 @@ use machinery::Value;
 use machinery::types::go_struct;
 
 use super::devices::flat;
-use super::{BuiltIn, Form, StoredAs, in_version, kinds};
+use super::row::Declarative;
+use super::{BuiltIn, Form, StoredAs, declared, in_version, kinds};
 
 /// An API version that is off by default, with the kinds in it that are served here.
 struct Unstable {
@@ -25,6 +26,21 @@ struct Own {
     package: &'static str,
     /// The defaults of an object, if those of the stable version do not apply.
     default: Option<fn(&mut Value)>,
+    /// The rules that its types declare, if they are others.
+    declarative: fn(&str) -> Option<Declarative>,
+}
+
+/// The rules of `resource.k8s.io/v1beta1`.
+fn flat_rules(plural: &str) -> Option<Declarative> {
+    Some(match plural {
+        "deviceclasses" => |object, old| declared::errors(object, old, "resource.v1beta1.DeviceClass"),
+        "resourceclaims" => |object, old| declared::errors(object, old, "resource.v1beta1.ResourceClaim"),
+        "resourceclaimtemplates" => {
+            |object, old| declared::errors(object, old, "resource.v1beta1.ResourceClaimTemplate")
+        }
+        "resourceslices" => |object, old| declared::errors(object, old, "resource.v1beta1.ResourceSlice"),
+        _ => return None,
+    })
 }
 
 /// A kind in such a version.
@@ -61,7 +77,7 @@ static VERSIONS: [Unstable; 5] = [
             deprecation: "certificates.k8s.io/v1beta1 PodCertificateRequest is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 PodCertificateRequest",
             removed_release: "1.40",
         }],
-        own: Some(Own { package: "certificates.v1beta1", default: None }),
+        own: Some(Own { package: "certificates.v1beta1", default: None, declarative: |_| None }),
         stored_as: None,
     },
     Unstable {
@@ -126,7 +142,7 @@ static VERSIONS: [Unstable; 5] = [
                 removed_release: "1.38",
             },
         ],
-        own: Some(Own { package: "resource.v1beta1", default: Some(flat::default) }),
+        own: Some(Own { package: "resource.v1beta1", default: Some(flat::default), declarative: flat_rules }),
         stored_as: Some(StoredAs { group: "resource.k8s.io", to_stored: flat::to_stable, to_shown: flat::to_flat }),
     },
     Unstable {
@@ -170,8 +186,19 @@ fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<Buil
     };
     let stored_as = version.stored_as.as_ref();
     let is_checked_as_stored = version.own.is_some() && stored_as.is_some();
+    let declarative = version.own.as_ref().and_then(|own| (own.declarative)(row.plural)).or(row.declarative);
     let version = version.version;
-    Some(BuiltIn { version, deprecation, removed_release, stored_as, is_checked_as_stored, form, default, ..*row })
+    Some(BuiltIn {
+        version,
+        deprecation,
+        removed_release,
+        stored_as,
+        is_checked_as_stored,
+        form,
+        default,
+        declarative,
+        ..*row
+    })
 }
 
 /// The rows of a kind.

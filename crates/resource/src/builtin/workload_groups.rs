@@ -94,6 +94,7 @@ const KIND: BuiltIn = BuiltIn {
     since: Release::V1_37,
     removed_release: "1.43",
     unconditional_update: false,
+    keeps_written: true,
     ..BASE
 };
 

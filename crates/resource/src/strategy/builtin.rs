@@ -57,11 +57,11 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn validate(&self, object: &Value) -> Validity {
-        let (row, object) = (self.0.row.checked(), &*self.0.row.checked_form(object));
+        let (row, stored) = (self.0.row.checked(), &*self.0.row.checked_form(object));
         let release = self.release();
-        let own = row.errors(object, None, release);
-        let errors = row.metadata.merge_create_errors(object, row.namespaced, own, release);
-        row.declared_errors(object, None, errors, release).into()
+        let own = row.errors(stored, None, release);
+        let errors = row.metadata.merge_create_errors(stored, row.namespaced, own, release);
+        self.0.row.declared_errors(object, None, errors, release).into()
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
@@ -88,11 +88,11 @@ impl Strategy for BuiltInStrategy {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row.checked();
-        let (object, old) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
+        let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
         let release = self.release();
-        let mut errors = row.metadata.update_errors(object, old, row.namespaced, release);
-        errors.extend(row.errors(object, Some(old), release));
-        row.declared_errors(object, Some(old), errors, release).into()
+        let mut errors = row.metadata.update_errors(stored, before, row.namespaced, release);
+        errors.extend(row.errors(stored, Some(before), release));
+        self.0.row.declared_errors(object, Some(old), errors, release).into()
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
@@ -138,11 +138,11 @@ impl Strategy for BuiltInStatus {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row.checked();
-        let (object, old) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
+        let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
         let release = self.release();
-        let mut errors = row.metadata.change_errors(object, old, row.namespaced, release);
-        errors.extend(row.status_errors(object, old, release));
-        row.declared_errors(object, Some(old), errors, release).into()
+        let mut errors = row.metadata.change_errors(stored, before, row.namespaced, release);
+        errors.extend(row.status_errors(stored, before, release));
+        self.0.row.declared_errors(object, Some(old), errors, release).into()
     }
 
     fn canonicalize(&self, object: &mut Value) {

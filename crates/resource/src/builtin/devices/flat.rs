@@ -111,6 +111,19 @@ pub fn to_flat(mut object: Value) -> Value {
     object
 }
 
+/// The path of a field of `v1beta1` in `v1`.
+pub fn stable_path(path: &str) -> String {
+    let Some((list, rest)) = path.split_once("].") else { return path.to_owned() };
+    let field = rest.split(['.', '[']).next().unwrap_or_default();
+    match list.rsplit_once('[').map(|(list, _)| list) {
+        Some("spec.devices.requests" | "spec.spec.devices.requests") if REQUEST.contains(&field) => {
+            format!("{list}].exactly.{rest}")
+        }
+        Some("spec.devices") => format!("{list}].{}", rest.strip_prefix("basic.").unwrap_or(rest)),
+        _ => path.to_owned(),
+    }
+}
+
 /// The defaults of requests and devices in `v1beta1`.
 pub fn default(object: &mut Value) {
     for path in REQUESTS {
@@ -167,6 +180,21 @@ mod tests {
         assert_eq!(to_flat(slice("v1", stable)), slice("v1beta1", beta));
         let zero = json!({"nodeName": "", "allNodes": false, "devices": [{"name": "d"}]});
         assert_eq!(to_stable(slice("v1beta1", zero)), slice("v1", json!({"devices": [{"name": "d"}]})));
+    }
+
+    #[test]
+    fn paths_are_those_of_the_stable_version() {
+        let cases = [
+            ("spec.devices.requests[3].selectors[1]", "spec.devices.requests[3].exactly.selectors[1]"),
+            ("spec.spec.devices.requests[0].count", "spec.spec.devices.requests[0].exactly.count"),
+            ("spec.devices.requests[3].firstAvailable[0].name", "spec.devices.requests[3].firstAvailable[0].name"),
+            ("spec.devices[2].basic.taints[0].effect", "spec.devices[2].taints[0].effect"),
+            ("spec.devices[2].name", "spec.devices[2].name"),
+            ("spec.driver", "spec.driver"),
+        ];
+        for (path, want) in cases {
+            assert_eq!(stable_path(path), want);
+        }
     }
 
     #[test]
