@@ -322,6 +322,12 @@ mod tests {
                 StorageForm(CustomForm::Json).open(place, Bytes::copy_from_slice(value.as_bytes())).unwrap_err();
             assert!(error.starts_with(want), "{error}");
         }
+        let bundles = place("/registry/clustertrustbundles/a");
+        let bundle = json!({"apiVersion": "certificates.k8s.io/v1beta1", "kind": "ClusterTrustBundle",
+            "metadata": {"name": "a"}, "spec": {"trustBundle": "x"}});
+        let opened = StorageForm(CustomForm::Json).open(&bundles, bundle.to_json().into()).unwrap();
+        let found = machinery::value::decode(&opened.value).unwrap();
+        assert_eq!((found.str_at(&["apiVersion"]), opened.stale), ("certificates.k8s.io/v1", true));
         let definition = place("/registry/apiextensions.k8s.io/customresourcedefinitions/as.b.c");
         let beta = json!({
             "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",

@@ -294,6 +294,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TRUST_BUNDLE,
+        since: Release::V1_37,
         metadata: MetadataRules { name: |_, _| vec![], ..MetadataRules::RECHECKED },
         unconditional_update: false,
         selectable: &[("spec.signerName", &["spec.signerName"])],
@@ -308,6 +309,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD_CERTIFICATE_REQUEST,
+        since: Release::V1_37,
         unconditional_update: false,
         validate: pod_certificates::validate,
         validate_status: pod_certificates::validate_status,
@@ -494,6 +496,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         status_metadata: StatusMetadata::Kept,
         columns: tables::TAINT_RULE,
+        since: Release::V1_37,
         status_tables: false,
         validate: devices::validate_taint_rule,
         validate_status: routing::validate_conditions,

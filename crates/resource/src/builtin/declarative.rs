@@ -6,7 +6,6 @@ use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value};
 
 use super::checks::{items, text};
-use super::devices::flat;
 use super::{BuiltIn, Form};
 
 /// The first release that enforces them.
@@ -28,13 +27,10 @@ impl BuiltIn {
             return errors;
         }
         let declared = self.declarative.map_or_else(Vec::new, |rules| rules(object, old));
-        let stable = |field: &str| match self.is_checked_as_stored {
-            true => flat::stable_path(field),
-            false => field.to_owned(),
-        };
+        let checked = |field: &str| self.checked_path.map_or_else(|| field.to_owned(), |path| path(field));
         if !self.keeps_written {
             let replaced: HashSet<(&str, String)> =
-                declared.iter().map(|error| (error.kind.reason(), stable(&error.field))).collect();
+                declared.iter().map(|error| (error.kind.reason(), checked(&error.field))).collect();
             errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.to_string())));
         }
         drop_repetitions(&mut errors);

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::types::{Container, GoBase, GoField, GoStruct, Printed, go_struct, published_json};
-use machinery::{Map, Value, names};
+use machinery::{Map, Value};
+
+use super::formats::{self, Format};
 
 static TEXT: &str = include_str!("declared.txt");
 
@@ -41,9 +43,6 @@ struct Fixed {
     no_items: bool,
 }
 
-/// The errors of a text that does not have a format.
-type Format = fn(&str, &FieldPath) -> Vec<FieldError>;
-
 static RULES: LazyLock<HashMap<(&str, &str), Rules>> = LazyLock::new(|| {
     let mut all: HashMap<(&'static str, &'static str), Rules> = HashMap::new();
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
@@ -61,8 +60,8 @@ fn add(rules: &mut Rules, rule: &'static str, fields: &'static str) {
     match word {
         "required" => rules.is_required = true,
         "items" => rules.items_max = rest.parse().ok(),
-        "format" => rules.formats.extend(format(rest)),
-        "keys" => rules.keys = format(rest),
+        "format" => rules.formats.extend(formats::named(rest)),
+        "keys" => rules.keys = formats::named(rest),
         "in" => rules.values = names(rest),
         "bytes" => rules.bytes_max = rest.parse().ok(),
         "length" => rules.length_max = rest.parse().ok(),
@@ -343,146 +342,6 @@ fn union_error(value: &Value, old: Option<&Value>, names: &[&str], path: &FieldP
             Some(FieldError::invalid(path, &shown, format!("must specify exactly one of: {quoted}")))
         }
     }
-}
-
-fn format(name: &str) -> Option<Format> {
-    Some(match name {
-        "short-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_label(text))),
-        "long-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_subdomain(text))),
-        "long-name-caseless" => |text, path| invalid(text, path, caseless(text)),
-        "label-key" => |text, path| invalid(text, path, names::qualified_name(text)),
-        "uuid" => |text, path| {
-            let why = "must be a lowercase UUID in 8-4-4-4-12 format";
-            if super::devices::is_uuid(text) { vec![] } else { invalid(text, path, vec![why.to_owned()]) }
-        },
-        "path-segment" => |text, path| invalid(text, path, names::path_segment(text)),
-        "prefixed-label-key" => |text, path| invalid(text, path, prefixed_label_key(text)),
-        "unreserved-domain" => |text, path| invalid(text, path, reserved(text)),
-        "pool-name" => pool_name,
-        "extended-resource-name" => |text, path| invalid(text, path, extended_resource_name(text)),
-        "fully-qualified-name" => fully_qualified_name,
-        _ => return None,
-    })
-}
-
-fn prefixed_label_key(text: &str) -> Vec<String> {
-    let problems = names::qualified_name(text);
-    match problems.is_empty() && !text.contains('/') {
-        true => vec!["must include a prefix (e.g. 'example.com/key')".to_owned()],
-        false => problems,
-    }
-}
-
-/// The problem of a name whose domain is one of Kubernetes.
-fn reserved(text: &str) -> Vec<String> {
-    let domain = text.split('/').next().unwrap_or_default().to_lowercase();
-    let domain = domain.trim().trim_end_matches('.');
-    let is_below = |own: &str| domain.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    let why = "domain names *.k8s.io, *.kubernetes.io are reserved";
-    if ["k8s.io", "kubernetes.io"].into_iter().any(is_below) { vec![why.to_owned()] } else { vec![] }
-}
-
-/// The errors of the name of a responder to evictions.
-pub fn responder_name(name: &str, path: &FieldPath) -> Vec<FieldError> {
-    invalid(name, path, [reserved(name), prefixed_label_key(name)].concat())
-}
-
-fn invalid(text: &str, path: &FieldPath, problems: Vec<String>) -> Vec<FieldError> {
-    problems.into_iter().map(|why| FieldError::invalid(path, &Value::from(text), why)).collect()
-}
-
-/// Formats count bytes where the rules that are written by hand say characters.
-fn in_bytes(problems: Vec<String>) -> Vec<String> {
-    problems
-        .into_iter()
-        .map(|why| {
-            why.replace(" characters", " bytes").replacen(
-                "lower case alphanumeric bytes",
-                "lower case alphanumeric characters",
-                1,
-            )
-        })
-        .collect()
-}
-
-/// The problems of a subdomain whose letters may be of either case.
-pub fn caseless(text: &str) -> Vec<String> {
-    const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-    let shown = |why: String| {
-        let is_long = why.starts_with("must be no more");
-        if is_long { "must be no more than 253 bytes".to_owned() } else { CASELESS.to_owned() }
-    };
-    names::dns1123_subdomain(&text.to_ascii_lowercase()).into_iter().map(shown).collect()
-}
-
-fn pool_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
-    const BYTES_MAX: usize = 253;
-    let mut errors = vec![];
-    if text.len() > BYTES_MAX {
-        errors.push(FieldError::too_long(path, BYTES_MAX));
-    }
-    for (i, part) in text.split('/').enumerate() {
-        let prefixed = |why: String| format!("segment {i}: {why}");
-        if part.is_empty() {
-            errors.extend(invalid(text, path, vec![prefixed("must not be empty".to_owned())]));
-        } else {
-            let problems = in_bytes(names::dns1123_subdomain(part));
-            errors.extend(invalid(part, path, problems.into_iter().map(prefixed).collect()));
-        }
-    }
-    errors
-}
-
-fn extended_resource_name(text: &str) -> Vec<String> {
-    const OWN: &str = "kubernetes.io/";
-    const REQUESTS: &str = "requests.";
-    let mut problems = vec![];
-    if !text.contains('/') {
-        problems.push("a name must be a domain-prefixed path, such as 'example.com/my-prop'".to_owned());
-    } else if text.contains(OWN) {
-        problems.push(format!("must not have {OWN:?} domain"));
-    }
-    if text.starts_with(REQUESTS) {
-        problems.push(format!("must not have {REQUESTS:?} prefix"));
-    }
-    // a quota names it with this prefix
-    problems.extend(
-        names::qualified_name(&format!("{REQUESTS}{text}"))
-            .into_iter()
-            .map(|why| why.replace("253 characters", "253 bytes")),
-    );
-    problems
-}
-
-fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
-    const DOMAIN_BYTES_MAX: usize = 63;
-    let mut errors = vec![];
-    let missing = |why: &str| invalid("", path, vec![why.to_owned()]);
-    match text.split('/').collect::<Vec<_>>()[..] {
-        [own] => super::devices::identifier(own, path, &mut errors),
-        [domain, own] => {
-            if domain.is_empty() {
-                errors.extend(missing("prefix must not be empty"));
-            } else {
-                if domain.len() > DOMAIN_BYTES_MAX {
-                    errors.push(FieldError::too_long(path, DOMAIN_BYTES_MAX));
-                }
-                let problems = in_bytes(names::dns1123_subdomain(domain)).into_iter();
-                errors.extend(invalid(domain, path, problems.map(|why| format!("prefix: {why}")).collect()));
-            }
-            match own {
-                "" => errors.extend(missing("name must not be empty")),
-                _ => super::devices::identifier(own, path, &mut errors),
-            }
-        }
-        // upstream accepts more parts
-        _ => {}
-    }
-    if !text.contains('/') {
-        let why = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.extend(invalid(text, path, vec![why.to_owned()]));
-    }
-    errors
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod evictions;
 mod expressions;
 mod flow;
 mod foreign;
+mod formats;
 mod groups;
 mod job_rules;
 mod key_pair;
@@ -44,6 +45,7 @@ mod pods;
 mod podspec;
 mod policies;
 mod pool_requests;
+mod prefixed_names;
 mod quotas;
 mod rbac;
 mod request_pem;
@@ -104,7 +106,7 @@ impl BuiltIn {
     /// The row of the form in which objects are prepared and validated.
     pub fn checked(&self) -> &BuiltIn {
         let is_stable = |row: &&'static BuiltIn| *row == self && row.stored_as.is_none();
-        match self.is_checked_as_stored {
+        match self.checked_path.is_some() {
             true => kinds().find(is_stable).unwrap_or(self),
             false => self,
         }
@@ -112,7 +114,7 @@ impl BuiltIn {
 
     /// Calls a function with an object in the form in which it is prepared, and with the row of that form.
     pub fn in_checked_form<R>(&self, object: &mut Value, change: impl FnOnce(&BuiltIn, &mut Value) -> R) -> R {
-        let Some(stored) = self.stored_as.filter(|_| self.is_checked_as_stored) else { return change(self, object) };
+        let Some(stored) = self.stored_as.filter(|_| self.checked_path.is_some()) else { return change(self, object) };
         *object = (stored.to_stored)(std::mem::take(object));
         let done = change(self.checked(), object);
         *object = (stored.to_shown)(std::mem::take(object));
@@ -121,7 +123,7 @@ impl BuiltIn {
 
     /// An object in the form in which it is validated, or compared with one that is prepared.
     pub fn checked_form<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
-        match self.stored_as.filter(|_| self.is_checked_as_stored) {
+        match self.stored_as.filter(|_| self.checked_path.is_some()) {
             Some(stored) => Cow::Owned((stored.to_stored)(object.clone())),
             None => Cow::Borrowed(object),
         }

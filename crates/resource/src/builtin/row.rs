@@ -222,8 +222,8 @@ pub struct BuiltIn {
     pub selectable: &'static [Selectable],
     pub form: Form,
     pub stored_as: Option<&'static StoredAs>,
-    /// Whether objects are prepared and validated in the form in which they are stored.
-    pub is_checked_as_stored: bool,
+    /// The path of a field in the stored form, if objects are prepared and validated in that.
+    pub checked_path: Option<fn(&str) -> String>,
     /// The first release that has the version.
     pub since: Release,
     /// The feature gate without which the version is not served; empty if there is none.
@@ -308,7 +308,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     selectable: &[],
     form: Form::Typed(&EMPTY),
     stored_as: None,
-    is_checked_as_stored: false,
+    checked_path: None,
     since: Release::V1_35,
     gate: "",
     on_by_default: |_| false,

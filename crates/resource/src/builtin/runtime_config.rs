@@ -333,6 +333,26 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_later_releases_are_not_served() {
+        let served = |release: Release, text: &str| -> String {
+            let config = RuntimeConfig::parse(&[text.to_owned()], &FeatureGates::of(release)).unwrap();
+            let versions = super::super::served::served(&config).into_iter().flatten();
+            let wanted = ["devicetaintrules", "clustertrustbundles"];
+            let found = versions.filter(|row| wanted.contains(&row.plural));
+            found.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
+        };
+        let cases = [
+            (Release::V1_35, "v1=true", ""),
+            (Release::V1_35, "api/beta=true", "v1beta1 clustertrustbundles"),
+            (Release::V1_36, "resource.k8s.io/v1beta2=true", "v1beta2 devicetaintrules"),
+            (Release::V1_37, "v1=true", "v1 clustertrustbundles, v1 devicetaintrules"),
+        ];
+        for (release, text, want) in cases {
+            assert_eq!(served(release, text), want, "{release:?} {text}");
+        }
+    }
+
+    #[test]
     fn versions_follow_the_release_and_the_gates() {
         let on = |text: &str, gates: &str, release: Release| -> String {
             let split = |text: &str| -> Vec<String> {

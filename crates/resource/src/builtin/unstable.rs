@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use machinery::Value;
 use machinery::types::go_struct;
+use machinery::{Release, Value};
 
 use super::devices::flat;
 use super::row::Declarative;
@@ -28,6 +28,8 @@ struct Own {
     default: Option<fn(&mut Value)>,
     /// The rules that its types declare, if they are others.
     declarative: fn(&str) -> Option<Declarative>,
+    /// The path of a field in the stable version, in which objects are prepared and validated.
+    checked_path: Option<fn(&str) -> String>,
 }
 
 /// The rules of `resource.k8s.io/v1beta1`.
@@ -50,6 +52,8 @@ struct Kind {
     deprecation: &'static str,
     /// The release that no longer serves it.
     removed_release: &'static str,
+    /// The first release that has it.
+    since: Release,
 }
 
 /// The versions, those of a kind in their order in discovery.
@@ -61,6 +65,7 @@ static VERSIONS: [Unstable; 5] = [
             plural: "clustertrustbundles",
             deprecation: "certificates.k8s.io/v1beta1 ClusterTrustBundle is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 ClusterTrustBundle",
             removed_release: "1.40",
+            since: Release::V1_35,
         }],
         own: None,
         stored_as: Some(StoredAs {
@@ -76,8 +81,9 @@ static VERSIONS: [Unstable; 5] = [
             plural: "podcertificaterequests",
             deprecation: "certificates.k8s.io/v1beta1 PodCertificateRequest is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 PodCertificateRequest",
             removed_release: "1.40",
+            since: Release::V1_35,
         }],
-        own: Some(Own { package: "certificates.v1beta1", default: None, declarative: |_| None }),
+        own: Some(Own { package: "certificates.v1beta1", default: None, declarative: |_| None, checked_path: None }),
         stored_as: None,
     },
     Unstable {
@@ -88,26 +94,31 @@ static VERSIONS: [Unstable; 5] = [
                 plural: "deviceclasses",
                 deprecation: "resource.k8s.io/v1beta2 DeviceClass is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "devicetaintrules",
                 deprecation: "resource.k8s.io/v1beta2 DeviceTaintRule is deprecated in v1.39+, unavailable in v1.42+",
                 removed_release: "1.42",
+                since: Release::V1_36,
             },
             Kind {
                 plural: "resourceclaims",
                 deprecation: "resource.k8s.io/v1beta2 ResourceClaim is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "resourceclaimtemplates",
                 deprecation: "resource.k8s.io/v1beta2 ResourceClaimTemplate is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "resourceslices",
                 deprecation: "resource.k8s.io/v1beta2 ResourceSlice is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
         ],
         own: None,
@@ -125,24 +136,33 @@ static VERSIONS: [Unstable; 5] = [
                 plural: "deviceclasses",
                 deprecation: "resource.k8s.io/v1beta1 DeviceClass is deprecated in v1.35+, unavailable in v1.38+",
                 removed_release: "1.38",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "resourceclaims",
                 deprecation: "resource.k8s.io/v1beta1 ResourceClaim is deprecated in v1.35+, unavailable in v1.38+",
                 removed_release: "1.38",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "resourceclaimtemplates",
                 deprecation: "resource.k8s.io/v1beta1 ResourceClaimTemplate is deprecated in v1.35+, unavailable in v1.38+",
                 removed_release: "1.38",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "resourceslices",
                 deprecation: "resource.k8s.io/v1beta1 ResourceSlice is deprecated in v1.35+, unavailable in v1.38+",
                 removed_release: "1.38",
+                since: Release::V1_35,
             },
         ],
-        own: Some(Own { package: "resource.v1beta1", default: Some(flat::default), declarative: flat_rules }),
+        own: Some(Own {
+            package: "resource.v1beta1",
+            default: Some(flat::default),
+            declarative: flat_rules,
+            checked_path: Some(flat::stable_path),
+        }),
         stored_as: Some(StoredAs { group: "resource.k8s.io", to_stored: flat::to_stable, to_shown: flat::to_flat }),
     },
     Unstable {
@@ -152,6 +172,7 @@ static VERSIONS: [Unstable; 5] = [
             plural: "devicetaintrules",
             deprecation: "resource.k8s.io/v1alpha3 DeviceTaintRule is deprecated in v1.36+, unavailable in v1.39+",
             removed_release: "1.39",
+            since: Release::V1_35,
         }],
         own: None,
         stored_as: Some(StoredAs {
@@ -173,7 +194,8 @@ pub fn rows() -> &'static [BuiltIn] {
 
 /// The row of a kind in a version, if it has that.
 fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<BuiltIn> {
-    let Kind { deprecation, removed_release, .. } = version.kinds.iter().find(|kind| kind.plural == row.plural)?;
+    let Kind { deprecation, removed_release, since, .. } =
+        version.kinds.iter().find(|kind| kind.plural == row.plural)?;
     let (form, default) = match (&version.own, &row.form) {
         _ if row.group != version.group => return None,
         (Some(own), _) => {
@@ -185,15 +207,16 @@ fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<Buil
         (None, Form::Definition(_)) => return None,
     };
     let stored_as = version.stored_as.as_ref();
-    let is_checked_as_stored = version.own.is_some() && stored_as.is_some();
+    let checked_path = version.own.as_ref().and_then(|own| own.checked_path);
     let declarative = version.own.as_ref().and_then(|own| (own.declarative)(row.plural)).or(row.declarative);
     let version = version.version;
     Some(BuiltIn {
         version,
         deprecation,
         removed_release,
+        since: *since,
         stored_as,
-        is_checked_as_stored,
+        checked_path,
         form,
         default,
         declarative,

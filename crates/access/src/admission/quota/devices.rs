@@ -7,7 +7,7 @@ use machinery::quantity::Quantity;
 use machinery::{Text, Value};
 use objects::Objects;
 
-use super::usage;
+use super::pods::of_pod_usage;
 use crate::admission::plugins::items;
 use crate::admission::plugins::pod_resources::Amounts;
 
@@ -125,7 +125,7 @@ impl<'a> Devices<'a> {
                 !is_of_pod || key >= own
             }),
         };
-        is_its_claim.then(|| usage::of_pod_usage(&pod, now))
+        is_its_claim.then(|| of_pod_usage(&pod, now))
     }
 }
 

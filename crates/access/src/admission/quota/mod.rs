@@ -1,6 +1,7 @@
 //! ResourceQuota: limits of the number of objects in a namespace and of the resources that they use.
 
 mod devices;
+mod pods;
 mod scopes;
 mod usage;
 
@@ -96,7 +97,7 @@ fn check(quota: &Value, counting: &Counting, object: &Value, devices: &Devices<'
     let (hard, used) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));
     let names: Vec<&str> = hard.keys().map(String::as_str).filter(|name| counting.has(name, devices)).collect();
     if counting.count == "count/pods" {
-        let missing = usage::missing(object, &names);
+        let missing = pods::missing(object, &names);
         if !missing.is_empty() {
             let missing: Vec<String> = missing.iter().map(|(name, of)| format!("{name} for: {of}")).collect();
             return Err(format!("failed quota: {name}: must specify {}", missing.join("; ")));

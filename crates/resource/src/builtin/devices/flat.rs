@@ -46,7 +46,7 @@ fn moved(from: &mut Map, to: &mut Value, names: &[&str]) {
     }
 }
 
-/// Whether a field of a request is set, as Go tells.
+/// Whether a field of a request has another than its zero value in Go.
 fn is_given(name: &str, value: &Value) -> bool {
     match (name, value) {
         (_, Value::Null | Value::Int(0)) => false,

@@ -7,7 +7,7 @@ use machinery::{Value, names};
 
 use super::Errors;
 use crate::builtin::checks::{invalid_each, is_set, items, list, text};
-use crate::builtin::declared;
+use crate::builtin::prefixed_names;
 
 const RESPONDERS_MAX: usize = 10;
 const PRIORITY_MAX: i64 = 100_000;
@@ -45,7 +45,10 @@ pub fn eviction_responders(spec: &Value, path: &FieldPath, errors: &mut Errors) 
     for (path, responder) in items(spec, "evictionResponders", path) {
         match text(responder, "name") {
             "" => errors.push(FieldError::required(&path.child("name"), "")),
-            name => errors.extend(declared::responder_name(name, &path.child("name"))),
+            name => {
+                let problems = [prefixed_names::reserved_problems(name), prefixed_names::label_key_problems(name)];
+                invalid_each(&path.child("name"), name, problems.concat(), errors);
+            }
         }
         let path = path.child("priority");
         let Some(priority) = responder.get("priority").and_then(Value::as_int) else {
