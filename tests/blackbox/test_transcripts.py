@@ -67,15 +67,38 @@ def test_the_plugin_for_service_accounts(launch, record_property):
 def test_the_plugin_for_quotas(launch, record_property):
     """The scenario writes the status of quotas itself."""
     with launch("--controllers=*,-resourcequota-controller") as server:
-        record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "plugin-quota.json"))
+        checks = [transcripts.check(server, transcripts.OWN / "switched" / f"plugin-quota{name}.json") for name in ("", "-devices")]
+        record_property("checks", sum(checks))
 
 
 OPTIONAL = ("leasecandidates-v1beta1", "leasecandidates-v1alpha2", "storageversions-v1alpha1",
             "resourcepoolstatusrequests-v1alpha3")
+# versions of kinds that have a stable version as well
+UNSTABLE = ("deviceclasses-v1beta1", "resourceclaims-v1beta1", "resourceclaimtemplates-v1beta1", "resourceslices-v1beta1",
+            "podcertificaterequests-v1beta1", "mutatingadmissionpolicies-v1alpha1", "mutatingadmissionpolicybindings-v1alpha1")
+# kinds of feature gates that are off by default
+GATED = ("workloads-v1beta1", "workloads-v1alpha3", "podgroups-v1beta1", "podgroups-v1alpha3", "compositepodgroups-v1alpha3",
+         "evictionrequests-v1alpha1", "evictions-v1alpha1")
+GATES = ("GenericWorkload", "CompositePodGroup", "EvictionRequestAPI", "TopologyAwareWorkloadScheduling",
+         "PodGroupPreemptionPolicy", "DRAWorkloadResourceClaims")
 
 
 def test_kinds_without_a_stable_version(launch, record_property):
     """They are off by default."""
     with launch("--runtime-config=api/all=true") as server:
-        checks = [transcripts.check(server, transcripts.OWN / "switched" / f"kinds-{name}.json") for name in OPTIONAL]
+        checks = [transcripts.check(server, transcripts.OWN / "switched" / f"kinds-{name}.json") for name in OPTIONAL + UNSTABLE]
         record_property("checks", sum(checks))
+
+
+def test_kinds_of_feature_gates(launch, record_property):
+    """They need their gates and `--runtime-config`."""
+    gates = ",".join(f"{gate}=true" for gate in GATES)
+    with launch("--runtime-config=api/all=true", f"--feature-gates={gates}") as server:
+        checks = [transcripts.check(server, transcripts.OWN / "switched" / f"kinds-{name}.json") for name in GATED]
+        record_property("checks", sum(checks))
+
+
+def test_some_gates_of_those_kinds(launch, record_property):
+    """Fields and kinds of the other gates are dropped, or not served."""
+    with launch("--runtime-config=api/all=true", "--feature-gates=GenericWorkload=true,EvictionRequestAPI=true") as server:
+        record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "gated-groups.json"))

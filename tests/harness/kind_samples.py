@@ -78,6 +78,9 @@ CSR = (
 )
 # the same request in DER, in Base64
 STUB = "".join(base64.b64decode(CSR).decode().splitlines()[1:-1])
+# a public key, and the signature of `pod-uid` with its private key
+KEY = "MCowBQYDK2VwAyEAXMazEk5H8C82/PF0sTZJryyKA3MPnr9zOmdNbpTvar4="
+PROOF = "oiMe+s1dJHnD4SIkELzs3qCbAHgINQG26z4FjAqZjZNtEUU1iuPmRCK2R01o6L9n9qZatS5D1hnHnfTNn7AdAQ=="
 AUTHORITY = (
     "-----BEGIN CERTIFICATE-----\nMIIBMDCB46ADAgECAhR7OtLNg8vh1FuVMelGYL1G5MxZDTAFBgMrZXAwDTELMAkG\nA1UEAww"
     "CY2EwIBcNMjYxMTI0MTE0NzIwWhgPMjEyNjEwMzExMTQ3MjBaMA0xCzAJ\nBgNVBAMMAmNhMCowBQYDK2VwAyEAGy8TVaQo08f67J"
@@ -89,6 +92,33 @@ AUTHORITY = (
 UNSTABLE = {"versioned": True, "main": False}
 LEASE_CANDIDATE = {"spec": {"leaseName": "l", "binaryVersion": "1.37.0", "emulationVersion": "1.36.0",
                             "strategy": "OldestEmulationVersion", "renewTime": "2026-01-02T03:04:05.000000Z"}}
+
+FLAT_REQUEST = {"devices": {"requests": [
+    {"name": "r", "deviceClassName": "c", "selectors": [{"cel": {"expression": "device.driver == 'd'"}}], "count": 2,
+     "allocationMode": "ExactCount"},
+    {"name": "s", "firstAvailable": [{"name": "t", "deviceClassName": "c"}]}],
+    "constraints": [{"requests": ["r"], "matchAttribute": "example.com/a"}],
+    "config": [{"requests": ["r"], "opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}]}}
+POOL = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+MUTATION = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                                                    "resources": ["configmaps"]}]},
+            "variables": [{"name": "v", "expression": "'x'"}],
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {
+                "expression": "Object{metadata: Object.metadata{labels: {'a': variables.v}}}"}}],
+            "failurePolicy": "Ignore", "matchConditions": [{"name": "c", "expression": "true"}],
+            "reinvocationPolicy": "Never"}
+GROUP = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": {"all": {}}, "priorityClassName": "",
+         "schedulingConstraints": {"topology": [{"key": "example.com/rack"}]},
+         "resourceClaims": [{"name": "r", "resourceClaimName": "c"}]}
+WORKLOAD_REF = {"workloadName": "w", "templateName": "t"}
+COMPOSITE = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}, "disruptionMode": {"single": {}},
+             "schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}}
+WORKLOADS = {"spec": {"controllerRef": {"apiGroup": "batch", "kind": "Job", "name": "j"},
+                      "podGroupTemplates": [{"name": "a", **GROUP, "priority": 5}]}}
+TARGET = {"pod": {"name": "p", "uid": "11111111-2222-3333-4444-555555555555"}}
+RESPONDERS = {"targetResponders": [{"name": "a.example.com/r", "priority": 2000, "state": "Inactive"}],
+              "responders": [{"name": "a.example.com/r"}]}
 
 SAMPLES = [
     sample("v1", "Node", "nodes", {
@@ -298,4 +328,53 @@ SAMPLES = [
                                            "allocatedDevices": 1, "availableDevices": 2, "unavailableDevices": 0}],
                 "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z",
                                 "reason": "R", "message": "m"}]}, **CLUSTER, **UNSTABLE),
+
+    # versions that are off by default, of kinds that have a stable version
+    sample("resource.k8s.io/v1beta1", "DeviceClass", "deviceclasses", {
+        "spec": {"selectors": [{"cel": {"expression": "device.driver == 'd'"}}],
+                 "config": [{"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}]}}, {"spec": {}}, **CLUSTER, main=False),
+    sample("resource.k8s.io/v1beta1", "ResourceClaim", "resourceclaims", {"spec": FLAT_REQUEST}, {"spec": {}}, main=False,
+           status={"allocation": {"devices": {"results": [{"request": "r", "driver": "d.example.com", "pool": "p",
+                                                           "device": "d"}]}},
+                   "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}),
+    sample("resource.k8s.io/v1beta1", "ResourceClaimTemplate", "resourceclaimtemplates", {
+        "spec": {"metadata": {"labels": {"a": "b"}}, "spec": FLAT_REQUEST}}, {"spec": {"spec": {}}}, main=False),
+    sample("resource.k8s.io/v1beta1", "ResourceSlice", "resourceslices", {
+        "spec": {"driver": "d.example.com", "pool": POOL, "nodeName": "n",
+                 "devices": [{"name": "d", "basic": {"attributes": {"a": {"string": "x"}},
+                                                     "capacity": {"memory": {"value": "1Gi"}}}}]}},
+        {"spec": {"driver": "d.example.com", "pool": POOL, "allNodes": True}}, **CLUSTER, main=False),
+    sample("certificates.k8s.io/v1beta1", "PodCertificateRequest", "podcertificaterequests", {
+        "spec": {"signerName": "example.com/s", "podName": "p", "podUID": "pod-uid", "serviceAccountName": "s",
+                 "serviceAccountUID": "account-uid", "nodeName": "n", "nodeUID": "node-uid", "maxExpirationSeconds": 7200,
+                 "pkixPublicKey": KEY, "proofOfPossession": PROOF, "unverifiedUserAnnotations": {"example.com/a": "b"}}},
+        {"spec": {"signerName": "kubernetes.io/s", "podName": "p", "podUID": "pod-uid", "serviceAccountName": "s",
+                  "serviceAccountUID": "account-uid", "nodeName": "n", "nodeUID": "node-uid", "stubPKCS10Request": STUB}},
+        status={"conditions": [{"type": "Denied", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z",
+                                "reason": "R", "message": "m"}]}, **UNSTABLE),
+    sample("admissionregistration.k8s.io/v1alpha1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies",
+           {"spec": MUTATION}, None, **CLUSTER, main=False),
+    sample("admissionregistration.k8s.io/v1alpha1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", {
+        "spec": {"policyName": "p", "paramRef": {"name": "q", "namespace": "n", "parameterNotFoundAction": "Deny"},
+                 "matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}}, None, **CLUSTER, main=False),
+
+    # kinds of feature gates that are off by default
+    sample("scheduling.k8s.io/v1beta1", "Workload", "workloads", WORKLOADS, None, **UNSTABLE),
+    sample("scheduling.k8s.io/v1alpha3", "Workload", "workloads", {"spec": {
+        "compositePodGroupTemplates": [{"name": "b", **COMPOSITE, "podGroupTemplates": [
+            {"name": "c", "schedulingPolicy": {"basic": {}}, "schedulingConstraints": None}]}]}},
+        {"spec": {"podGroupTemplates": [{"name": "a", "schedulingPolicy": {"basic": {}}}]}}, **UNSTABLE),
+    *[sample(f"scheduling.k8s.io/{version}", "PodGroup", "podgroups", {"spec": {**GROUP, "workloadRef": WORKLOAD_REF}},
+             {"spec": {"schedulingPolicy": {"basic": {}}}}, **UNSTABLE,
+             status={"conditions": [{**CONDITION, "type": "PodGroupInitiallyScheduled"}],
+                     "resourceClaimStatuses": [{"name": "r", "resourceClaimName": "c"}]}) for version in ("v1beta1", "v1alpha3")],
+    sample("scheduling.k8s.io/v1alpha3", "CompositePodGroup", "compositepodgroups", {
+        "spec": {**COMPOSITE, "parentCompositePodGroupName": "p", "workloadRef": WORKLOAD_REF}},
+        {"spec": {"schedulingPolicy": {"basic": {}}, "workloadRef": WORKLOAD_REF}}, **UNSTABLE, status={"conditions": [CONDITION]}),
+    sample("lifecycle.k8s.io/v1alpha1", "EvictionRequest", "evictionrequests", {
+        "spec": {"target": TARGET, "requester": "a.example.com/r", "intent": "Eviction"}}, None, **UNSTABLE,
+        status={"observedGeneration": 1, "conditions": [CONDITION]}, update={"spec": {"intent": "Withdrawn"}}),
+    sample("lifecycle.k8s.io/v1alpha1", "Eviction", "evictions", {"spec": {"target": TARGET}}, None, **UNSTABLE,
+           status={"observedGeneration": 1, "conditions": [{**CONDITION, "type": "Failed"}], **RESPONDERS,
+                   "requesters": [{"name": "a.example.com/r", "intent": "Eviction"}]}),
 ]

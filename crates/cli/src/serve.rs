@@ -126,11 +126,8 @@ fn planned_backups(
 fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
     let gates =
         FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
-    let mut runtime =
-        RuntimeConfig::parse(&flags.runtime_config, release).map_err(|error| format!("--runtime-config: {error}"))?;
-    runtime.mutating_policies = gates.mutating_policies();
-    runtime.migrations &= gates.storage_migrations();
-    runtime.beta_migrations &= gates.storage_migrations();
+    let runtime =
+        RuntimeConfig::parse(&flags.runtime_config, &gates).map_err(|error| format!("--runtime-config: {error}"))?;
     Ok((runtime, gates))
 }
 
@@ -177,7 +174,7 @@ fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &F
         ("authorization modes", flags.identity.modes_without_effect()),
         ("feature gates", texts(&gates.without_effect(&flags.feature_gates, release))),
         ("admission plugins", texts(&flags.admission.without_effect())),
-        ("APIs", texts(&RuntimeConfig::without_effect(&flags.runtime_config, release))),
+        ("APIs", texts(&RuntimeConfig::without_effect(&flags.runtime_config, gates))),
     ];
     let ignored = ignored.iter().filter(|(_, names)| !names.is_empty());
     let ignored: Vec<String> = ignored.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();

@@ -175,10 +175,13 @@ impl Resource {
             return None;
         }
         // kube-apiserver still stores CRDs, and the newest kinds for the sake of a downgrade, as v1beta1
-        let is_beta = self.group == builtin::DEFINITION_GROUP
-            || self.group == "certificates.k8s.io"
-                && matches!(self.kind.as_str(), "ClusterTrustBundle" | "PodCertificateRequest");
-        let version = if is_beta { "v1beta1" } else { storage.name.as_str() };
+        let version = match (self.group.as_str(), self.kind.as_str()) {
+            (builtin::DEFINITION_GROUP, _) => "v1beta1",
+            ("certificates.k8s.io", "ClusterTrustBundle" | "PodCertificateRequest") => "v1beta1",
+            ("scheduling.k8s.io", "PodGroup" | "Workload") => "v1beta1",
+            ("resource.k8s.io", "DeviceTaintRule") => "v1beta2",
+            _ => storage.name.as_str(),
+        };
         let digest = base::digest::sha256(format!("{}/{version}/{}", self.storage_group(), self.kind).as_bytes());
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }

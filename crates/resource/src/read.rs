@@ -209,8 +209,8 @@ impl Resource {
     }
 
     /// The error for a field selector that uses an unsupported `label`.
-    pub fn unsupported_label(&self, label: &str) -> Status {
-        if let Some(row) = self.built_in().filter(|row| row.labels != Labels::Default) {
+    pub fn unsupported_label(&self, version: &Version, label: &str) -> Status {
+        if let Some(row) = version.built_in.filter(|row| row.labels != Labels::Default) {
             let why = match row.labels {
                 Labels::OfVersion => {
                     let (group, version, kind) = (row.group, row.version, row.kind);

@@ -30,8 +30,13 @@ fn version(row: &'static BuiltIn) -> Arc<Version> {
     Arc::new(version)
 }
 
-/// The resource of a built-in kind. `row` is its storage version; `older` are the others that it serves.
-pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Objects, gates: &FeatureGates) -> Resource {
+/// The resource of a built-in kind: `row`, and `older` versions of it that are served as well.
+pub fn from_row(
+    row: &'static BuiltIn,
+    older: &[&'static BuiltIn],
+    objects: &Objects,
+    gates: &FeatureGates,
+) -> Resource {
     let (group, plural) = (Text::new_static(row.group), Text::new_static(row.plural));
     let stored_in = Text::new_static(row.storage_group());
     Resource {
@@ -46,7 +51,7 @@ pub fn from_row(row: &'static BuiltIn, older: &'static [BuiltIn], objects: &Obje
         short_names: texts(row.short_names),
         categories: texts(row.categories),
         namespaced: row.namespaced,
-        versions: std::iter::once(row).chain(older).map(version).collect(),
+        versions: std::iter::once(row).chain(older.iter().copied()).map(version).collect(),
         storage: 0,
         conversion: Conversion::None,
         built_in: Some(row),

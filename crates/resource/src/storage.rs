@@ -174,10 +174,13 @@ impl Transform for StorageForm {
                 object.set_at(&["metadata", "name"], Value::from(name));
             }
             let (want, found) = (group_version(built_in.group, built_in.version), object.str_at(&["apiVersion"]));
-            if found != want || object.str_at(&["kind"]) != built_in.kind {
+            // kube-apiserver stores some kinds in other versions
+            let row = if found == want { Some(built_in) } else { builtin::sibling(built_in, found) };
+            let Some(row) = row.filter(|row| object.str_at(&["kind"]) == row.kind) else {
                 return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), built_in.kind));
-            }
-            return Ok(Opened { value: built_in.to_stored(object).to_json().into(), stale: !enveloped });
+            };
+            let stale = !enveloped || found != want;
+            return Ok(Opened { value: row.to_stored(object).to_json().into(), stale });
         }
         if enveloped {
             return Err("it is protobuf, which this kind never is".to_owned());
@@ -319,6 +322,12 @@ mod tests {
                 StorageForm(CustomForm::Json).open(place, Bytes::copy_from_slice(value.as_bytes())).unwrap_err();
             assert!(error.starts_with(want), "{error}");
         }
+        let bundles = place("/registry/clustertrustbundles/a");
+        let bundle = json!({"apiVersion": "certificates.k8s.io/v1beta1", "kind": "ClusterTrustBundle",
+            "metadata": {"name": "a"}, "spec": {"trustBundle": "x"}});
+        let opened = StorageForm(CustomForm::Json).open(&bundles, bundle.to_json().into()).unwrap();
+        let found = machinery::value::decode(&opened.value).unwrap();
+        assert_eq!((found.str_at(&["apiVersion"]), opened.stale), ("certificates.k8s.io/v1", true));
         let definition = place("/registry/apiextensions.k8s.io/customresourcedefinitions/as.b.c");
         let beta = json!({
             "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",

@@ -33,7 +33,7 @@ pub fn defined_by(key: &Key) -> Option<(Text, Text)> {
 pub fn defined(
     objects: &Objects,
     client: &Arc<Client>,
-    config: RuntimeConfig,
+    config: &RuntimeConfig,
     gates: &FeatureGates,
     group: &Text,
     plural: &Text,

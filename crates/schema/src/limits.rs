@@ -27,3 +27,7 @@ pub(crate) const TYPE_DEPTH_MAX: usize = 500;
 /// Bytes that defaults may add to an object, as JSON: twice what can be stored (1.5 MiB in kube-apiserver), since not all of
 /// it need be. Ours: Kubernetes adds them all, and then fails to store the object.
 pub const DEFAULTED_BYTES_MAX: usize = 2 * 1536 * 1024;
+
+/// Levels of a Go struct in itself that its shape has; what is deeper is taken as it is. Ours: Workloads are refused with more
+/// than four levels of templates.
+pub(crate) const LEVELS_MAX: usize = 5;

@@ -425,7 +425,7 @@ impl Followers {
         self.aggregation.observe(key, event);
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
-            let defined = resource::defined(objects, client, self.runtime, self.registry.gates(), &group, &plural);
+            let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
         // last, since controllers read the state that the others derive from the event
@@ -465,12 +465,13 @@ async fn prepare(
         flow: flow.clone(),
         aggregation: components.aggregation.clone(),
         derived,
-        runtime,
+        runtime: runtime.clone(),
     };
     let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
     let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
-    for (built_in, older) in builtin::served(runtime) {
-        let resource = resource::from_row(built_in, older, &objects, registry.gates());
+    for versions in builtin::served(&runtime) {
+        let Some((newest, older)) = versions.split_first() else { continue };
+        let resource = resource::from_row(newest, older, &objects, registry.gates());
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         registry.replace(&group, &plural, Some(resource));
     }

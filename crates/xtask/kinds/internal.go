@@ -23,6 +23,7 @@ var internalRoots = []string{
 	"resource.ResourceClaimSpec", "resource.ResourceClaimTemplateSpec", "resource.ResourceSliceSpec",
 	"resource.AllocatedDeviceStatus", "resource.AllocationResult", "storage.VolumeAttachmentSpec", "storage.CSIDriverSpec", "storage.CSINodeDriver", "networking.ParentReference", "certificates.PodCertificateRequestSpec",
 	"flowcontrol.FlowSchemaSpec", "flowcontrol.PriorityLevelConfigurationSpec",
+	"scheduling.CompositePodGroupTemplate", "lifecycle.TargetResponder", "lifecycle.ResponderStatus",
 }
 
 type internalTypes struct {

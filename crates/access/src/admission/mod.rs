@@ -25,7 +25,7 @@ use objects::{Event, Key, Objects, Stored};
 use resource::Registry;
 
 pub use attributes::{Attributes, Operation};
-pub use quota::{Charge, Counting, counted_kind, counting, in_scopes, scopes};
+pub use quota::{Charge, Counting, Devices, counted_kinds, counting, in_scopes, scopes};
 
 use crate::authorization::Authorizer;
 use measure::Step;

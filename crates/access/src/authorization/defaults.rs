@@ -1,5 +1,6 @@
 //! The bootstrap roles and bindings.
 
+use base::request::FeatureGates;
 use machinery::{Release, Value, json};
 
 use super::GROUP;
@@ -7,46 +8,48 @@ use super::GROUP;
 /// The table of roles; its format is described at its beginning.
 const TABLE: &str = include_str!("defaults/roles.txt");
 
-/// Iterates over the roles of a release; each is parsed when it is needed.
-fn entries(release: Release) -> impl Iterator<Item = DefaultRole<'static>> {
+/// Iterates over the roles of a release and its feature gates; each is parsed when it is needed.
+fn entries(gates: &FeatureGates) -> impl Iterator<Item = DefaultRole<'static>> {
     let mut lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
     let every = std::iter::from_fn(move || {
         let mut entry = DefaultRole::new(lines.next()?);
         while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
-            if let Some(line) = line_of(release, line.trim_start()) {
+            if let Some(line) = line_of(gates, line.trim_start()) {
                 entry.add(line);
             }
         }
         Some(entry)
     });
-    every.filter(move |entry| entry.since.is_none_or(|since| release >= since))
+    every.filter(move |entry| entry.since.is_none_or(|since| gates.release() >= since) && entry.is_on(gates))
 }
 
-/// The line without its condition on releases; `None` if it does not apply to this release.
-fn line_of(release: Release, line: &str) -> Option<&str> {
+/// The line without its condition on releases or a feature gate; `None` if it does not apply.
+fn line_of<'a>(gates: &FeatureGates, line: &'a str) -> Option<&'a str> {
     let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let holds = match (mark.strip_prefix('+'), mark.strip_prefix('-')) {
-        (Some(since), _) => release >= since.parse().ok()?,
-        (_, Some(until)) => release < until.parse().ok()?,
+    let release = gates.release();
+    let holds = match (mark.strip_prefix('+'), mark.strip_prefix('-'), mark.strip_prefix('?')) {
+        (Some(since), ..) => release >= since.parse().ok()?,
+        (_, Some(until), _) => release < until.parse().ok()?,
+        (.., Some(gate)) => gates.is_on(gate),
         _ => return Some(line),
     };
     holds.then_some(rest)
 }
 
-pub fn cluster_roles(release: Release) -> impl Iterator<Item = Value> {
-    entries(release).filter(|entry| !entry.is_namespaced()).map(|entry| entry.role())
+pub fn cluster_roles(gates: &FeatureGates) -> impl Iterator<Item = Value> {
+    entries(gates).filter(|entry| !entry.is_namespaced()).map(|entry| entry.role())
 }
 
-pub fn roles(release: Release) -> impl Iterator<Item = Value> {
-    entries(release).filter(DefaultRole::is_namespaced).map(|entry| entry.role())
+pub fn roles(gates: &FeatureGates) -> impl Iterator<Item = Value> {
+    entries(gates).filter(DefaultRole::is_namespaced).map(|entry| entry.role())
 }
 
-pub fn cluster_role_bindings(release: Release) -> impl Iterator<Item = Value> {
-    entries(release).filter(|entry| !entry.is_namespaced()).filter_map(|entry| entry.binding())
+pub fn cluster_role_bindings(gates: &FeatureGates) -> impl Iterator<Item = Value> {
+    entries(gates).filter(|entry| !entry.is_namespaced()).filter_map(|entry| entry.binding())
 }
 
-pub fn role_bindings(release: Release) -> impl Iterator<Item = Value> {
-    entries(release).filter(DefaultRole::is_namespaced).filter_map(|entry| entry.binding())
+pub fn role_bindings(gates: &FeatureGates) -> impl Iterator<Item = Value> {
+    entries(gates).filter(DefaultRole::is_namespaced).filter_map(|entry| entry.binding())
 }
 
 /// A role of the table.
@@ -61,6 +64,8 @@ struct DefaultRole<'a> {
     bound_as: &'a str,
     /// The first release that has it.
     since: Option<Release>,
+    /// The feature gate without which it does not exist; empty if there is none.
+    gate: &'a str,
     /// Subject of its binding, if there is one.
     bound_to: Option<&'a str>,
     rules: Vec<Value>,
@@ -69,8 +74,9 @@ struct DefaultRole<'a> {
 impl<'a> DefaultRole<'a> {
     fn new(head: &'a str) -> DefaultRole<'a> {
         let (namespace, name) = head.split_once('/').unwrap_or(("", head));
-        let (aggregates, aggregate_to, bound_as) = ("", "", name);
-        DefaultRole { namespace, name, aggregates, aggregate_to, bound_as, since: None, bound_to: None, rules: vec![] }
+        let (aggregates, aggregate_to, bound_as, gate) = ("", "", name, "");
+        let (since, bound_to, rules) = (None, None, vec![]);
+        DefaultRole { namespace, name, aggregates, aggregate_to, bound_as, since, gate, bound_to, rules }
     }
 
     fn add(&mut self, line: &'a str) {
@@ -79,9 +85,14 @@ impl<'a> DefaultRole<'a> {
             ("@aggregate-to", role) => self.aggregate_to = role,
             ("@bound-as", name) => self.bound_as = name,
             ("@since", release) => self.since = release.parse().ok(),
+            ("@gate", gate) => self.gate = gate,
             ("@bound-to", subjects) => self.bound_to = Some(subjects),
             _ => self.rules.push(rule(line)),
         }
+    }
+
+    fn is_on(&self, gates: &FeatureGates) -> bool {
+        self.gate.is_empty() || gates.is_on(self.gate)
     }
 
     fn is_namespaced(&self) -> bool {
@@ -162,25 +173,35 @@ fn subject(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
-    const NEWEST: Release = Release::NEWEST;
+    static NEWEST: LazyLock<FeatureGates> = LazyLock::new(FeatureGates::default);
 
     #[test]
     fn kind_table_is_well_formed() {
         let counts = [
-            (cluster_roles(NEWEST).count(), cluster_role_bindings(NEWEST).count()),
-            (roles(NEWEST).count(), role_bindings(NEWEST).count()),
+            (cluster_roles(&NEWEST).count(), cluster_role_bindings(&NEWEST).count()),
+            (roles(&NEWEST).count(), role_bindings(&NEWEST).count()),
         ];
         assert_eq!(counts, [(73, 54), (7, 7)]);
-        assert_eq!((cluster_roles(Release::V1_35).count(), cluster_role_bindings(Release::V1_35).count()), (68, 49));
+        assert_eq!(
+            (
+                cluster_roles(&FeatureGates::of(Release::V1_35)).count(),
+                cluster_role_bindings(&FeatureGates::of(Release::V1_35)).count()
+            ),
+            (68, 49)
+        );
+        let on = FeatureGates::parse(&["GenericWorkload=true".to_owned()], Release::NEWEST).unwrap();
+        assert_eq!((cluster_roles(&on).count(), cluster_role_bindings(&on).count()), (74, 55));
         let rules = |role: Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();
-        for rule in cluster_roles(NEWEST).chain(roles(NEWEST)).flat_map(rules) {
+        for rule in cluster_roles(&NEWEST).chain(roles(&NEWEST)).flat_map(rules) {
             let full = |key: &str| rule.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
             let resources = full("apiGroups") && full("resources");
             assert!(full("verbs") && (resources != full("nonResourceURLs")), "{rule:?}");
         }
-        for binding in cluster_role_bindings(NEWEST).chain(role_bindings(NEWEST)) {
+        for binding in cluster_role_bindings(&NEWEST).chain(role_bindings(&NEWEST)) {
             let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
             assert!(subjects.iter().all(|subject| !subject.str_at(&["name"]).is_empty()), "{binding:?}");
         }
@@ -191,19 +212,19 @@ mod tests {
         let named = |mut list: Box<dyn Iterator<Item = Value>>, name: &str| {
             list.find(|object| object.str_at(&["metadata", "name"]) == name).unwrap_or_default()
         };
-        let reader = named(Box::new(role_bindings(NEWEST)), "system::extension-apiserver-authentication-reader");
+        let reader = named(Box::new(role_bindings(&NEWEST)), "system::extension-apiserver-authentication-reader");
         assert_eq!(reader.str_at(&["metadata", "namespace"]), "kube-system");
         assert_eq!(
             reader.get("roleRef"),
             Some(&json!({"apiGroup": GROUP, "kind": "Role", "name": "extension-apiserver-authentication-reader"}))
         );
-        assert!(named(Box::new(cluster_role_bindings(NEWEST)), "system:node").get("subjects").is_none());
-        let edit = named(Box::new(cluster_roles(NEWEST)), "edit");
+        assert!(named(Box::new(cluster_role_bindings(&NEWEST)), "system:node").get("subjects").is_none());
+        let edit = named(Box::new(cluster_roles(&NEWEST)), "edit");
         assert_eq!(edit.at(&["metadata", "labels", &aggregation_label("admin")]), Some(&Value::from("true")));
         let selector = json!({"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}});
         assert_eq!(edit.at(&["aggregationRule", "clusterRoleSelectors"]), Some(&json!([selector])));
         assert_eq!(
-            named(Box::new(cluster_roles(NEWEST)), "system:controller:root-ca-cert-publisher").get("rules"),
+            named(Box::new(cluster_roles(&NEWEST)), "system:controller:root-ca-cert-publisher").get("rules"),
             Some(&json!([
                 {"verbs": ["create", "update"], "apiGroups": [""], "resources": ["configmaps"]},
                 {"verbs": ["create", "patch", "update"], "apiGroups": ["", "events.k8s.io"], "resources": ["events"]}

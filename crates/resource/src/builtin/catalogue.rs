@@ -297,6 +297,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::TRUST_BUNDLE,
+        since: Release::V1_37,
         metadata: MetadataRules { name: |_, _| vec![], ..MetadataRules::RECHECKED },
         unconditional_update: false,
         selectable: &[("spec.signerName", &["spec.signerName"])],
@@ -311,11 +312,13 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         columns: tables::POD_CERTIFICATE_REQUEST,
+        since: Release::V1_37,
         unconditional_update: false,
         validate: pod_certificates::validate,
         validate_status: pod_certificates::validate_status,
         status_metadata: StatusMetadata::Reset,
         hooks: Hooks::PodCertificateRequest,
+        stored_as: Some(&pod_certificates::STORED),
         selectable: &[
             ("spec.signerName", &["spec.signerName"]),
             ("spec.podName", &["spec.podName"]),
@@ -496,6 +499,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         status_metadata: StatusMetadata::Reset,
         columns: tables::TAINT_RULE,
+        since: Release::V1_37,
         status_tables: false,
         validate: devices::validate_taint_rule,
         validate_status: routing::validate_conditions,

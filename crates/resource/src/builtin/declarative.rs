@@ -13,7 +13,8 @@ const SINCE: Release = Release::V1_37;
 
 impl BuiltIn {
     /// What declarative validation makes of the errors of the other rules: those that were found twice are dropped, and
-    /// those that it finds itself come after all others, without a detail.
+    /// those that it finds itself come after all others, without a detail. It is about objects in their own version, while the
+    /// other rules may be about their stored form.
     pub fn declared_errors(
         &self,
         object: &Value,
@@ -26,9 +27,12 @@ impl BuiltIn {
             return errors;
         }
         let declared = self.declarative.map_or_else(Vec::new, |rules| rules(object, old));
-        let replaced: HashSet<(&str, &str)> =
-            declared.iter().map(|error| (error.kind.reason(), error.field.as_str())).collect();
-        errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.as_str())));
+        let checked = |field: &str| self.checked_path.map_or_else(|| field.to_owned(), |path| path(field));
+        if !self.keeps_written {
+            let replaced: HashSet<(&str, String)> =
+                declared.iter().map(|error| (error.kind.reason(), checked(&error.field))).collect();
+            errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.to_string())));
+        }
         drop_repetitions(&mut errors);
         errors.extend(declared);
         errors

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::types::{Container, GoBase, GoField, GoStruct, go_struct, published_json};
-use machinery::{Map, Value, names};
+use machinery::types::{Container, GoBase, GoField, GoStruct, Printed, go_struct, published_json};
+use machinery::{Map, Value};
+
+use super::formats::{self, Format};
 
 static TEXT: &str = include_str!("declared.txt");
 
@@ -14,7 +16,7 @@ static TEXT: &str = include_str!("declared.txt");
 struct Rules {
     is_required: bool,
     items_max: Option<usize>,
-    format: Option<Format>,
+    formats: Vec<Format>,
     keys: Option<Format>,
     values: Vec<&'static str>,
     bytes_max: Option<usize>,
@@ -25,12 +27,21 @@ struct Rules {
     max: Option<i64>,
     is_immutable: bool,
     is_set_once: bool,
+    /// Whether updates may set the field, or remove it.
+    is_fixed: Fixed,
+    /// Whether updates may not decrease the number.
+    is_monotonic: bool,
     /// The fields of the union that the field belongs to.
     union: Option<Vec<&'static str>>,
 }
 
-/// The errors of a text that does not have a format.
-type Format = fn(&str, &FieldPath) -> Vec<FieldError>;
+/// What updates may not do with a field, or with the items of a list.
+#[derive(Debug, Default)]
+struct Fixed {
+    no_set: bool,
+    no_unset: bool,
+    no_items: bool,
+}
 
 static RULES: LazyLock<HashMap<(&str, &str), Rules>> = LazyLock::new(|| {
     let mut all: HashMap<(&'static str, &'static str), Rules> = HashMap::new();
@@ -49,8 +60,8 @@ fn add(rules: &mut Rules, rule: &'static str, fields: &'static str) {
     match word {
         "required" => rules.is_required = true,
         "items" => rules.items_max = rest.parse().ok(),
-        "format" => rules.format = format(rest),
-        "keys" => rules.keys = format(rest),
+        "format" => rules.formats.extend(formats::named(rest)),
+        "keys" => rules.keys = formats::named(rest),
         "in" => rules.values = names(rest),
         "bytes" => rules.bytes_max = rest.parse().ok(),
         "length" => rules.length_max = rest.parse().ok(),
@@ -59,131 +70,202 @@ fn add(rules: &mut Rules, rule: &'static str, fields: &'static str) {
         "max" => rules.max = rest.parse().ok(),
         "immutable" => rules.is_immutable = true,
         "once" => rules.is_set_once = true,
+        "no-set" => rules.is_fixed.no_set = true,
+        "no-unset" => rules.is_fixed.no_unset = true,
+        "no-items" => rules.is_fixed.no_items = true,
+        "monotonic" => rules.is_monotonic = true,
         "union" => rules.union = Some(names(fields)),
         _ => {}
     }
 }
 
+/// The rules of a field. Those of `resource.v1beta1` are those of v1, and a few of its own.
+fn rules_of(name: &'static str, field: &'static str) -> Option<&'static Rules> {
+    let stable = || {
+        let name = go_struct(&format!("resource.v1.{}", name.strip_prefix("resource.v1beta1.")?))?.name;
+        RULES.get(&(name, field))
+    };
+    RULES.get(&(name, field)).or_else(stable)
+}
+
 /// The errors of an object whose Go type is `name`, and of what it changes of `old`.
 pub fn errors(object: &Value, old: Option<&Value>, name: &str) -> Vec<FieldError> {
-    let mut errors = vec![];
+    let mut found = Found { is_update: old.is_some(), errors: vec![] };
     if let Some(of) = go_struct(name) {
-        structure(object, old, of, &FieldPath::root(), &mut errors);
+        found.structure(object, old, of, &FieldPath::root());
     }
-    errors
+    found.errors
 }
 
-fn structure(
-    value: &Value,
-    old: Option<&Value>,
-    of: &'static GoStruct,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
-    let union = of.fields.iter().find_map(|field| RULES.get(&(of.name, field.name))?.union.as_ref());
-    if let Some(names) = union {
-        errors.extend(union_error(value, old, names, path));
-    }
-    let name = [value, old.unwrap_or(&Value::Null)].map(|object| object.str_at(&["metadata", "name"]));
-    if let Some(format) = RULES.get(&(of.name, "metadata.name")).and_then(|rules| rules.format)
-        && !name[0].is_empty()
-        && (old.is_none() || name[0] != name[1])
-    {
-        errors.extend(format(name[0], &path.child("metadata").child("name")));
-    }
-    for declared in &of.fields {
-        if let (Container::Embedded, GoBase::Struct(inner)) = (declared.go_type.container, declared.go_type.base) {
-            if let Some(inner) = go_struct(inner) {
-                structure(value, old, inner, path, errors);
-            }
-            continue;
-        }
-        let given = value.get(declared.name).filter(|value| !value.is_null());
-        let before = old.and_then(|old| old.get(declared.name)).filter(|value| !value.is_null());
-        if old.is_none() || given != before {
-            let rules = RULES.get(&(of.name, declared.name));
-            field(given, before, old.is_some(), declared, rules, &path.child(declared.name), errors);
-        }
-    }
-}
-
-/// Checks a field that is new or was changed.
-fn field(
-    given: Option<&Value>,
-    before: Option<&Value>,
+/// The errors that were found.
+struct Found {
     is_update: bool,
-    declared: &'static GoField,
-    rules: Option<&Rules>,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
-    let found = errors.len();
-    if let Some(rules) = rules {
-        short(given, before, is_update, rules, path, errors);
-    }
-    let Some(given) = given.filter(|given| errors.len() == found && !is_empty(given)) else { return };
-    if let Some(rules) = rules {
-        scalar(given, rules, path, errors);
-        if let Some(keys) = &rules.unique {
-            repeated(given, keys, declared, path, errors);
+    errors: Vec<FieldError>,
+}
+
+impl Found {
+    fn structure(&mut self, value: &Value, old: Option<&Value>, of: &'static GoStruct, path: &FieldPath) {
+        let union = of.fields.iter().find_map(|field| rules_of(of.name, field.name)?.union.as_ref());
+        if let Some(names) = union {
+            self.errors.extend(union_error(value, old, names, path));
         }
-        let is_new = |key: &str| before.is_none_or(|before| before.get(key).is_none());
-        let map = given.as_object().into_iter().flat_map(Map::iter);
-        let keys = map.filter_map(|(key, _)| Some((rules.keys?, key))).filter(|(_, key)| is_new(key));
-        keys.for_each(|(format, key)| errors.extend(format(key, path)));
+        let name = [value, old.unwrap_or(&Value::Null)].map(|object| object.str_at(&["metadata", "name"]));
+        if let Some(rules) = rules_of(of.name, "metadata.name")
+            && (rules.is_required || !name[0].is_empty())
+            && (old.is_none() || name[0] != name[1])
+        {
+            let path = path.child("metadata").child("name");
+            rules.formats.iter().for_each(|format| self.errors.extend(format(name[0], &path)));
+        }
+        for declared in &of.fields {
+            if let (Container::Embedded, GoBase::Struct(inner)) = (declared.go_type.container, declared.go_type.base) {
+                if let Some(inner) = go_struct(inner) {
+                    self.structure(value, old, inner, path);
+                }
+                continue;
+            }
+            let given = value.get(declared.name).filter(|value| !value.is_null());
+            let before = old.and_then(|old| old.get(declared.name)).filter(|value| !value.is_null());
+            if old.is_none() || given != before {
+                let rules = rules_of(of.name, declared.name);
+                self.field(given, before, declared, rules, &path.child(declared.name));
+            }
+        }
     }
-    let GoBase::Struct(name) = declared.go_type.base else { return };
-    let Some(of) = go_struct(name) else { return };
-    match (declared.go_type.container, given) {
-        (Container::List, Value::Array(items)) => {
-            let keys = rules.and_then(|rules| rules.unique.as_ref());
-            let old = before.and_then(Value::as_array).unwrap_or_default();
-            for (i, item) in items.iter().enumerate() {
-                let same = |old: &&Value| keys.is_some_and(|keys| keys.iter().all(|key| old.get(key) == item.get(key)));
-                let old = old.iter().find(same);
-                if old.is_none_or(|old| old != item) {
-                    structure(item, old, of, &path.index(i), errors);
+
+    /// Checks a field that is new or was changed.
+    fn field(
+        &mut self,
+        given: Option<&Value>,
+        before: Option<&Value>,
+        declared: &'static GoField,
+        rules: Option<&Rules>,
+        path: &FieldPath,
+    ) {
+        let found = self.errors.len();
+        if let Some(rules) = rules {
+            self.short(given, before, declared, rules, path);
+        }
+        if self.errors.len() > found {
+            return;
+        }
+        let nothing = Value::object();
+        // the fields of a struct that is no pointer are checked even if none is given
+        let is_plain_struct = matches!(declared.go_type.base, GoBase::Struct(_))
+            && declared.go_type.container == Container::None
+            && !is_pointer(declared);
+        let given = given.or_else(|| is_plain_struct.then_some(&nothing));
+        let Some(given) = given.filter(|given| is_plain_struct || is_pointer(declared) || !is_empty(given)) else {
+            return;
+        };
+        if let Some(rules) = rules {
+            scalar(given, before.filter(|_| self.is_update), rules, path, &mut self.errors);
+            if let Some(keys) = &rules.unique {
+                repeated(given, keys, declared, path, &mut self.errors);
+            }
+            let is_new = |key: &str| before.is_none_or(|before| before.get(key).is_none());
+            let map = given.as_object().into_iter().flat_map(Map::iter);
+            let keys = map.filter_map(|(key, _)| Some((rules.keys?, key))).filter(|(_, key)| is_new(key));
+            keys.for_each(|(format, key)| self.errors.extend(format(key, path)));
+        }
+        self.inner(given, before, declared, rules, path);
+    }
+
+    /// Checks the structs in a field.
+    fn inner(
+        &mut self,
+        given: &Value,
+        before: Option<&Value>,
+        declared: &'static GoField,
+        rules: Option<&Rules>,
+        path: &FieldPath,
+    ) {
+        let GoBase::Struct(name) = declared.go_type.base else { return };
+        let Some(of) = go_struct(name) else { return };
+        match (declared.go_type.container, given) {
+            (Container::List, Value::Array(items)) => {
+                let keys = rules.and_then(|rules| rules.unique.as_deref()).unwrap_or_default();
+                for (i, item) in items.iter().enumerate() {
+                    let old = before.and_then(|before| same_item(before, item, keys));
+                    if old.is_none_or(|old| old != item) {
+                        self.structure(item, old, of, &path.index(i));
+                    }
                 }
             }
-        }
-        (Container::Map, Value::Object(map)) => {
-            for (key, item) in Map::iter(map) {
-                let old = before.and_then(|before| before.get(key));
-                if old.is_none_or(|old| old != item) {
-                    structure(item, old, of, &path.key(key), errors);
+            (Container::Map, Value::Object(map)) => {
+                for (key, item) in Map::iter(map) {
+                    let old = before.and_then(|before| before.get(key));
+                    if old.is_none_or(|old| old != item) {
+                        self.structure(item, old, of, &path.key(key));
+                    }
                 }
             }
+            (Container::None, value) => self.structure(value, before, of, path),
+            _ => {}
         }
-        (Container::None, value) => structure(value, before, of, path, errors),
-        _ => {}
+    }
+
+    /// The rules whose errors end the validation of a field.
+    fn short(
+        &mut self,
+        given: Option<&Value>,
+        before: Option<&Value>,
+        declared: &GoField,
+        rules: &Rules,
+        path: &FieldPath,
+    ) {
+        let is_set = |value: Option<&Value>| value.is_some_and(|value| is_pointer(declared) || !is_empty(value));
+        let (is_given, was_given) = (is_set(given), is_set(before));
+        let mut fixed = |is_broken: bool, why: &str| {
+            if is_broken && self.is_update {
+                self.errors.push(FieldError::invalid(path, &Value::Null, why));
+            }
+        };
+        fixed(rules.is_immutable, "field is immutable");
+        fixed(rules.is_set_once && is_given && was_given, "field cannot be modified once set");
+        fixed(rules.is_fixed.no_set && is_given && !was_given, "field cannot be set once created");
+        fixed(rules.is_fixed.no_unset && was_given && !is_given, "field cannot be cleared once set");
+        let is_zero = |value: &Value| is_empty(value) || *value == Value::Int(0);
+        if rules.is_required && given.is_none_or(|given| !is_pointer(declared) && is_zero(given)) {
+            self.errors.push(FieldError::required(path, ""));
+        }
+        let count = given.and_then(Value::as_array).map_or(0, <[Value]>::len);
+        if let Some(most) = rules.items_max.filter(|most| count > *most) {
+            self.errors.push(FieldError::too_many(path, count, most));
+        }
+        if rules.is_fixed.no_items && self.is_update {
+            self.fixed_items([given, before], rules.unique.as_deref().unwrap_or_default(), path);
+        }
+    }
+
+    /// Items of a list that updates may neither add nor remove: first those that are given, then those before.
+    fn fixed_items(&mut self, lists: [Option<&Value>; 2], keys: &[&str], path: &FieldPath) {
+        let nothing = Value::Array(vec![]);
+        let [given, before] = lists.map(|list| list.unwrap_or(&nothing));
+        for (i, item) in given.as_array().unwrap_or_default().iter().enumerate() {
+            if same_item(before, item, keys).is_none() {
+                self.errors.push(FieldError::forbidden(&path.index(i), "item may not be added"));
+            }
+        }
+        for item in before.as_array().unwrap_or_default() {
+            if same_item(given, item, keys).is_none() {
+                self.errors.push(FieldError::forbidden(path, "item may not be removed"));
+            }
+        }
     }
 }
 
-/// The rules whose errors end the validation of a field.
-fn short(
-    given: Option<&Value>,
-    before: Option<&Value>,
-    is_update: bool,
-    rules: &Rules,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
-    if rules.is_immutable && is_update {
-        errors.push(FieldError::invalid(path, &Value::Null, "field is immutable"));
-    }
-    if rules.is_set_once && is_update && given.is_some() && before.is_some() {
-        errors.push(FieldError::invalid(path, &Value::Null, "field cannot be modified once set"));
-    }
-    if rules.is_required && given.is_none_or(is_empty) {
-        errors.push(FieldError::required(path, ""));
-    }
-    let count = given.and_then(Value::as_array).map_or(0, <[Value]>::len);
-    if let Some(most) = rules.items_max.filter(|most| count > *most) {
-        errors.push(FieldError::too_many(path, count, most));
-    }
+/// The item of a list with the same keys.
+fn same_item<'a>(list: &'a Value, item: &Value, keys: &[&str]) -> Option<&'a Value> {
+    let same = |other: &&Value| !keys.is_empty() && keys.iter().all(|key| other.get(key) == item.get(key));
+    list.as_array().unwrap_or_default().iter().find(same)
 }
 
-fn scalar(given: &Value, rules: &Rules, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn is_pointer(declared: &GoField) -> bool {
+    matches!(declared.printed, Printed::Set | Printed::SetOrNull)
+}
+
+fn scalar(given: &Value, before: Option<&Value>, rules: &Rules, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if let Some(number) = given.as_int() {
         for (bound, is_met, word) in [
             (rules.min, number >= rules.min.unwrap_or(number), "greater"),
@@ -193,11 +275,13 @@ fn scalar(given: &Value, rules: &Rules, path: &FieldPath, errors: &mut Vec<Field
                 errors.push(FieldError::invalid(path, given, format!("must be {word} than or equal to {bound}")));
             }
         }
+        let least = before.and_then(Value::as_int).filter(|before| rules.is_monotonic && number < *before);
+        if let Some(least) = least {
+            errors.push(FieldError::invalid(path, given, format!("may not be decreased from {least}")));
+        }
     }
     let Some(text) = given.as_str() else { return };
-    if let Some(format) = rules.format {
-        errors.extend(format(text, path));
-    }
+    rules.formats.iter().for_each(|format| errors.extend(format(text, path)));
     if let Some(most) = rules.length_max.filter(|most| text.chars().count() > *most) {
         let mut error = FieldError::too_long(path, most);
         error.detail = format!("may not be more than {most} characters");
@@ -242,9 +326,8 @@ fn repeated(list: &Value, keys: &[&str], declared: &GoField, path: &FieldPath, e
 }
 
 fn union_error(value: &Value, old: Option<&Value>, names: &[&str], path: &FieldPath) -> Option<FieldError> {
-    let set = |object: &Value| -> Vec<bool> {
-        names.iter().map(|name| object.get(name).is_some_and(|field| !field.is_null())).collect()
-    };
+    let is_set = |field: &Value| !field.is_null() && field.as_array().is_none_or(|items| !items.is_empty());
+    let set = |object: &Value| -> Vec<bool> { names.iter().map(|name| object.get(name).is_some_and(is_set)).collect() };
     let given = set(value);
     if old.is_some_and(|old| set(old) == given) {
         return None;
@@ -259,121 +342,6 @@ fn union_error(value: &Value, old: Option<&Value>, names: &[&str], path: &FieldP
             Some(FieldError::invalid(path, &shown, format!("must specify exactly one of: {quoted}")))
         }
     }
-}
-
-fn format(name: &str) -> Option<Format> {
-    Some(match name {
-        "short-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_label(text))),
-        "long-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_subdomain(text))),
-        "long-name-caseless" => |text, path| invalid(text, path, caseless(text)),
-        "label-key" => |text, path| invalid(text, path, names::qualified_name(text)),
-        "uuid" => |text, path| {
-            let why = "must be a lowercase UUID in 8-4-4-4-12 format";
-            if super::devices::is_uuid(text) { vec![] } else { invalid(text, path, vec![why.to_owned()]) }
-        },
-        "pool-name" => pool_name,
-        "extended-resource-name" => |text, path| invalid(text, path, extended_resource_name(text)),
-        "fully-qualified-name" => fully_qualified_name,
-        _ => return None,
-    })
-}
-
-fn invalid(text: &str, path: &FieldPath, problems: Vec<String>) -> Vec<FieldError> {
-    problems.into_iter().map(|why| FieldError::invalid(path, &Value::from(text), why)).collect()
-}
-
-/// Formats count bytes where the rules that are written by hand say characters.
-fn in_bytes(problems: Vec<String>) -> Vec<String> {
-    problems
-        .into_iter()
-        .map(|why| {
-            why.replace(" characters", " bytes").replacen(
-                "lower case alphanumeric bytes",
-                "lower case alphanumeric characters",
-                1,
-            )
-        })
-        .collect()
-}
-
-/// The problems of a subdomain whose letters may be of either case.
-pub fn caseless(text: &str) -> Vec<String> {
-    const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-    let shown = |why: String| {
-        let is_long = why.starts_with("must be no more");
-        if is_long { "must be no more than 253 bytes".to_owned() } else { CASELESS.to_owned() }
-    };
-    names::dns1123_subdomain(&text.to_ascii_lowercase()).into_iter().map(shown).collect()
-}
-
-fn pool_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
-    const BYTES_MAX: usize = 253;
-    let mut errors = vec![];
-    if text.len() > BYTES_MAX {
-        errors.push(FieldError::too_long(path, BYTES_MAX));
-    }
-    for (i, part) in text.split('/').enumerate() {
-        let prefixed = |why: String| format!("segment {i}: {why}");
-        if part.is_empty() {
-            errors.extend(invalid(text, path, vec![prefixed("must not be empty".to_owned())]));
-        } else {
-            let problems = in_bytes(names::dns1123_subdomain(part));
-            errors.extend(invalid(part, path, problems.into_iter().map(prefixed).collect()));
-        }
-    }
-    errors
-}
-
-fn extended_resource_name(text: &str) -> Vec<String> {
-    const OWN: &str = "kubernetes.io/";
-    const REQUESTS: &str = "requests.";
-    let mut problems = vec![];
-    if !text.contains('/') {
-        problems.push("a name must be a domain-prefixed path, such as 'example.com/my-prop'".to_owned());
-    } else if text.contains(OWN) {
-        problems.push(format!("must not have {OWN:?} domain"));
-    }
-    if text.starts_with(REQUESTS) {
-        problems.push(format!("must not have {REQUESTS:?} prefix"));
-    }
-    // a quota names it with this prefix
-    problems.extend(
-        names::qualified_name(&format!("{REQUESTS}{text}"))
-            .into_iter()
-            .map(|why| why.replace("253 characters", "253 bytes")),
-    );
-    problems
-}
-
-fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
-    const DOMAIN_BYTES_MAX: usize = 63;
-    let mut errors = vec![];
-    let missing = |why: &str| invalid("", path, vec![why.to_owned()]);
-    match text.split('/').collect::<Vec<_>>()[..] {
-        [own] => super::devices::identifier(own, path, &mut errors),
-        [domain, own] => {
-            if domain.is_empty() {
-                errors.extend(missing("prefix must not be empty"));
-            } else {
-                if domain.len() > DOMAIN_BYTES_MAX {
-                    errors.push(FieldError::too_long(path, DOMAIN_BYTES_MAX));
-                }
-                let problems = in_bytes(names::dns1123_subdomain(domain)).into_iter();
-                errors.extend(invalid(domain, path, problems.map(|why| format!("prefix: {why}")).collect()));
-            }
-            match own {
-                "" => errors.extend(missing("name must not be empty")),
-                _ => super::devices::identifier(own, path, &mut errors),
-            }
-        }
-        // upstream accepts more parts
-        _ => {}
-    }
-    if !text.contains('/') {
-        let why = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.extend(invalid(text, path, vec![why.to_owned()]));
-    }
-    errors
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ pub fn group_priority(group: &str) -> u32 {
         FLOW_GROUP => 16_100,
         "internal.apiserver.k8s.io" => 16_000,
         MIGRATION_GROUP => 15_800,
+        "lifecycle.k8s.io" => 15_700,
         _ => 1_000,
     }
 }
@@ -45,7 +46,7 @@ pub fn group_priority(group: &str) -> u32 {
 /// `versionPriority` of a version in its group: the highest is preferred.
 pub fn version_priority(group: &str, version: &str) -> i64 {
     match (group, version) {
-        ("" | "extensions", _) => 1,
+        ("" | "extensions" | "lifecycle.k8s.io", _) => 1,
         (FLOW_GROUP, _) | ("resource.k8s.io", "v1") => 21,
         ("autoscaling", "v2") => 30,
         ("resource.k8s.io", "v1beta2") => 15,

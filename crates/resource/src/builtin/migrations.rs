@@ -52,6 +52,7 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     unconditional_update: false,
     metadata: MetadataRules::RECHECKED,
     form: Form::Typed(&SHAPE),
+    gate: "StorageVersionMigrator",
     deprecation: "storagemigration.k8s.io/v1beta1 StorageVersionMigration is deprecated in v1.38+, unavailable in v1.41+",
     removed_release: "1.41",
     prepare: |object, old| {
@@ -67,9 +68,13 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     ..BASE
 };
 
+/// The resource in both versions. They are stored in `v1beta1`.
+pub static VERSIONS: [BuiltIn; 2] = [BETA_MIGRATION, MIGRATION];
+
 /// The resource since 1.37.
-pub const MIGRATION: BuiltIn = BuiltIn {
+const MIGRATION: BuiltIn = BuiltIn {
     version: "v1",
+    on_by_default: |release| release >= Release::V1_37,
     deprecation: "",
     removed_release: "",
     stored_as: Some(&StoredAs {

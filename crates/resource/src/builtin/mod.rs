@@ -19,9 +19,11 @@ mod defaults;
 mod definition;
 pub mod devices;
 mod events;
+mod evictions;
 mod expressions;
 mod flow;
 mod foreign;
+mod formats;
 mod groups;
 mod job_rules;
 mod key_pair;
@@ -35,6 +37,7 @@ mod nodes;
 mod optional;
 mod pem;
 mod pod_certificates;
+mod pod_keys;
 mod pod_status;
 mod pod_volumes;
 mod pod_warnings;
@@ -42,6 +45,7 @@ mod pods;
 mod podspec;
 mod policies;
 mod pool_requests;
+mod prefixed_names;
 mod quotas;
 mod rbac;
 mod request_pem;
@@ -65,6 +69,7 @@ mod third_party;
 mod unstable;
 mod volumes;
 mod webhooks;
+mod workload_groups;
 mod workloads;
 
 pub use accounts::SERVICE_ACCOUNT;
@@ -88,6 +93,8 @@ pub use tables::selector_text;
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 pub use workloads::TEMPLATE_GENERATION;
 
+use std::borrow::Cow;
+
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use row::{AS_SERVER, BASE};
 use schema::definition::ApiVersion;
@@ -96,6 +103,32 @@ use schema::shape::{self, Struct};
 use super::group_version;
 
 impl BuiltIn {
+    /// The row of the form in which objects are prepared and validated.
+    pub fn checked(&self) -> &BuiltIn {
+        let is_stable = |row: &&'static BuiltIn| *row == self && row.stored_as.is_none();
+        match self.checked_path.is_some() {
+            true => kinds().find(is_stable).unwrap_or(self),
+            false => self,
+        }
+    }
+
+    /// Calls a function with an object in the form in which it is prepared, and with the row of that form.
+    pub fn in_checked_form<R>(&self, object: &mut Value, change: impl FnOnce(&BuiltIn, &mut Value) -> R) -> R {
+        let Some(stored) = self.stored_as.filter(|_| self.checked_path.is_some()) else { return change(self, object) };
+        *object = (stored.to_stored)(std::mem::take(object));
+        let done = change(self.checked(), object);
+        *object = (stored.to_shown)(std::mem::take(object));
+        done
+    }
+
+    /// An object in the form in which it is validated, or compared with one that is prepared.
+    pub fn checked_form<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        match self.stored_as.filter(|_| self.checked_path.is_some()) {
+            Some(stored) => Cow::Owned((stored.to_stored)(object.clone())),
+            None => Cow::Borrowed(object),
+        }
+    }
+
     /// The object in its typed shape, with its unknown fields and its first type error.
     pub fn shape(&self, object: &Value) -> Shaped {
         match self.form {
@@ -110,12 +143,14 @@ impl BuiltIn {
     /// A type error with the names of the types of this version. Types of metadata, and names of
     /// resources, are always of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
-        const SHARED: [&str; 6] = [
+        const SHARED: [&str; 8] = [
             "CoordinatedLeaseStrategy",
             "LabelSelector",
             "ManagedFieldsEntry",
             "ObjectMeta",
+            "OperationType",
             "OwnerReference",
+            "ReinvocationPolicyType",
             "ResourceName",
         ];
         for list in ["", "[]"] {

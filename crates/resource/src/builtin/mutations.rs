@@ -1,5 +1,5 @@
 //! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962): served if the feature gate
-//! is enabled, as in kube-apiserver 1.35; since 1.36 they are always served.
+//! is on, by default since 1.36.
 
 use cel::Type;
 use machinery::field::{FieldError, FieldPath};
@@ -13,8 +13,9 @@ use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
 use super::{BuiltIn, Form, StoredAs, columns, declarative, in_version};
 
-const BETA: &str = "admissionregistration.k8s.io/v1beta1";
-const STABLE: &str = "admissionregistration.k8s.io/v1";
+const GATE: &str = "MutatingAdmissionPolicy";
+/// The version in which they are stored.
+const STORED: &str = "admissionregistration.k8s.io/v1beta1";
 
 static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
 static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
@@ -70,45 +71,78 @@ static BINDING_SHAPE: Struct = Struct {
     ],
 };
 
-pub const POLICY: BuiltIn = BuiltIn {
+/// MutatingAdmissionPolicies. They are stored in `v1beta1`.
+pub static POLICIES: [BuiltIn; 3] = [
+    BuiltIn { stored_as: Some(&STABLE), on_by_default: |release| release >= Release::V1_36, ..POLICY },
+    // until 1.36 the gate is enough
+    BuiltIn { version: "v1beta1", on_by_default: |release| release < Release::V1_36, ..POLICY },
+    BuiltIn {
+        version: "v1alpha1",
+        stored_as: Some(&ALPHA),
+        deprecation: "admissionregistration.k8s.io/v1alpha1 MutatingAdmissionPolicy is deprecated in v1.35+, unavailable in v1.38+",
+        removed_release: "1.38",
+        ..POLICY
+    },
+];
+
+/// MutatingAdmissionPolicyBindings, in the same versions.
+pub static BINDINGS: [BuiltIn; 3] = [
+    BuiltIn { stored_as: Some(&STABLE), on_by_default: |release| release >= Release::V1_36, ..BINDING },
+    BuiltIn { version: "v1beta1", on_by_default: |release| release < Release::V1_36, ..BINDING },
+    BuiltIn {
+        version: "v1alpha1",
+        stored_as: Some(&ALPHA),
+        default: |binding| {
+            policies::default_resources(binding, "matchResources");
+            if binding.at(&["spec", "paramRef"]).is_some_and(|reference| !reference.is_null()) {
+                set_default(binding, &["spec", "paramRef", "parameterNotFoundAction"], Value::from("Deny"));
+            }
+        },
+        deprecation: "admissionregistration.k8s.io/v1alpha1 MutatingAdmissionPolicyBinding is deprecated in v1.35+, unavailable in v1.38+",
+        removed_release: "1.38",
+        ..BINDING
+    },
+];
+
+static STABLE: StoredAs = StoredAs {
+    group: KIND.group,
+    to_stored: |shown| in_version(shown, STORED),
+    to_shown: |stored| in_version(stored, "admissionregistration.k8s.io/v1"),
+};
+
+static ALPHA: StoredAs = StoredAs {
+    group: KIND.group,
+    to_stored: |shown| in_version(shown, STORED),
+    to_shown: |stored| in_version(stored, "admissionregistration.k8s.io/v1alpha1"),
+};
+
+const POLICY: BuiltIn = BuiltIn {
     kind: "MutatingAdmissionPolicy",
     plural: "mutatingadmissionpolicies",
     singular: "mutatingadmissionpolicy",
     form: Form::Typed(&POLICY_SHAPE),
+    gate: GATE,
     default: default_policy,
     validate: validate_policy,
     declarative: Some(declarative::none),
     warnings: policies::warnings,
     columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
-    stored_as: Some(&StoredAs {
-        group: KIND.group,
-        to_stored: |policy| in_version(policy, BETA),
-        to_shown: |stored| in_version(stored, STABLE),
-    }),
     ..KIND
 };
 
-pub const BINDING: BuiltIn = BuiltIn {
+const BINDING: BuiltIn = BuiltIn {
     kind: "MutatingAdmissionPolicyBinding",
     plural: "mutatingadmissionpolicybindings",
     singular: "mutatingadmissionpolicybinding",
     form: Form::Typed(&BINDING_SHAPE),
+    gate: GATE,
     default: |object| policies::default_resources(object, "matchResources"),
     validate: validate_binding,
     declarative: Some(declarative::none),
     warnings: policies::warnings,
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
-    stored_as: Some(&StoredAs {
-        group: KIND.group,
-        to_stored: |binding| in_version(binding, BETA),
-        to_shown: |stored| in_version(stored, STABLE),
-    }),
     ..KIND
 };
-
-/// The version of 1.34, in which they are stored.
-pub const BETA_POLICY: BuiltIn = BuiltIn { version: "v1beta1", stored_as: None, ..POLICY };
-pub const BETA_BINDING: BuiltIn = BuiltIn { version: "v1beta1", stored_as: None, ..BINDING };
 
 fn default_policy(object: &mut Value) {
     policies::default_resources(object, "matchConstraints");

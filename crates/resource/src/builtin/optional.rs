@@ -1,19 +1,12 @@
-//! Kinds without a stable version: all of them are off by default.
+//! Kinds whose versions are switched one by one, by `--runtime-config` and by feature gates; most of them are off by default.
 
 use machinery::Release;
 
 use super::{
-    BASE, BuiltIn, Form, StoredAs, declared, in_version, lease_candidates, pool_requests, storage_versions, tables,
+    BASE, BuiltIn, Form, StoredAs, declared, evictions, in_version, lease_candidates, migrations, mutations,
+    pool_requests, storage_versions, tables, workload_groups,
 };
 use crate::rules::MetadataRules;
-
-/// A kind without a stable version.
-pub struct Optional {
-    /// Its versions: the storage version first, then one that has the same form, if there is one.
-    rows: &'static [BuiltIn],
-    /// The first release with these versions.
-    since: Release,
-}
 
 static LEASE_CANDIDATES: [BuiltIn; 2] = [
     LEASE_CANDIDATE,
@@ -75,6 +68,7 @@ static POOL_REQUESTS: [BuiltIn; 1] = [BuiltIn {
     version: "v1alpha3",
     kind: "ResourcePoolStatusRequest",
     plural: "resourcepoolstatusrequests",
+    since: Release::V1_37,
     singular: "resourcepoolstatusrequest",
     namespaced: false,
     status: true,
@@ -89,31 +83,27 @@ static POOL_REQUESTS: [BuiltIn; 1] = [BuiltIn {
     ..BASE
 }];
 
-static KINDS: [Optional; 3] = [
-    Optional { rows: &LEASE_CANDIDATES, since: Release::V1_35 },
-    Optional { rows: &POOL_REQUESTS, since: Release::V1_37 },
-    Optional { rows: &STORAGE_VERSIONS, since: Release::V1_35 },
+/// The versions of each kind, in their order in discovery.
+static KINDS: [&[BuiltIn]; 11] = [
+    &mutations::POLICIES,
+    &mutations::BINDINGS,
+    &migrations::VERSIONS,
+    &LEASE_CANDIDATES,
+    &POOL_REQUESTS,
+    &STORAGE_VERSIONS,
+    &workload_groups::WORKLOADS,
+    &workload_groups::POD_GROUPS,
+    &workload_groups::COMPOSITE_POD_GROUPS,
+    &evictions::EVICTIONS,
+    &evictions::REQUESTS,
 ];
 
 /// Every row.
 pub fn rows() -> impl Iterator<Item = &'static BuiltIn> + Clone {
-    KINDS.iter().flat_map(|kind| kind.rows)
+    KINDS.iter().flat_map(|rows| *rows)
 }
 
-/// The rows in their storage versions.
-pub fn stored() -> impl Iterator<Item = &'static BuiltIn> {
-    rows().filter(|row| row.stored_as.is_none())
-}
-
-/// The kinds of which `is_on` holds for a version: each in the first of those versions, with the other one if that is on as
-/// well.
-pub fn served(
-    release: Release,
-    is_on: impl Fn(&BuiltIn) -> bool,
-) -> impl Iterator<Item = (&'static BuiltIn, &'static [BuiltIn])> {
-    KINDS.iter().filter(move |kind| release >= kind.since).filter_map(move |kind| {
-        let first = kind.rows.iter().position(&is_on)?;
-        let last = kind.rows.iter().rposition(&is_on)?;
-        Some((&kind.rows[first], &kind.rows[first + 1..=last]))
-    })
+/// The versions of each kind.
+pub fn kinds() -> impl Iterator<Item = &'static [BuiltIn]> {
+    KINDS.iter().copied()
 }

@@ -12,8 +12,8 @@ use x509_parser::prelude::FromDer as _;
 
 use super::certificates::signer_errors;
 use super::checks::{self, invalid_each, invalid_internal, invalid_shown, is_set, list, text};
-use super::pem;
 use super::request_pem::{self, RequestKey};
+use super::{StoredAs, in_version, pem, pod_keys};
 
 type Errors = Vec<FieldError>;
 
@@ -58,9 +58,27 @@ pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Erro
         let why = format!("must be in the range [{SECONDS_MIN}, {max}]");
         errors.push(FieldError::invalid(&path.child("maxExpirationSeconds"), &Value::Int(seconds), why));
     }
-    request_errors(text(spec, "stubPKCS10Request"), &path, &mut errors);
+    let is_given = |name: &str| !text(spec, name).is_empty();
+    match ["stubPKCS10Request", "pkixPublicKey", "proofOfPossession"].map(is_given) {
+        [true, false, false] => request_errors(text(spec, "stubPKCS10Request"), &path, &mut errors),
+        [false, true, true] => errors.extend(pod_keys::error(spec, &path)),
+        _ => {
+            let why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
+            errors.push(unshown(&path, why));
+        }
+    }
     errors
 }
+
+/// The storage version, which has more fields in its spec than `v1`.
+pub static STORED: StoredAs = StoredAs {
+    group: "certificates.k8s.io",
+    to_stored: |request| in_version(request, "certificates.k8s.io/v1beta1"),
+    to_shown: |mut stored| {
+        ["pkixPublicKey", "proofOfPossession"].iter().for_each(|name| drop(stored.remove_at(&["spec", name])));
+        in_version(stored, "certificates.k8s.io/v1")
+    },
+};
 
 fn is_of_kubernetes(signer: &str) -> bool {
     let host = signer.split('/').next().unwrap_or_default();
@@ -105,10 +123,6 @@ fn unshown(path: &FieldPath, why: &str) -> FieldError {
 /// The errors of the PKCS #10 request in the spec at `path`, in Base64.
 fn request_errors(encoded: &str, path: &FieldPath, errors: &mut Errors) {
     let der = STANDARD.decode(encoded).unwrap_or_default();
-    if der.is_empty() {
-        let why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
-        return errors.push(unshown(path, why));
-    }
     let path = &path.child("stubPKCS10Request");
     if der.len() > REQUEST_BYTES_MAX {
         return errors.push(FieldError::too_long(path, REQUEST_BYTES_MAX));
@@ -202,10 +216,7 @@ fn issued_errors(status: &Value, spec: &Value, path: &FieldPath) -> Result<(), E
     }
     let leaf = certificate(&leaf.bytes).ok_or_else(|| invalid("leaf certificate does not parse as valid X.509"))?;
     let errors = name_errors(&leaf, &chain_path);
-    let der = STANDARD.decode(text(spec, "stubPKCS10Request")).unwrap_or_default();
-    let requested = request_pem::parse(&der)
-        .map_err(|_| vec![unshown(&FieldPath::new("spec.stubPKCS10Request"), "must be a valid PKCS#10 CSR")])?;
-    if requested.certification_request_info.subject_pki.raw != leaf.public_key().raw {
+    if requested_key(spec).map_err(|error| vec![error])? != leaf.public_key().raw {
         return Err([errors, invalid("leaf certificate was not issued to the requested public key")].concat());
     }
     time_errors(status, &leaf, spec, path, errors)?;
@@ -216,6 +227,23 @@ fn issued_errors(status: &Value, spec: &Value, path: &FieldPath) -> Result<(), E
         certificate(&block.bytes).ok_or_else(|| invalid("intermediate certificate does not parse as valid X.509"))?;
     }
     Ok(())
+}
+
+/// The public key that a certificate is asked for, in DER.
+fn requested_key(spec: &Value) -> Result<Vec<u8>, FieldError> {
+    let bytes = |name: &str| STANDARD.decode(text(spec, name)).unwrap_or_default();
+    let (request, key) = (bytes("stubPKCS10Request"), bytes("pkixPublicKey"));
+    let path = |name: &str| FieldPath::new("spec").child(name);
+    if request.is_empty() && !key.is_empty() {
+        let why = "must be a valid PKIX-serialized public key";
+        return match pod_keys::parse(&key) {
+            Some(info) => Ok(info.raw.to_vec()),
+            None => Err(unshown(&path("pkixPublicKey"), why)),
+        };
+    }
+    let parsed = request_pem::parse(&request);
+    let requested = parsed.map_err(|_| unshown(&path("stubPKCS10Request"), "must be a valid PKCS#10 CSR"))?;
+    Ok(requested.certification_request_info.subject_pki.raw.to_vec())
 }
 
 fn certificate(der: &[u8]) -> Option<X509Certificate<'_>> {

@@ -9,6 +9,7 @@ use aws_lc_rs::signature::{
 };
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
+use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::pem;
 
@@ -96,7 +97,11 @@ const CURVES: [(&str, &str, usize); 4] = [
 impl RequestKey {
     /// The key of a request. Fails if it is none of its algorithm.
     pub fn of(request: &X509CertificationRequest<'_>) -> Result<RequestKey, String> {
-        let info = &request.certification_request_info.subject_pki;
+        RequestKey::of_info(&request.certification_request_info.subject_pki)
+    }
+
+    /// A key with its algorithm. Fails if it is none of that.
+    pub fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Result<RequestKey, String> {
         let (parameters, key) = (info.algorithm.parameters.as_ref(), &*info.subject_public_key.data);
         match &*info.algorithm.algorithm.to_id_string() {
             "1.3.101.112" if parameters.is_none() && key.len() == 32 => Ok(RequestKey::Ed25519),

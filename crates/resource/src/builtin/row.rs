@@ -224,6 +224,14 @@ pub struct BuiltIn {
     pub selectable: &'static [Selectable],
     pub form: Form,
     pub stored_as: Option<&'static StoredAs>,
+    /// The path of a field in the stored form, if objects are prepared and validated in that.
+    pub checked_path: Option<fn(&str) -> String>,
+    /// The first release that has the version.
+    pub since: Release,
+    /// The feature gate without which the version is not served; empty if there is none.
+    pub gate: &'static str,
+    /// Whether a version is on by default in a release, if `--runtime-config` switches it on.
+    pub on_by_default: fn(Release) -> bool,
     /// Text of the warning in every response; empty if the version is not deprecated.
     pub deprecation: &'static str,
     /// The release of Kubernetes that no longer serves the version, if it is known.
@@ -245,6 +253,8 @@ pub struct BuiltIn {
     /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
     /// field, and comes after all others.
     pub declarative: Option<Declarative>,
+    /// Whether errors of those rules never replace others.
+    pub keeps_written: bool,
     /// Warnings about what is accepted and not advised.
     pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
     /// Whether tables begin with the name.
@@ -300,6 +310,10 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     selectable: &[],
     form: Form::Typed(&EMPTY),
     stored_as: None,
+    checked_path: None,
+    since: Release::V1_35,
+    gate: "",
+    on_by_default: |_| false,
     deprecation: "",
     removed_release: "",
     check_body: |_| None,
@@ -312,6 +326,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     validated: |_| None,
     validate_status: |_, _, _| vec![],
     declarative: None,
+    keeps_written: false,
     warnings: |_, _, _| vec![],
     name_column: true,
     columns: &[columns::AGE],

@@ -2,6 +2,7 @@
 //!
 //! They are disabled by default: kube-apiserver has removed them, or has them as beta APIs.
 
+use base::request::FeatureGates;
 use machinery::Release;
 
 use super::{BuiltIn, autoscaling, group_version, kinds, optional, unstable};
@@ -45,44 +46,24 @@ struct Switch {
 /// The names that include the APIs that kube-apiserver has removed.
 const REMOVED: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
 
-static SWITCHES: [Switch; 5] = [
-    // MutatingAdmissionPolicies in v1beta1, since 1.34
-    Switch {
-        name: "admissionregistration.k8s.io/v1beta1",
-        among: &["api/all", "api/beta"],
-        set: |config, on| config.beta_mutating_policies = on,
-    },
+static SWITCHES: [Switch; 2] = [
     // CRDs in v1beta1, 1.7 to 1.21
     Switch { name: "apiextensions.k8s.io/v1beta1", among: &REMOVED, set: |config, on| config.beta_definitions = on },
     // ThirdPartyResources, 1.1 to 1.7
     Switch { name: "extensions/v1beta1", among: &REMOVED, set: |config, on| config.third_party_resources = on },
-    // StorageVersionMigrations, since 1.35 and since 1.37
-    Switch {
-        name: "storagemigration.k8s.io/v1beta1",
-        among: &["api/all", "api/beta"],
-        set: |config, on| config.beta_migrations = on,
-    },
-    Switch { name: "storagemigration.k8s.io/v1", among: &["api/all"], set: |config, on| config.migrations = on },
 ];
 
 /// The optional APIs that are enabled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     pub release: Release,
     /// `apiextensions.k8s.io/v1beta1`.
     pub beta_definitions: bool,
     /// `extensions/v1beta1`.
     pub third_party_resources: bool,
-    /// `storagemigration.k8s.io/v1beta1`.
-    pub beta_migrations: bool,
-    /// `storagemigration.k8s.io/v1`.
-    pub migrations: bool,
-    /// `mutatingadmissionpolicies`, by their feature gate.
-    pub mutating_policies: bool,
-    /// `admissionregistration.k8s.io/v1beta1`.
-    pub beta_mutating_policies: bool,
-    /// The kinds that are switched on: a bit for each of [`off_by_default`].
-    on: u32,
+    gates: FeatureGates,
+    /// The kinds that are switched on: a bit for each of [`optional_rows`].
+    on: u64,
     /// The kinds that are switched off: a bit for each of [`switchable`].
     off: u128,
 }
@@ -92,8 +73,8 @@ fn switchable() -> impl Iterator<Item = &'static BuiltIn> {
     kinds().chain([autoscaling::v1()])
 }
 
-/// The kinds, and the versions of kinds, that are off by default.
-fn off_by_default() -> impl Iterator<Item = &'static BuiltIn> {
+/// The kinds, and the versions of kinds, that have to be switched on, unless they are on by default.
+fn optional_rows() -> impl Iterator<Item = &'static BuiltIn> {
     unstable::rows().iter().chain(optional::rows())
 }
 
@@ -104,12 +85,11 @@ fn place_of(mut rows: impl Iterator<Item = &'static BuiltIn>, row: &BuiltIn) -> 
 
 impl RuntimeConfig {
     /// Parses `name=true`, `name=false`, or `name` for true. A name of one API takes precedence over a name of several;
-    /// otherwise the last one wins. The error is one line.
-    pub fn parse(list: &[String], release: Release) -> Result<RuntimeConfig, String> {
+    /// otherwise the last one wins. Versions whose feature gate is off are not served in any case. The error is one line.
+    pub fn parse(list: &[String], gates: &FeatureGates) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| !SEVERAL.contains(&entry.name));
-        let migrations = release >= Release::V1_37;
-        let mut config = RuntimeConfig { release, migrations, ..RuntimeConfig::default() };
+        let mut config = RuntimeConfig::of(gates);
         for &Entry { name, on } in &entries {
             let meant = SWITCHES.iter().filter(|switch| switch.name == name || switch.among.contains(&name));
             meant.for_each(|switch| (switch.set)(&mut config, on));
@@ -120,21 +100,34 @@ impl RuntimeConfig {
             for (bit, _) in switchable().enumerate().filter(|(_, row)| names(name, row)) {
                 config.off = config.off & !(1 << bit) | u128::from(!on) << bit;
             }
-            for (bit, _) in off_by_default().enumerate().filter(|(_, row)| includes(name, row)) {
-                config.on = config.on & !(1 << bit) | u32::from(on) << bit;
+            for (bit, _) in optional_rows().enumerate().filter(|(_, row)| includes(name, row)) {
+                config.on = config.on & !(1 << bit) | u64::from(on) << bit;
             }
         }
         Ok(config)
     }
 
-    /// Whether a kind, or a version of one, that is off by default is on.
+    /// The defaults.
+    fn of(gates: &FeatureGates) -> RuntimeConfig {
+        let release = gates.release();
+        let bits = optional_rows().enumerate().filter(|(_, row)| (row.on_by_default)(release));
+        let on = bits.fold(0, |on, (bit, _)| on | 1 << bit);
+        RuntimeConfig { release, gates: gates.clone(), on, ..RuntimeConfig::default() }
+    }
+
+    /// Whether a kind, or a version of one, that has to be switched on is on.
     pub fn enables(&self, row: &BuiltIn) -> bool {
-        place_of(off_by_default(), row).is_some_and(|bit| self.on >> bit & 1 == 1)
+        self.has(row) && place_of(optional_rows(), row).is_some_and(|bit| self.on >> bit & 1 == 1)
     }
 
     /// Whether a kind that is served by default is still on.
     pub fn serves(&self, row: &BuiltIn) -> bool {
-        place_of(switchable(), row).is_none_or(|bit| self.off >> bit & 1 == 0)
+        self.has(row) && place_of(switchable(), row).is_none_or(|bit| self.off >> bit & 1 == 0)
+    }
+
+    /// Whether a release has a version, and its feature gate is on.
+    fn has(&self, row: &BuiltIn) -> bool {
+        self.release >= row.since && (row.gate.is_empty() || self.gates.is_on(row.gate))
     }
 }
 
@@ -169,7 +162,9 @@ impl<'a> Entry<'a> {
             other => return Err(format!("{name}={other}: a value is true or false")),
         };
         let known = SWITCHES.iter().map(|switch| switch.name).chain(SEVERAL).chain([STABLE]).any(|known| known == name);
-        if known || is_always_served(name) || OFF_BY_DEFAULT.contains(&version_of(name)) {
+        let is_optional =
+            || optional_rows().any(|row| names(name, row) || group_version(row.group, row.version) == version_of(name));
+        if known || is_always_served(name) || OFF_BY_DEFAULT.contains(&version_of(name)) || is_optional() {
             return Ok(Entry { name, on });
         }
         let group = name.split('/').next().unwrap_or_default();
@@ -193,16 +188,24 @@ fn is_always_served(name: &str) -> bool {
 
 impl RuntimeConfig {
     /// The names that change nothing: those of APIs that are as named anyway, and of APIs that are not served.
-    pub fn without_effect(list: &[String], release: Release) -> Vec<&str> {
+    pub fn without_effect<'a>(list: &'a [String], gates: &FeatureGates) -> Vec<&'a str> {
         let changes = |entry: &Entry<'_>| {
-            let config = |on: bool| RuntimeConfig::parse(&[format!("{}={on}", entry.name)], release).ok();
+            let served = |on: bool| {
+                RuntimeConfig::parse(&[format!("{}={on}", entry.name)], gates).ok().map(|config| config.served())
+            };
             // what is asked for is the default
             let holds = entry.name == STABLE || (is_always_served(entry.name) && entry.on);
             let is_off = !entry.on && OFF_BY_DEFAULT.contains(&entry.name);
-            holds || is_off || config(true) != config(false)
+            holds || is_off || served(true) != served(false)
         };
         let entries = list.iter().filter_map(|entry| Entry::parse(entry).ok());
         entries.filter(|entry| !changes(entry)).map(|entry| entry.name).collect()
+    }
+
+    /// What is served of all that can be switched.
+    fn served(&self) -> (bool, bool, Vec<bool>) {
+        let rows = optional_rows().map(|row| self.enables(row)).chain(switchable().map(|row| self.serves(row)));
+        (self.beta_definitions, self.third_party_resources, rows.collect())
     }
 }
 
@@ -229,8 +232,8 @@ mod tests {
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            let got =
-                RuntimeConfig::parse(&list, Release::V1_35).map(|c| (c.beta_definitions, c.third_party_resources));
+            let got = RuntimeConfig::parse(&list, &FeatureGates::of(Release::V1_35))
+                .map(|c| (c.beta_definitions, c.third_party_resources));
             assert_eq!(got, want.map_err(str::to_owned), "{text}");
         }
     }
@@ -254,36 +257,39 @@ mod tests {
         ];
         for (entry, want) in cases {
             let list = [entry.to_owned()];
-            assert_eq!(RuntimeConfig::without_effect(&list, Release::NEWEST).join(","), want, "{entry}");
+            assert_eq!(RuntimeConfig::without_effect(&list, &FeatureGates::default()).join(","), want, "{entry}");
         }
     }
 
     #[test]
-    fn optional_kinds_are_off_by_default() {
+    fn optional_kinds_are_optional_rows() {
         let on = |text: &str| -> String {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
-            let all = optional::served(Release::NEWEST, |row| config.enables(row))
-                .flat_map(|(first, others)| std::iter::once(first).chain(others));
+            let config = RuntimeConfig::parse(&list, &FeatureGates::default()).unwrap();
+            let all = optional::rows().filter(|row| config.enables(row));
             all.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
         };
-        let alpha = "v1alpha2 leasecandidates, v1alpha3 resourcepoolstatusrequests, v1alpha1 storageversions";
+        const STABLE: &str =
+            "v1 mutatingadmissionpolicies, v1 mutatingadmissionpolicybindings, v1 storageversionmigrations";
+        const NONE: &str = "storagemigration.k8s.io/v1=false,admissionregistration.k8s.io/v1=false";
+        let cases = [("", STABLE), (NONE, "")];
+        for (text, want) in cases {
+            assert_eq!(on(text), want, "{text}");
+        }
+        let beta = "v1beta1 mutatingadmissionpolicies, v1beta1 mutatingadmissionpolicybindings, v1beta1 storageversionmigrations, v1beta1 leasecandidates";
+        let alpha = "v1alpha1 mutatingadmissionpolicies, v1alpha1 mutatingadmissionpolicybindings, v1alpha2 leasecandidates, v1alpha3 resourcepoolstatusrequests, v1alpha1 storageversions";
         let cases = [
-            ("", ""),
-            ("api/beta", "v1beta1 leasecandidates"),
+            ("api/beta", beta),
             ("api/alpha=true", alpha),
+            ("admissionregistration.k8s.io/v1alpha1/mutatingadmissionpolicies", "v1alpha1 mutatingadmissionpolicies"),
             ("coordination.k8s.io/v1alpha2", "v1alpha2 leasecandidates"),
             (
-                "coordination.k8s.io/v1beta1,coordination.k8s.io/v1alpha2",
-                "v1beta1 leasecandidates, v1alpha2 leasecandidates",
-            ),
-            (
-                "api/all,resource.k8s.io/v1alpha3=false,internal.apiserver.k8s.io/v1alpha1/storageversions=false",
+                "api/all,admissionregistration.k8s.io/v1beta1=false,admissionregistration.k8s.io/v1alpha1=false,storagemigration.k8s.io/v1beta1=false,resource.k8s.io/v1alpha3=false,internal.apiserver.k8s.io/v1alpha1/storageversions=false",
                 "v1beta1 leasecandidates, v1alpha2 leasecandidates",
             ),
         ];
         for (text, want) in cases {
-            assert_eq!(on(text), want, "{text}");
+            assert_eq!(on(&format!("{text},{NONE}")), want, "{text}");
         }
     }
 
@@ -294,18 +300,20 @@ mod tests {
             ("resource.k8s.io/v1beta2", 5),
             ("resource.k8s.io/v1beta2/resourceclaims", 1),
             ("resource.k8s.io/v1beta2/resourceclaims=false,resource.k8s.io/v1beta2", 4),
-            ("resource.k8s.io/v1beta2=false,api/beta", 2),
+            ("resource.k8s.io/v1beta2=false,api/beta", 6),
+            ("certificates.k8s.io/v1beta1", 2),
+            ("resource.k8s.io/v1beta1", 4),
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
-            assert_eq!(off_by_default().filter(|row| config.enables(row)).count(), want, "{text}");
+            let config = RuntimeConfig::parse(&list, &FeatureGates::default()).unwrap();
+            assert_eq!(unstable::rows().iter().filter(|row| config.enables(row)).count(), want, "{text}");
         }
     }
 
     #[test]
     fn kinds_are_switched_off() {
-        assert!(switchable().count() < 128 && off_by_default().count() < 32, "a bit for each");
+        assert!(switchable().count() < 128 && optional_rows().count() < 64, "a bit for each");
         let cases = [
             ("", "apps/v1/deployments batch/v1/jobs autoscaling/v1/horizontalpodautoscalers"),
             ("batch/v1=false", "apps/v1/deployments autoscaling/v1/horizontalpodautoscalers"),
@@ -317,7 +325,7 @@ mod tests {
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            let config = RuntimeConfig::parse(&list, Release::NEWEST).unwrap();
+            let config = RuntimeConfig::parse(&list, &FeatureGates::default()).unwrap();
             let is_on = |name: &&str| switchable().any(|row| names(name, row) && config.serves(row));
             let all = ["apps/v1/deployments", "batch/v1/jobs", "autoscaling/v1/horizontalpodautoscalers"];
             assert_eq!(all.into_iter().filter(is_on).collect::<Vec<_>>().join(" "), want, "{text}");
@@ -325,21 +333,51 @@ mod tests {
     }
 
     #[test]
-    fn enables_migrations_by_version() {
+    fn kinds_of_later_releases_are_not_served() {
+        let served = |release: Release, text: &str| -> String {
+            let config = RuntimeConfig::parse(&[text.to_owned()], &FeatureGates::of(release)).unwrap();
+            let versions = super::super::served::served(&config).into_iter().flatten();
+            let wanted = ["devicetaintrules", "clustertrustbundles"];
+            let found = versions.filter(|row| wanted.contains(&row.plural));
+            found.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
+        };
         let cases = [
-            ("storagemigration.k8s.io/v1beta1=true", (true, false)),
-            ("storagemigration.k8s.io/v1=true", (false, true)),
-            ("api/all=true", (true, true)),
-            ("api/beta=true,storagemigration.k8s.io/v1", (true, true)),
-            ("api/legacy=true", (false, false)),
+            (Release::V1_35, "v1=true", ""),
+            (Release::V1_35, "api/beta=true", "v1beta1 clustertrustbundles"),
+            (Release::V1_36, "resource.k8s.io/v1beta2=true", "v1beta2 devicetaintrules"),
+            (Release::V1_37, "v1=true", "v1 clustertrustbundles, v1 devicetaintrules"),
         ];
-        for (text, want) in cases {
-            let list: Vec<String> = text.split(',').map(str::to_owned).collect();
-            let config = RuntimeConfig::parse(&list, Release::V1_36).unwrap();
-            assert_eq!((config.beta_migrations, config.migrations), want, "{text}");
+        for (release, text, want) in cases {
+            assert_eq!(served(release, text), want, "{release:?} {text}");
         }
-        assert!(RuntimeConfig::parse(&[], Release::V1_37).unwrap().migrations);
-        let off = ["storagemigration.k8s.io/v1=false".to_owned()];
-        assert!(!RuntimeConfig::parse(&off, Release::V1_37).unwrap().migrations);
+    }
+
+    #[test]
+    fn versions_follow_the_release_and_the_gates() {
+        let on = |text: &str, gates: &str, release: Release| -> String {
+            let split = |text: &str| -> Vec<String> {
+                text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+            };
+            let gates = FeatureGates::parse(&split(gates), release).unwrap();
+            let config = RuntimeConfig::parse(&split(text), &gates).unwrap();
+            let groups = ["storagemigration.k8s.io", "admissionregistration.k8s.io"];
+            let rows = optional::rows().filter(|row| groups.contains(&row.group) && config.enables(row));
+            let shown: Vec<&str> = rows.map(|row| row.version).collect();
+            shown.join(",")
+        };
+        let cases = [
+            ("", "", Release::V1_37, "v1,v1,v1"),
+            ("", "MutatingAdmissionPolicy=false", Release::V1_36, ""),
+            ("", "", Release::V1_36, "v1,v1"),
+            ("", "MutatingAdmissionPolicy=true", Release::V1_35, "v1beta1,v1beta1"),
+            ("storagemigration.k8s.io/v1beta1=true", "", Release::V1_36, "v1,v1"),
+            ("storagemigration.k8s.io/v1beta1=true", "StorageVersionMigrator=true", Release::V1_36, "v1,v1,v1beta1"),
+            ("api/all=true", "MutatingAdmissionPolicy=false", Release::V1_37, "v1beta1,v1"),
+            ("storagemigration.k8s.io/v1=false", "MutatingAdmissionPolicy=false", Release::V1_37, ""),
+            ("api/legacy=true", "MutatingAdmissionPolicy=false", Release::V1_37, "v1"),
+        ];
+        for (text, gates, release, want) in cases {
+            assert_eq!(on(text, gates, release), want, "{text} {gates} {release:?}");
+        }
     }
 }

@@ -1,15 +1,48 @@
-//! Versions of kinds that are off by default and have the form of the stored version.
+//! Versions of kinds that are off by default, beside a stable version.
 
 use std::sync::LazyLock;
 
-use super::{BuiltIn, Form, StoredAs, in_version, kinds};
+use machinery::types::go_struct;
+use machinery::{Release, Value};
+
+use super::devices::flat;
+use super::row::Declarative;
+use super::{BuiltIn, Form, StoredAs, declared, in_version, kinds};
 
 /// An API version that is off by default, with the kinds in it that are served here.
 struct Unstable {
     group: &'static str,
     version: &'static str,
     kinds: &'static [Kind],
-    stored_as: StoredAs,
+    /// The form of its objects, if it is not that of the stable version.
+    own: Option<Own>,
+    /// How its objects are stored, unless it is the storage version.
+    stored_as: Option<StoredAs>,
+}
+
+/// A form that differs from that of the stable version.
+struct Own {
+    /// The package of its Go types.
+    package: &'static str,
+    /// The defaults of an object, if those of the stable version do not apply.
+    default: Option<fn(&mut Value)>,
+    /// The rules that its types declare, if they are others.
+    declarative: fn(&str) -> Option<Declarative>,
+    /// The path of a field in the stable version, in which objects are prepared and validated.
+    checked_path: Option<fn(&str) -> String>,
+}
+
+/// The rules of `resource.k8s.io/v1beta1`.
+fn flat_rules(plural: &str) -> Option<Declarative> {
+    Some(match plural {
+        "deviceclasses" => |object, old| declared::errors(object, old, "resource.v1beta1.DeviceClass"),
+        "resourceclaims" => |object, old| declared::errors(object, old, "resource.v1beta1.ResourceClaim"),
+        "resourceclaimtemplates" => {
+            |object, old| declared::errors(object, old, "resource.v1beta1.ResourceClaimTemplate")
+        }
+        "resourceslices" => |object, old| declared::errors(object, old, "resource.v1beta1.ResourceSlice"),
+        _ => return None,
+    })
 }
 
 /// A kind in such a version.
@@ -19,10 +52,12 @@ struct Kind {
     deprecation: &'static str,
     /// The release that no longer serves it.
     removed_release: &'static str,
+    /// The first release that has it.
+    since: Release,
 }
 
 /// The versions, those of a kind in their order in discovery.
-static VERSIONS: [Unstable; 3] = [
+static VERSIONS: [Unstable; 5] = [
     Unstable {
         group: "certificates.k8s.io",
         version: "v1beta1",
@@ -30,12 +65,26 @@ static VERSIONS: [Unstable; 3] = [
             plural: "clustertrustbundles",
             deprecation: "certificates.k8s.io/v1beta1 ClusterTrustBundle is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 ClusterTrustBundle",
             removed_release: "1.40",
+            since: Release::V1_35,
         }],
-        stored_as: StoredAs {
+        own: None,
+        stored_as: Some(StoredAs {
             group: "certificates.k8s.io",
             to_stored: |shown| in_version(shown, "certificates.k8s.io/v1"),
             to_shown: |stored| in_version(stored, "certificates.k8s.io/v1beta1"),
-        },
+        }),
+    },
+    Unstable {
+        group: "certificates.k8s.io",
+        version: "v1beta1",
+        kinds: &[Kind {
+            plural: "podcertificaterequests",
+            deprecation: "certificates.k8s.io/v1beta1 PodCertificateRequest is deprecated in v1.37+, unavailable in v1.40+; use certificates.k8s.io/v1 PodCertificateRequest",
+            removed_release: "1.40",
+            since: Release::V1_35,
+        }],
+        own: Some(Own { package: "certificates.v1beta1", default: None, declarative: |_| None, checked_path: None }),
+        stored_as: None,
     },
     Unstable {
         group: "resource.k8s.io",
@@ -45,33 +94,76 @@ static VERSIONS: [Unstable; 3] = [
                 plural: "deviceclasses",
                 deprecation: "resource.k8s.io/v1beta2 DeviceClass is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "devicetaintrules",
                 deprecation: "resource.k8s.io/v1beta2 DeviceTaintRule is deprecated in v1.39+, unavailable in v1.42+",
                 removed_release: "1.42",
+                since: Release::V1_36,
             },
             Kind {
                 plural: "resourceclaims",
                 deprecation: "resource.k8s.io/v1beta2 ResourceClaim is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "resourceclaimtemplates",
                 deprecation: "resource.k8s.io/v1beta2 ResourceClaimTemplate is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
             Kind {
                 plural: "resourceslices",
                 deprecation: "resource.k8s.io/v1beta2 ResourceSlice is deprecated in v1.36+, unavailable in v1.39+",
                 removed_release: "1.39",
+                since: Release::V1_35,
             },
         ],
-        stored_as: StoredAs {
+        own: None,
+        stored_as: Some(StoredAs {
             group: "resource.k8s.io",
             to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
             to_shown: |stored| in_version(stored, "resource.k8s.io/v1beta2"),
-        },
+        }),
+    },
+    Unstable {
+        group: "resource.k8s.io",
+        version: "v1beta1",
+        kinds: &[
+            Kind {
+                plural: "deviceclasses",
+                deprecation: "resource.k8s.io/v1beta1 DeviceClass is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+                since: Release::V1_35,
+            },
+            Kind {
+                plural: "resourceclaims",
+                deprecation: "resource.k8s.io/v1beta1 ResourceClaim is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+                since: Release::V1_35,
+            },
+            Kind {
+                plural: "resourceclaimtemplates",
+                deprecation: "resource.k8s.io/v1beta1 ResourceClaimTemplate is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+                since: Release::V1_35,
+            },
+            Kind {
+                plural: "resourceslices",
+                deprecation: "resource.k8s.io/v1beta1 ResourceSlice is deprecated in v1.35+, unavailable in v1.38+",
+                removed_release: "1.38",
+                since: Release::V1_35,
+            },
+        ],
+        own: Some(Own {
+            package: "resource.v1beta1",
+            default: Some(flat::default),
+            declarative: flat_rules,
+            checked_path: Some(flat::stable_path),
+        }),
+        stored_as: Some(StoredAs { group: "resource.k8s.io", to_stored: flat::to_stable, to_shown: flat::to_flat }),
     },
     Unstable {
         group: "resource.k8s.io",
@@ -80,12 +172,14 @@ static VERSIONS: [Unstable; 3] = [
             plural: "devicetaintrules",
             deprecation: "resource.k8s.io/v1alpha3 DeviceTaintRule is deprecated in v1.36+, unavailable in v1.39+",
             removed_release: "1.39",
+            since: Release::V1_35,
         }],
-        stored_as: StoredAs {
+        own: None,
+        stored_as: Some(StoredAs {
             group: "resource.k8s.io",
             to_stored: |shown| in_version(shown, "resource.k8s.io/v1"),
             to_shown: |stored| in_version(stored, "resource.k8s.io/v1alpha3"),
-        },
+        }),
     },
 ];
 
@@ -100,24 +194,39 @@ pub fn rows() -> &'static [BuiltIn] {
 
 /// The row of a kind in a version, if it has that.
 fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<BuiltIn> {
-    let Kind { deprecation, removed_release, .. } = version.kinds.iter().find(|kind| kind.plural == row.plural)?;
-    let form = match row.form {
+    let Kind { deprecation, removed_release, since, .. } =
+        version.kinds.iter().find(|kind| kind.plural == row.plural)?;
+    let (form, default) = match (&version.own, &row.form) {
         _ if row.group != version.group => return None,
-        Form::Named(name) => Form::Named(name),
-        Form::Typed(shape) => Form::Typed(shape),
-        Form::Definition(_) => return None,
+        (Some(own), _) => {
+            let of_version = go_struct(&format!("{}.{}", own.package, row.kind))?;
+            (Form::Named(of_version.name), own.default.unwrap_or(row.default))
+        }
+        (None, Form::Named(name)) => (Form::Named(name), row.default),
+        (None, Form::Typed(shape)) => (Form::Typed(shape), row.default),
+        (None, Form::Definition(_)) => return None,
     };
-    let (version, stored_as) = (version.version, Some(&version.stored_as));
-    Some(BuiltIn { version, deprecation, removed_release, stored_as, form, ..*row })
+    let stored_as = version.stored_as.as_ref();
+    let checked_path = version.own.as_ref().and_then(|own| own.checked_path);
+    let declarative = version.own.as_ref().and_then(|own| (own.declarative)(row.plural)).or(row.declarative);
+    let version = version.version;
+    Some(BuiltIn {
+        version,
+        deprecation,
+        removed_release,
+        since: *since,
+        stored_as,
+        checked_path,
+        form,
+        default,
+        declarative,
+        ..*row
+    })
 }
 
-/// The rows of a kind for which `is_on` holds. A kind has at most two of them.
-pub fn rows_of(row: &BuiltIn, is_on: impl Fn(&BuiltIn) -> bool) -> &'static [BuiltIn] {
-    let is_served = |candidate: &BuiltIn| candidate == row && is_on(candidate);
-    let rows = rows();
-    let Some(first) = rows.iter().position(is_served) else { return &[] };
-    let count = rows[first..].iter().take_while(|row| is_served(row)).count();
-    &rows[first..first + count]
+/// The rows of a kind.
+pub fn rows_of(row: &BuiltIn) -> impl Iterator<Item = &'static BuiltIn> {
+    rows().iter().filter(move |candidate| *candidate == row)
 }
 
 #[cfg(test)]
@@ -125,15 +234,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_versions_that_are_on() {
-        let rule = kinds().find(|row| row.plural == "devicetaintrules").unwrap();
-        let versions = |on: &[&str]| -> Vec<&str> {
-            rows_of(rule, |row| on.contains(&row.version)).iter().map(|row| row.version).collect()
+    fn every_version_has_its_kinds() {
+        let versions = |plural: &str| -> Vec<&str> {
+            let row = kinds().find(|row| row.plural == plural).unwrap();
+            rows_of(row).map(|row| row.version).collect()
         };
-        assert_eq!(versions(&[]), [""; 0]);
-        assert_eq!(versions(&["v1beta2"]), ["v1beta2"]);
-        assert_eq!(versions(&["v1alpha3"]), ["v1alpha3"]);
-        assert_eq!(versions(&["v1beta1", "v1beta2", "v1alpha3"]), ["v1beta2", "v1alpha3"]);
-        assert_eq!(rows().len(), 7);
+        assert_eq!(versions("devicetaintrules"), ["v1beta2", "v1alpha3"]);
+        assert_eq!(versions("resourceclaims"), ["v1beta2", "v1beta1"]);
+        assert_eq!(versions("pods"), [""; 0]);
+        assert_eq!(rows().len(), VERSIONS.iter().map(|version| version.kinds.len()).sum::<usize>());
+        assert!(rows().iter().all(|row| row.structure().name == row.kind));
     }
 }

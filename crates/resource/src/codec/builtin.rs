@@ -171,7 +171,7 @@ impl BuiltInCodec {
             return Err(error);
         }
         *object = shaped.value;
-        shape::set_defaults(object, self.row.structure());
+        shape::set_defaults(object, self.row.structure(), &|gate| self.at.resource.gates.is_on(gate));
         (self.row.default)(object);
         Ok(())
     }

@@ -47,58 +47,65 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
-        let row = self.0.row;
-        if row.fresh_status {
-            set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
-        }
-        schema::shape::drop_gated(object, None, row.structure());
-        (row.prepare)(object, None);
-        if row.generation {
-            track_generation(object, None);
-        }
+        let gates = &self.0.at.resource.gates;
+        self.0.row.in_checked_form(object, |row, object| {
+            if row.fresh_status {
+                set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
+            }
+            schema::shape::drop_gated(object, None, row.structure(), &|gate| gates.is_on(gate));
+            (row.prepare)(object, None);
+            if row.generation {
+                track_generation(object, None);
+            }
+        });
     }
 
     fn validate(&self, object: &Value) -> Validity {
-        let row = self.0.row;
+        let (row, stored) = (self.0.row.checked(), &*self.0.row.checked_form(object));
         let release = self.release();
-        let own = row.errors(object, None, release);
-        let errors = row.metadata.merge_create_errors(object, row.namespaced, own, release);
-        row.declared_errors(object, None, errors, release).into()
+        let own = row.errors(stored, None, release);
+        let errors = row.metadata.merge_create_errors(stored, row.namespaced, own, release);
+        self.0.row.declared_errors(object, None, errors, release).into()
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
-        (self.0.row.warnings)(object, None, self.release())
+        (self.0.row.warnings)(&self.0.row.checked_form(object), None, self.release())
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        if self.0.row.status {
-            set_or_remove(object, &["status"], old.get("status").cloned());
-        }
-        metadata::restore_system_fields(object, old);
-        if self.0.row.counts_gated {
-            track_generation(object, Some(old));
-        }
-        schema::shape::drop_gated(object, Some(old), self.0.row.structure());
-        (self.0.row.prepare)(object, Some(old));
-        if self.0.row.generation {
-            track_generation(object, Some(old));
-        }
+        let (gates, old) = (&self.0.at.resource.gates, &*self.0.row.checked_form(old));
+        self.0.row.in_checked_form(object, |row, object| {
+            if row.status {
+                set_or_remove(object, &["status"], old.get("status").cloned());
+            }
+            metadata::restore_system_fields(object, old);
+            if row.counts_gated {
+                track_generation(object, Some(old));
+            }
+            schema::shape::drop_gated(object, Some(old), row.structure(), &|gate| gates.is_on(gate));
+            (row.prepare)(object, Some(old));
+            if row.generation {
+                track_generation(object, Some(old));
+            }
+        });
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
-        let row = self.0.row;
+        let row = self.0.row.checked();
+        let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
         let release = self.release();
-        let mut errors = row.metadata.update_errors(object, old, row.namespaced, release);
-        errors.extend(row.errors(object, Some(old), release));
-        row.declared_errors(object, Some(old), errors, release).into()
+        let mut errors = row.metadata.update_errors(stored, before, row.namespaced, release);
+        errors.extend(row.errors(stored, Some(before), release));
+        self.0.row.declared_errors(object, Some(old), errors, release).into()
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
-        (self.0.row.warnings)(object, Some(old), self.release())
+        let row = self.0.row;
+        (row.warnings)(&row.checked_form(object), Some(&row.checked_form(old)), self.release())
     }
 
     fn canonicalize(&self, object: &mut Value) {
-        (self.0.row.canonicalize)(object);
+        self.0.row.in_checked_form(object, |row, object| (row.canonicalize)(object));
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
@@ -125,28 +132,31 @@ impl Strategy for BuiltInStatus {
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        let status_metadata = self.0.row.status_metadata;
-        with_status_of(object, old, status_metadata != StatusMetadata::Kept);
-        if status_metadata == StatusMetadata::Reset {
-            for field in RESET_FOR_STATUS {
-                let path = ["metadata", field];
-                set_or_remove(object, &path, old.at(&path).cloned());
+        let (gates, old) = (&self.0.at.resource.gates, &*self.0.row.checked_form(old));
+        self.0.row.in_checked_form(object, |row, object| {
+            with_status_of(object, old, row.status_metadata != StatusMetadata::Kept);
+            if row.status_metadata == StatusMetadata::Reset {
+                for field in RESET_FOR_STATUS {
+                    let path = ["metadata", field];
+                    set_or_remove(object, &path, old.at(&path).cloned());
+                }
             }
-        }
-        schema::shape::drop_gated(object, Some(old), self.0.row.structure());
-        (self.0.row.prepare_status)(object, old);
+            schema::shape::drop_gated(object, Some(old), row.structure(), &|gate| gates.is_on(gate));
+            (row.prepare_status)(object, old);
+        });
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
-        let row = self.0.row;
+        let row = self.0.row.checked();
+        let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
         let release = self.release();
-        let mut errors = row.metadata.status_errors(object, old, row.namespaced, release);
-        errors.extend(row.status_errors(object, old, release));
-        row.declared_errors(object, Some(old), errors, release).into()
+        let mut errors = row.metadata.status_errors(stored, before, row.namespaced, release);
+        errors.extend(row.status_errors(stored, before, release));
+        self.0.row.declared_errors(object, Some(old), errors, release).into()
     }
 
     fn canonicalize(&self, object: &mut Value) {
-        (self.0.row.canonicalize)(object);
+        self.0.row.in_checked_form(object, |row, object| (row.canonicalize)(object));
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {

@@ -30,8 +30,8 @@ pub struct Rules {
     pub is_unshown: bool,
     /// Whether updates do not check the value.
     pub is_checked_once: bool,
-    /// Whether a feature gate drops the field that is off by default.
-    pub is_gated: bool,
+    /// The feature gate without which the field is dropped; empty if it is always dropped.
+    pub gate: Option<&'static str>,
 }
 
 /// The numbers that a field may have.
@@ -119,51 +119,59 @@ fn add(rules: &mut Rules, rule: &'static str) {
         "check!" => rules.checks.push((rest, Checked::All)),
         "immutable" => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
         "once" => rules.is_checked_once = true,
-        "gated" => rules.is_gated = true,
+        "gated" => rules.gate = Some(rest),
         _ => {}
     }
 }
 
-/// Drops the fields of features that are off, unless the old object has them.
-pub fn drop_gated(value: &mut Value, old: Option<&Value>, shape: &'static Struct) {
+/// Drops the fields of features whose gates are not on, unless the old object has them.
+pub fn drop_gated(value: &mut Value, old: Option<&Value>, shape: &'static Struct, is_on: &dyn Fn(&str) -> bool) {
     let Some(object) = value.as_object_mut() else { return };
     for field in shape.fields {
         let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
-        if field.rules.is_some_and(|rules| rules.is_gated) && old.is_none() {
-            object.remove(field.name);
+        let gate = field.rules.and_then(|rules| rules.gate);
+        if gate.is_some_and(|gate| !is_on(gate)) && old.is_none() {
+            match field.print {
+                // shown as null
+                Print::OrNull if object.get(field.name).is_some() => drop(object.insert(field.name, Value::Null)),
+                _ => drop(object.remove(field.name)),
+            }
         }
         match (&field.shape, object.get_mut(field.name)) {
-            (Shape::Struct(inner), Some(value)) => drop_gated(value, old, inner),
+            (Shape::Struct(inner), Some(value)) => drop_gated(value, old, inner, is_on),
             (Shape::List(_, Shape::Struct(inner)), Some(Value::Array(items))) => {
                 let before = |i: usize| old.and_then(Value::as_array).and_then(|old| old.get(i));
-                items.iter_mut().enumerate().for_each(|(i, item)| drop_gated(item, before(i), inner));
+                items.iter_mut().enumerate().for_each(|(i, item)| drop_gated(item, before(i), inner, is_on));
             }
             _ => {}
         }
     }
 }
 
-/// Sets the defaults of fields that are not set.
-pub fn set_defaults(value: &mut Value, shape: &'static Struct) {
+/// Sets the defaults of fields that are not set, except those of features whose gates are not on.
+pub fn set_defaults(value: &mut Value, shape: &'static Struct, is_on: &dyn Fn(&str) -> bool) {
     let Some(object) = value.as_object_mut() else { return };
     for field in shape.fields {
-        let default = field.rules.and_then(|rules| rules.default.as_ref());
+        let is_gated = field.rules.and_then(|rules| rules.gate).is_some_and(|gate| !is_on(gate));
+        let default = field.rules.filter(|_| !is_gated).and_then(|rules| rules.default.as_ref());
         if let Some(default) = default
             && is_unset(object.get(field.name), field)
         {
             object.insert(field.name, default.clone());
         }
         if let Some(inner) = object.get_mut(field.name) {
-            visit_mut(inner, &field.shape);
+            visit_mut(inner, &field.shape, is_on);
         }
     }
 }
 
-fn visit_mut(value: &mut Value, shape: &'static Shape) {
+fn visit_mut(value: &mut Value, shape: &'static Shape, is_on: &dyn Fn(&str) -> bool) {
     match (shape, value) {
-        (Shape::Struct(inner), value) => set_defaults(value, inner),
-        (Shape::List(_, item), Value::Array(items)) => items.iter_mut().for_each(|value| visit_mut(value, item)),
-        (Shape::Map(_, item), Value::Object(map)) => map.iter_mut().for_each(|(_, value)| visit_mut(value, item)),
+        (Shape::Struct(inner), value) => set_defaults(value, inner, is_on),
+        (Shape::List(_, item), Value::Array(items)) => items.iter_mut().for_each(|value| visit_mut(value, item, is_on)),
+        (Shape::Map(_, item), Value::Object(map)) => {
+            map.iter_mut().for_each(|(_, value)| visit_mut(value, item, is_on));
+        }
         _ => {}
     }
 }
@@ -352,9 +360,26 @@ mod tests {
     }
 
     #[test]
+    fn gates_drop_fields_and_their_defaults() {
+        let group = |preemption: Value| json!({"spec": {"preemptionPolicy": (preemption)}});
+        let shape = named("scheduling.v1beta1.PodGroup");
+        for (is_on, want) in [(true, Some("PreemptLowerPriority")), (false, None)] {
+            let mut defaulted = json!({"spec": {}});
+            set_defaults(&mut defaulted, shape, &|_| is_on);
+            assert_eq!(defaulted.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str), want);
+            let mut given = group(Value::from("Never"));
+            drop_gated(&mut given, None, shape, &|_| is_on);
+            assert_eq!(given.at(&["spec", "preemptionPolicy"]).is_some(), is_on);
+        }
+        let mut given = group(Value::from("Never"));
+        drop_gated(&mut given, Some(&group(Value::from("Never"))), shape, &|_| false);
+        assert_eq!(given, group(Value::from("Never")));
+    }
+
+    #[test]
     fn defaults_apply_at_every_depth() {
         let mut job = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "livenessProbe": {}}]}}}});
-        set_defaults(&mut job, named("apps.v1.ReplicaSet"));
+        set_defaults(&mut job, named("apps.v1.ReplicaSet"), &|_| false);
         assert_eq!(job.at(&["spec", "replicas"]), Some(&json!(1)));
         let spec = job.at(&["spec", "template", "spec"]).unwrap();
         assert_eq!(spec.str_at(&["dnsPolicy"]), "ClusterFirst");

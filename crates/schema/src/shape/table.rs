@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use machinery::types::{Container, GoBase, GoField, GoStruct, GoType, Printed, go_struct};
 
 use super::{Field, Merge, OBJECT_META, Print, Shape, Struct};
+use crate::limits::LEVELS_MAX;
 
 /// The shape of a struct by its name, such as `core.v1.Pod`.
 ///
@@ -14,22 +15,27 @@ use super::{Field, Merge, OBJECT_META, Print, Shape, Struct};
 /// The table has no struct of that name. Names are constants or come from the table itself, and a test looks up all of them.
 #[must_use]
 pub fn named(name: &'static str) -> &'static Struct {
-    static SHAPES: OnceLock<Mutex<HashMap<&'static str, &'static Struct>>> = OnceLock::new();
+    nested(name, 1)
+}
+
+/// The shape of a struct, at a level of nesting in itself.
+fn nested(name: &'static str, level: usize) -> &'static Struct {
+    static SHAPES: OnceLock<Mutex<HashMap<(&'static str, usize), &'static Struct>>> = OnceLock::new();
     let shapes = SHAPES.get_or_init(Mutex::default);
-    let kept = |name| shapes.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
-    kept(name).unwrap_or_else(|| {
+    let kept = |key| shapes.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+    kept((name, level)).unwrap_or_else(|| {
         let found = go_struct(name).unwrap_or_else(|| panic!("no Go type {name}"));
-        let built: &'static Struct = Box::leak(Box::new(build(found)));
-        *shapes.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(built)
+        let built: &'static Struct = Box::leak(Box::new(build(found, level)));
+        *shapes.lock().unwrap_or_else(PoisonError::into_inner).entry((name, level)).or_insert(built)
     })
 }
 
-fn build(go: &'static GoStruct) -> Struct {
+fn build(go: &'static GoStruct, level: usize) -> Struct {
     let mut fields = Vec::new();
     if is_kind(go) {
         fields.extend([super::non_empty("apiVersion", super::TEXT), super::non_empty("kind", super::TEXT)]);
     }
-    add_fields(go, go.name, "", &mut fields);
+    add_fields(go, (go.name, level), "", &mut fields);
     if is_kind(go) {
         // objects without metadata have been refused before
         fields.iter_mut().filter(|field| field.name == "metadata").for_each(|field| field.print = Print::Given);
@@ -46,8 +52,8 @@ fn is_kind(go: &GoStruct) -> bool {
     !is_template && go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
 }
 
-/// Adds the fields of a struct, and those of the structs that it embeds, to those of `outer`.
-fn add_fields(go: &'static GoStruct, outer: &'static str, embedded: &'static str, out: &mut Vec<Field>) {
+/// Adds the fields of a struct, and those of the structs that it embeds, to those of `outer`, which has a level of nesting.
+fn add_fields(go: &'static GoStruct, outer: (&'static str, usize), embedded: &'static str, out: &mut Vec<Field>) {
     for field in &go.fields {
         match (field.go_type.container, field.go_type.base) {
             (Container::Embedded, GoBase::Struct(inner)) => {
@@ -60,7 +66,12 @@ fn add_fields(go: &'static GoStruct, outer: &'static str, embedded: &'static str
 }
 
 /// The field of a struct `inner`, which is `outer` itself or embedded in it.
-fn field_of(outer: &'static str, inner: &'static str, field: &'static GoField, embedded: &'static str) -> Field {
+fn field_of(
+    (outer, level): (&'static str, usize),
+    inner: &'static str,
+    field: &'static GoField,
+    embedded: &'static str,
+) -> Field {
     let print = match field.printed {
         Printed::NonEmpty => Print::NonEmpty,
         Printed::Always => Print::Always,
@@ -75,7 +86,7 @@ fn field_of(outer: &'static str, inner: &'static str, field: &'static GoField, e
     };
     Field {
         name: field.name,
-        shape: shape(&field.go_type),
+        shape: shape(&field.go_type, (outer, level)),
         print,
         merge: Merge::Table(&field.merging, item_is_atomic),
         key_default: field.default.map(|json| json.trim_matches('"')),
@@ -84,13 +95,15 @@ fn field_of(outer: &'static str, inner: &'static str, field: &'static GoField, e
     }
 }
 
-fn shape(go: &GoType) -> Shape {
-    let item = |alias: Option<&'static str>| -> &'static Shape { Box::leak(Box::new(single(go.base, alias))) };
+/// The shape of a field of the struct `outer`, which has a level of nesting.
+fn shape(go: &GoType, outer: (&'static str, usize)) -> Shape {
+    let single = |alias: Option<&'static str>| single(go.base, alias, outer);
+    let item = |alias: Option<&'static str>| -> &'static Shape { Box::leak(Box::new(single(alias))) };
     let name = |prefix: &str| -> &'static str {
         go.alias.unwrap_or_else(|| format!("{prefix}{}", go_name(go.base, go.item_alias)).leak())
     };
     match go.container {
-        Container::None | Container::Embedded => single(go.base, go.alias),
+        Container::None | Container::Embedded => single(go.alias),
         Container::List => Shape::List(name("[]"), item(go.item_alias)),
         Container::Map => Shape::Map(name("map[string]"), item(go.item_alias)),
         Container::MapOfLists => {
@@ -101,7 +114,7 @@ fn shape(go: &GoType) -> Shape {
 }
 
 /// The shape of a single value.
-fn single(base: GoBase, alias: Option<&'static str>) -> Shape {
+fn single(base: GoBase, alias: Option<&'static str>, (outer, level): (&'static str, usize)) -> Shape {
     match base {
         GoBase::Text => Shape::Text(alias.unwrap_or("string")),
         GoBase::Bool => Shape::Bool,
@@ -117,6 +130,8 @@ fn single(base: GoBase, alias: Option<&'static str>) -> Shape {
             "intstr.IntOrString" => Shape::IntOrString,
             "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => Shape::Any,
             name if name.ends_with("ExtraValue") => Shape::List("v1.ExtraValue", &super::TEXT),
+            name if name == outer && level == LEVELS_MAX => Shape::Any,
+            name if name == outer => Shape::Struct(nested(name, level + 1)),
             name => Shape::Struct(named(name)),
         },
     }
@@ -146,7 +161,7 @@ fn bare(name: &'static str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Value, json};
 
     use super::*;
     use crate::shape::read;
@@ -190,6 +205,21 @@ mod tests {
             let got = read(&node, named("core.v1.Node"));
             assert_eq!(got.value.str_at(&["status", "capacity", "cpu"]), want, "{given}");
         }
+    }
+
+    #[test]
+    fn structs_hold_themselves_to_a_depth() {
+        let mut workload = json!({"name": "a", "priority": 1});
+        for _ in 1..LEVELS_MAX {
+            workload = json!({"name": "a", "compositePodGroupTemplates": [workload]});
+        }
+        let spec = |inner: Value| json!({"spec": {"compositePodGroupTemplates": [inner]}});
+        let of = |inner: Value| read(&spec(inner), named("scheduling.v1alpha3.Workload"));
+        let found = of(workload.clone());
+        assert_eq!((found.unknown.len(), found.error), (0, None));
+        assert!(of(json!({"compositePodGroupTemplates": [{"zog": 1}]})).unknown[0].ends_with("[0].zog"));
+        let deeper = of(json!({"name": "a", "compositePodGroupTemplates": [workload]}));
+        assert_eq!(deeper.error, None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use access::admission::{Counting, counted_kind, counting, in_scopes};
+use access::admission::{Counting, Devices, counted_kinds, counting, in_scopes};
 use base::metrics::Queue;
 use base::{clock, task};
 use machinery::quantity::Quantity;
@@ -151,22 +151,34 @@ impl Counts<'_> {
     /// The status of a quota. The usage of resources that no object has is zero.
     fn status(&self, quota: &Value) -> Value {
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or(Value::object());
+        let are_extended = self.context.registry.gates().is_on("DRAExtendedResource");
+        let devices = Devices::new(&self.context.objects, are_extended);
         let mut names_by_kind: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
         for name in hard.as_object().into_iter().flat_map(Map::keys) {
-            names_by_kind.entry(counted_kind(name)).or_default().push(name);
-        }
-        let mut used = Map::new();
-        for ((group, plural), names) in names_by_kind {
-            for (name, amount) in self.used(quota, group, plural, names) {
-                used.insert(name, Value::from(amount.to_string()));
+            for kind in counted_kinds(name, &devices) {
+                names_by_kind.entry(kind).or_default().push(name);
             }
         }
+        let mut sums = BTreeMap::<&str, Quantity>::new();
+        for ((group, plural), names) in names_by_kind {
+            for (name, amount) in self.used(quota, (group, plural), names, &devices) {
+                let sum = sums.get(name).map_or_else(|| amount.clone(), |sum| sum.plus(&amount));
+                sums.insert(name, sum);
+            }
+        }
+        let used: Map = sums.into_iter().map(|(name, sum)| (name.into(), Value::from(sum.to_string()))).collect();
         [("hard", hard), ("used", Value::Object(used))].into()
     }
 
     /// The usage of those resource names of a quota that belong to one kind; without `count/` of kinds that are not counted in
     /// namespaces. Each object is read once.
-    fn used<'n>(&self, quota: &Value, group: &str, plural: &str, names: Vec<&'n str>) -> BTreeMap<&'n str, Quantity> {
+    fn used<'n>(
+        &self,
+        quota: &Value,
+        (group, plural): (&str, &str),
+        names: Vec<&'n str>,
+        devices: &Devices<'_>,
+    ) -> BTreeMap<&'n str, Quantity> {
         let resource = self.context.registry.get(group, plural);
         let counting = counting(group, plural).filter(|_| resource.as_ref().is_none_or(|it| it.namespaced));
         let is_counted = |name: &str| counting.is_some() || !name.starts_with("count/");
@@ -174,7 +186,7 @@ impl Counts<'_> {
         let mut sums: BTreeMap<&str, Quantity> = names.map(|name| (name, Quantity::from_int(0))).collect();
         let (Some(counting), Some(resource)) = (counting, resource) else { return sums };
         let counts_objects_alone = sums.keys().all(|name| *name == counting.count);
-        if !sums.keys().any(|name| counting.has(name)) {
+        if !sums.keys().any(|name| counting.has(name, devices)) {
             return sums;
         }
         let all = resource.collection.in_namespace(self.namespace);
@@ -183,18 +195,24 @@ impl Counts<'_> {
             return sums.into_keys().map(|name| (name, count.clone())).collect();
         }
         for stored in all {
-            add(&mut sums, &counting, quota, &stored);
+            add(&mut sums, &counting, quota, &stored, devices);
         }
         sums
     }
 }
 
 /// Adds the usage of an object, if the quota's scopes contain the object.
-fn add(sums: &mut BTreeMap<&str, Quantity>, counting: &Counting, quota: &Value, stored: &Stored) {
+fn add(
+    sums: &mut BTreeMap<&str, Quantity>,
+    counting: &Counting,
+    quota: &Value,
+    stored: &Stored,
+    devices: &Devices<'_>,
+) {
     let object = stored.body.to_value(stored.revision);
     if in_scopes(quota, counting, &object) {
-        for (name, amount) in counting.of(&object, clock::now_seconds()) {
-            if counting.has(&name)
+        for (name, amount) in counting.of(&object, clock::now_seconds(), devices) {
+            if counting.has(&name, devices)
                 && let Some(sum) = sums.get_mut(name.as_str())
             {
                 *sum = sum.plus(&amount);

@@ -25,7 +25,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// Creates missing default objects, and adds missing rules and subjects to default roles and bindings. The writes are
 /// concurrent, so that commits can batch them. `control_plane` is the identity of the server, if it publishes one.
 pub async fn bootstrap(context: &Context, identity: Option<&ControlPlane>) -> Result<(), Status> {
-    let release = context.registry.release();
+    let gates = context.registry.gates();
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
         create_namespaces(context).await?;
@@ -37,8 +37,8 @@ pub async fn bootstrap(context: &Context, identity: Option<&ControlPlane>) -> Re
         };
         tokio::try_join!(
             control_plane,
-            create_of(context, ROLES, GROUP, "roles", defaults::roles(release)),
-            create_of(context, ROLES, GROUP, "rolebindings", defaults::role_bindings(release)),
+            create_of(context, ROLES, GROUP, "roles", defaults::roles(gates)),
+            create_of(context, ROLES, GROUP, "rolebindings", defaults::role_bindings(gates)),
             create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
         )
     };
@@ -47,8 +47,8 @@ pub async fn bootstrap(context: &Context, identity: Option<&ControlPlane>) -> Re
         create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
         register(context),
         control_plane::create_classes(context),
-        create_of(context, ROLES, GROUP, "clusterroles", defaults::cluster_roles(release)),
-        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::cluster_role_bindings(release)),
+        create_of(context, ROLES, GROUP, "clusterroles", defaults::cluster_roles(gates)),
+        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::cluster_role_bindings(gates)),
         inside_namespaces,
     )?;
     Ok(())

@@ -22,7 +22,7 @@ impl Selection {
         for term in &options.field_selector.requirements {
             let label = term.field.as_str();
             if !request.resource.selectable(&request.version, label) {
-                return Err(request.resource.unsupported_label(label));
+                return Err(request.resource.unsupported_label(&request.version, label));
             }
             needs_content |= !matches!(label, "metadata.name" | "metadata.namespace");
         }

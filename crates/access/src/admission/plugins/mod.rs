@@ -8,6 +8,7 @@ pub mod classes;
 mod external_ips;
 mod limit_ranger;
 mod nodes;
+mod pod_groups;
 pub mod pod_resources;
 mod pod_security;
 mod priority;
@@ -246,7 +247,12 @@ static PLUGINS: [Plugin; 39] = [
     without_effect("PodNodeSelector"),
     Plugin {
         name: "Priority",
-        resources: &[PODS, ("scheduling.k8s.io", "priorityclasses", "")],
+        resources: &[
+            PODS,
+            ("scheduling.k8s.io", "priorityclasses", ""),
+            ("scheduling.k8s.io", "podgroups", ""),
+            ("scheduling.k8s.io", "compositepodgroups", ""),
+        ],
         operations: WRITES,
         admit: Some(priority::admit),
         validate: Some(priority::validate),
@@ -269,8 +275,12 @@ static PLUGINS: [Plugin; 39] = [
         admit: Some(volumes::protect),
         ..ROW
     },
-    // the kind that it protects is not served by default
-    Plugin { implementation: Implementation::None, ..elsewhere("PodGroupProtection") },
+    Plugin {
+        name: "PodGroupProtection",
+        resources: &[("scheduling.k8s.io", "podgroups", "")],
+        admit: Some(pod_groups::protect),
+        ..ROW
+    },
     without_effect("OwnerReferencesPermissionEnforcement"),
     Plugin {
         name: "PersistentVolumeClaimResize",
@@ -418,7 +428,7 @@ impl PluginRefusal {
 }
 
 /// A list in an object; empty if there is none.
-fn items<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
+pub fn items<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     value.at(path).and_then(Value::as_array).unwrap_or_default()
 }
 

@@ -54,8 +54,54 @@ fn raise(amounts: &mut Amounts, other: &Amounts) {
 /// The total requests or limits of a Pod: the greater of the sum of its containers and sidecars and of what it needs while
 /// one of its init containers runs. Amounts of the Pod itself replace those of its containers.
 pub fn total(pod: &Value, field: Field) -> Amounts {
+    let mut sum = of_containers(pod, |container| amounts(container.at(&["resources", field.name()])));
+    add_own(pod, field, &mut sum);
+    sum
+}
+
+/// The requests or limits of a Pod as quotas count them: while it is resized, the greater of what it asks for and what it
+/// has, and only the latter if its Node cannot resize it.
+pub fn in_use(pod: &Value, field: Field) -> Amounts {
+    let pending = items(pod, &["status", "conditions"]).iter().find(|one| one.str_at(&["type"]) == "PodResizePending");
+    let is_infeasible = pending.is_some_and(|condition| condition.str_at(&["reason"]) == "Infeasible");
+    let statuses = ["containerStatuses", "initContainerStatuses"].into_iter();
+    let statuses: Vec<&Value> = statuses.flat_map(|list| items(pod, &["status", list])).collect();
+    let asked = |container: &Value| amounts(container.at(&["resources", field.name()]));
+    // the first of these paths that a container's status has
+    let granted = |paths: &[&[&str]]| {
+        of_containers(pod, |container| {
+            let status = statuses.iter().find(|status| status.get("name") == container.get("name"));
+            let found = paths.iter().find_map(|path| status?.at(path).filter(|list| !list.is_null()));
+            match found {
+                Some(list) => amounts(Some(list)),
+                None if is_infeasible => Amounts::new(),
+                None => asked(container),
+            }
+        })
+    };
+    let resources: &[&str] = &["resources", field.name()];
+    let mut sum = granted(&[resources]);
+    if field == Field::Requests {
+        sum = granted(&[resources, &["allocatedResources"]]);
+        raise(&mut sum, &granted(&[&["allocatedResources"]]));
+    }
+    if !is_infeasible {
+        raise(&mut sum, &of_containers(pod, asked));
+    }
+    add_own(pod, field, &mut sum);
+    sum
+}
+
+/// Amounts of the Pod itself.
+fn add_own(pod: &Value, field: Field, sum: &mut Amounts) {
+    let is_supported = |name: &str| ["cpu", "memory"].contains(&name) || name.starts_with("hugepages-");
+    let own = amounts(pod.at(&["spec", "resources", field.name()])).into_iter();
+    sum.extend(own.filter(|(name, _)| is_supported(name)));
+}
+
+/// What the containers of a Pod need.
+fn of_containers(pod: &Value, of: impl Fn(&Value) -> Amounts) -> Amounts {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let of = |container: &Value| amounts(container.at(&["resources", field.name()]));
     let (mut sum, mut sidecars, mut most_while_starting) = (Amounts::new(), Amounts::new(), Amounts::new());
     items(spec, &["containers"]).iter().for_each(|container| add(&mut sum, &of(container)));
     for container in items(spec, &["initContainers"]) {
@@ -70,8 +116,6 @@ pub fn total(pod: &Value, field: Field) -> Amounts {
         raise(&mut most_while_starting, &needed);
     }
     raise(&mut sum, &most_while_starting);
-    let of_pod = amounts(spec.at(&["resources", field.name()]));
-    sum.extend(of_pod.into_iter().filter(|(name, _)| ["cpu", "memory"].contains(&name.as_str())));
     sum
 }
 
@@ -90,6 +134,24 @@ pub fn always_pull(_call: &Call<'_>, pod: &mut Value) -> Decision {
 mod tests {
     use super::*;
     use machinery::json;
+
+    #[test]
+    fn resized_pods_use_what_they_have() {
+        let pod = |asked: &str, has: &str, reason: &str| {
+            json!({
+                "spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": (asked)}}}]},
+                "status": {
+                    "containerStatuses": [{"name": "a", "allocatedResources": {"cpu": (has)}}],
+                    "conditions": [{"type": "PodResizePending", "reason": (reason)}],
+                },
+            })
+        };
+        let cases = [("2", "1", "Deferred", "2"), ("1", "2", "Deferred", "2"), ("2", "1", "Infeasible", "1")];
+        for (asked, has, reason, want) in cases {
+            let pod = pod(asked, has, reason);
+            assert_eq!(in_use(&pod, Field::Requests)["cpu"].to_string(), want, "{}", pod.to_json());
+        }
+    }
 
     #[test]
     fn init_containers_and_sidecars_are_counted() {

@@ -1,4 +1,4 @@
-//! Priority: sets the priority of a Pod to that of its PriorityClass.
+//! Priority: sets the priority of a Pod, or of a group of Pods, to that of its PriorityClass.
 
 use machinery::Value;
 
@@ -11,7 +11,9 @@ const PLURAL: &str = "priorityclasses";
 
 pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
     match (call.attributes.plural().as_str(), call.attributes.operation) {
-        ("pods", Operation::Create) => resolve(call, object),
+        ("pods", Operation::Create) => resolve(call, object, &POD),
+        ("podgroups", Operation::Create) => resolve(call, object, &POD_GROUP),
+        ("compositepodgroups", Operation::Create) => resolve(call, object, &COMPOSITE_POD_GROUP),
         ("pods", _) => {
             keep(call.old(), object);
             Ok(())
@@ -19,6 +21,17 @@ pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
         _ => Ok(()),
     }
 }
+
+/// How messages name a kind with a priority.
+struct Prioritized {
+    what: &'static str,
+    /// Whether its preemption policy depends on a feature gate.
+    is_gated: bool,
+}
+
+const POD: Prioritized = Prioritized { what: "pod", is_gated: false };
+const POD_GROUP: Prioritized = Prioritized { what: "pod group", is_gated: true };
+const COMPOSITE_POD_GROUP: Prioritized = Prioritized { what: "composite pod group", is_gated: true };
 
 /// Keeps the priority and the preemption policy of a Pod in updates that omit them.
 fn keep(old: &Value, pod: &mut Value) {
@@ -31,7 +44,7 @@ fn keep(old: &Value, pod: &mut Value) {
     }
 }
 
-fn resolve(call: &Call<'_>, pod: &mut Value) -> Decision {
+fn resolve(call: &Call<'_>, pod: &mut Value, kind: &Prioritized) -> Decision {
     let name = pod.str_at(&["spec", "priorityClassName"]);
     let class = match name {
         "" => default_class(call),
@@ -48,14 +61,20 @@ fn resolve(call: &Call<'_>, pod: &mut Value) -> Decision {
     if let Some(given) = pod.at(&["spec", "priority"]).and_then(Value::as_int)
         && given != priority
     {
-        return Err(format!("the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name").into());
+        let what = kind.what;
+        return Err(match what {
+            "pod" => format!("the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"),
+            _ => format!("priority set in the {what} ({given}) must match the priority computed ({priority}) based on the priority class set in the spec"),
+        }.into());
     }
+    let is_off = kind.is_gated && !call.world.registry.gates().is_on("PodGroupPreemptionPolicy");
+    let policy = policy.filter(|_| !is_off);
     let given = pod.str_at(&["spec", "preemptionPolicy"]);
     if let Some(policy) = &policy
         && !given.is_empty()
         && given != policy
     {
-        return Err(format!("the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name").into());
+        return Err(format!("the string value of PreemptionPolicy ({given}) must not be provided in {} spec; priority admission controller computed {policy} from the given PriorityClass name", kind.what).into());
     }
     if let Some(class) = class {
         pod.set_at(&["spec", "priorityClassName"], Value::from(class.str_at(&["metadata", "name"])));

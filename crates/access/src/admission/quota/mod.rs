@@ -1,7 +1,11 @@
 //! ResourceQuota: limits of the number of objects in a namespace and of the resources that they use.
 
+mod devices;
+mod pods;
 mod scopes;
 mod usage;
+
+use std::borrow::Cow;
 
 use base::clock;
 use machinery::quantity::Quantity;
@@ -10,8 +14,9 @@ use machinery::{Status, Text, Value};
 use super::measure::Step;
 use super::plugins::pod_resources::{Amounts, amounts};
 use super::{Admission, Attributes, Operation, World};
+pub use devices::Devices;
 pub use scopes::scopes;
-pub use usage::{Counting, counted_kind, counting};
+pub use usage::{Counting, counted_kinds, counting};
 
 /// The new usage of a quota, which is written before the object.
 #[derive(Debug, PartialEq)]
@@ -24,9 +29,24 @@ pub struct Charge {
 }
 
 /// Whether a quota limits an object: it names a resource of the object's kind, and all of its scopes contain the object.
-fn applies_to(quota: &Value, counting: &Counting, object: &Value) -> bool {
+fn applies_to(quota: &Value, counting: &Counting, object: &Value, devices: &Devices<'_>) -> bool {
     let names = amounts(quota.at(&["status", "hard"]));
-    names.keys().any(|name| counting.has(name)) && in_scopes(quota, counting, object)
+    names.keys().any(|name| counting.has(name, devices)) && in_scopes(quota, counting, object)
+}
+
+/// Whether a write may change the usage of its object. Of Pods, only their `resize` and their deadline do.
+fn may_charge(attributes: &Attributes<'_>, counting: &Counting) -> bool {
+    let is_of_pods = (attributes.group().as_str(), attributes.plural().as_str()) == ("", "pods");
+    let has_deadline = |pod: Option<&Value>| {
+        pod.is_some_and(|pod| pod.at(&["spec", "activeDeadlineSeconds"]).is_some_and(|at| !at.is_null()))
+    };
+    match (attributes.operation, attributes.subresource) {
+        (Operation::Create, "") => true,
+        (Operation::Update, "resize") => is_of_pods,
+        (Operation::Update, "") if is_of_pods => has_deadline(attributes.object) != has_deadline(attributes.old),
+        (Operation::Update, "") => counting.updates,
+        _ => false,
+    }
 }
 
 /// Whether an object is in all scopes of a quota.
@@ -37,9 +57,7 @@ pub fn in_scopes(quota: &Value, counting: &Counting, object: &Value) -> bool {
 impl Admission {
     /// The usages of the quotas of a namespace after a write; an error if one is exceeded.
     pub fn charges(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
-        let is_write = matches!(attributes.operation, Operation::Create | Operation::Update);
-        let is_main_resource = attributes.subresource.is_empty() && attributes.resource.namespaced;
-        if !self.runs("ResourceQuota") || !is_write || !is_main_resource {
+        if !self.runs("ResourceQuota") || !attributes.resource.namespaced {
             return Ok(vec![]);
         }
         let quotas = world.objects.collection(&Text::new_static(""), &Text::new_static("resourcequotas"));
@@ -47,17 +65,20 @@ impl Admission {
             return Ok(vec![]);
         }
         let Some(counting) = counting(attributes.group(), attributes.plural()) else { return Ok(vec![]) };
-        if attributes.operation == Operation::Update && !counting.updates {
+        if !may_charge(attributes, &counting) {
             return Ok(vec![]);
         }
         let step = Step::begin("ResourceQuota", "validate", attributes.operation);
         let quotas = quotas.in_namespace(attributes.namespace).into_iter();
         let quotas = quotas.map(|stored| (stored.body.to_value(stored.revision), stored));
-        let object = attributes.object.unwrap_or(&Value::Null);
-        let applicable: Vec<_> = quotas.filter(|(quota, _)| applies_to(quota, &counting, object)).collect();
+        let row = attributes.resource.built_in;
+        let form = |object| row.map_or(Cow::Borrowed(object), |row| row.checked_form(object));
+        let (object, old) = (form(attributes.object.unwrap_or(&Value::Null)), attributes.old.map(form));
+        let devices = Devices::new(world.objects, world.registry.gates().is_on("DRAExtendedResource"));
+        let applicable: Vec<_> = quotas.filter(|(quota, _)| applies_to(quota, &counting, &object, &devices)).collect();
         let compute = || {
-            applicable.iter().try_for_each(|(quota, _)| check(quota, &counting, object))?;
-            let more = difference(&counting, object, attributes.old);
+            applicable.iter().try_for_each(|(quota, _)| check(quota, &counting, &object, &devices))?;
+            let more = difference(&counting, &object, old.as_deref(), &devices);
             let mut charges = vec![];
             for (quota, stored) in &applicable {
                 if let Some(used) = charged(quota, &more)? {
@@ -71,12 +92,12 @@ impl Admission {
 }
 
 /// Rejects an object without an amount that a quota limits, and a quota whose usage has not been computed yet.
-fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), String> {
+fn check(quota: &Value, counting: &Counting, object: &Value, devices: &Devices<'_>) -> Result<(), String> {
     let name = quota.str_at(&["metadata", "name"]);
     let (hard, used) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));
-    let names: Vec<&str> = hard.keys().map(String::as_str).filter(|name| counting.has(name)).collect();
+    let names: Vec<&str> = hard.keys().map(String::as_str).filter(|name| counting.has(name, devices)).collect();
     if counting.count == "count/pods" {
-        let missing = usage::missing(object, &names);
+        let missing = pods::missing(object, &names);
         if !missing.is_empty() {
             let missing: Vec<String> = missing.iter().map(|(name, of)| format!("{name} for: {of}")).collect();
             return Err(format!("failed quota: {name}: must specify {}", missing.join("; ")));
@@ -90,10 +111,10 @@ fn check(quota: &Value, counting: &Counting, object: &Value) -> Result<(), Strin
 
 /// The additional usage of an object over the one that it replaces. Reduced usage stays counted until the controller
 /// recomputes it.
-fn difference(counting: &Counting, object: &Value, old: Option<&Value>) -> Amounts {
+fn difference(counting: &Counting, object: &Value, old: Option<&Value>, devices: &Devices<'_>) -> Amounts {
     let now = clock::now_seconds();
-    let mut more = counting.of(object, now);
-    for (name, old_amount) in old.map(|old| counting.of(old, now)).unwrap_or_default() {
+    let mut more = counting.of(object, now, devices);
+    for (name, old_amount) in old.map(|old| counting.of(old, now, devices)).unwrap_or_default() {
         let added = more.get(&name).cloned().unwrap_or_else(|| Quantity::from_int(0)).minus(&old_amount);
         more.insert(name, added);
     }
@@ -137,7 +158,7 @@ mod tests {
     #[test]
     fn quotas_count_and_refuse() {
         let counting = counting("", "secrets").unwrap();
-        let more = counting.of(&Value::object(), 0);
+        let more = counting.of(&Value::object(), 0, &Devices::none());
         let quota =
             |hard: Value, used: Value| json!({"metadata": {"name": "q"}, "status": {"hard": (hard), "used": (used)}});
         let cases = [
@@ -151,7 +172,8 @@ mod tests {
             ),
         ];
         for (quota, want) in cases {
-            let got = check(&quota, &counting, &Value::object()).and_then(|()| charged(&quota, &more));
+            let got =
+                check(&quota, &counting, &Value::object(), &Devices::none()).and_then(|()| charged(&quota, &more));
             assert_eq!(got, want.map_err(str::to_owned), "{}", quota.to_json());
         }
     }
@@ -160,7 +182,7 @@ mod tests {
     fn updates_are_charged_by_their_difference() {
         let counting = counting("", "persistentvolumeclaims").unwrap();
         let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
-        let more = difference(&counting, &claim("3Gi"), Some(&claim("1Gi")));
+        let more = difference(&counting, &claim("3Gi"), Some(&claim("1Gi")), &Devices::none());
         let more: Vec<String> = more.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
         assert_eq!(more, ["requests.storage=2Gi"]);
     }

@@ -3,9 +3,11 @@
 use machinery::Value;
 use machinery::quantity::Quantity;
 
+use super::devices::Devices;
+use super::pods::{is_of_pods, of_pod_usage};
 use super::scopes::{NONE, of_claim, of_pod};
 use crate::admission::plugins::classes::storage_class;
-use crate::admission::plugins::pod_resources::{Amounts, Field, amounts, total};
+use crate::admission::plugins::pod_resources::Amounts;
 
 /// Kinds that are also counted under their plain name.
 const NAMED: [&str; 4] = [CONFIG_MAPS, CONTROLLERS, QUOTAS, SECRETS];
@@ -13,32 +15,18 @@ const CONFIG_MAPS: &str = "configmaps";
 const CONTROLLERS: &str = "replicationcontrollers";
 const QUOTAS: &str = "resourcequotas";
 const SECRETS: &str = "secrets";
-const OF_PODS: [&str; 10] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-];
 const OF_SERVICES: [&str; 3] = ["services", "services.nodeports", "services.loadbalancers"];
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 /// The infix between a storage class and a resource name.
 const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
-const HUGE_PAGES: &str = "hugepages-";
-
 /// How the objects of a kind are counted.
 pub struct Counting {
     /// The name of a quota under which objects are counted, such as `count/pods`.
     pub count: String,
     /// Whether a name of a quota belongs to the kind, apart from `count`.
-    pub knows: fn(&str) -> bool,
+    pub knows: fn(&str, &Devices<'_>) -> bool,
     /// The usage of an object, apart from `count`.
-    pub usage: fn(&Value, i64) -> Amounts,
+    pub usage: fn(&Value, i64, &Devices<'_>) -> Amounts,
     /// Whether a scope, which has a name, an operator and values, contains an object.
     pub is_in_scope: fn(&Value, &Value) -> bool,
     /// Whether updates change the usage.
@@ -52,25 +40,45 @@ pub fn counting(group: &str, plural: &str) -> Option<Counting> {
         "" => format!("count/{plural}"),
         _ => format!("count/{plural}.{group}"),
     };
-    let plain = Counting { count, knows: |_| false, usage: |_, _| Amounts::new(), is_in_scope: NONE, updates: false };
+    let plain =
+        Counting { count, knows: |_, _| false, usage: |_, _, _| Amounts::new(), is_in_scope: NONE, updates: false };
     Some(match (group, plural) {
-        ("", "pods") => {
-            Counting { knows: is_of_pods, usage: of_pod_usage, is_in_scope: of_pod, updates: true, ..plain }
-        }
-        ("", "services") => {
-            Counting { knows: |name| OF_SERVICES.contains(&name), usage: service_usage, updates: true, ..plain }
-        }
-        ("", "persistentvolumeclaims") => {
-            Counting { knows: is_of_claims, usage: claim_usage, is_in_scope: of_claim, updates: true, ..plain }
-        }
+        ("", "pods") => Counting {
+            knows: |name, _| is_of_pods(name),
+            usage: |pod, now, _| of_pod_usage(pod, now),
+            is_in_scope: of_pod,
+            updates: true,
+            ..plain
+        },
+        ("", "services") => Counting {
+            knows: |name, _| OF_SERVICES.contains(&name),
+            usage: |service, _, _| service_usage(service),
+            updates: true,
+            ..plain
+        },
+        ("", "persistentvolumeclaims") => Counting {
+            knows: |name, _| is_of_claims(name),
+            usage: |claim, _, _| claim_usage(claim),
+            is_in_scope: of_claim,
+            updates: true,
+            ..plain
+        },
+        ("resource.k8s.io", "resourceclaims") => Counting {
+            knows: |name, devices| devices.counts(name),
+            usage: |claim, now, devices| devices.usage(claim, now),
+            updates: true,
+            ..plain
+        },
         ("", "configmaps") => {
-            Counting { knows: |name| name == CONFIG_MAPS, usage: |_, _| one_of(CONFIG_MAPS), ..plain }
+            Counting { knows: |name, _| name == CONFIG_MAPS, usage: |_, _, _| one_of(CONFIG_MAPS), ..plain }
         }
         ("", "replicationcontrollers") => {
-            Counting { knows: |name| name == CONTROLLERS, usage: |_, _| one_of(CONTROLLERS), ..plain }
+            Counting { knows: |name, _| name == CONTROLLERS, usage: |_, _, _| one_of(CONTROLLERS), ..plain }
         }
-        ("", "resourcequotas") => Counting { knows: |name| name == QUOTAS, usage: |_, _| one_of(QUOTAS), ..plain },
-        ("", "secrets") => Counting { knows: |name| name == SECRETS, usage: |_, _| one_of(SECRETS), ..plain },
+        ("", "resourcequotas") => {
+            Counting { knows: |name, _| name == QUOTAS, usage: |_, _, _| one_of(QUOTAS), ..plain }
+        }
+        ("", "secrets") => Counting { knows: |name, _| name == SECRETS, usage: |_, _, _| one_of(SECRETS), ..plain },
         _ => plain,
     })
 }
@@ -80,38 +88,33 @@ fn one_of(name: &str) -> Amounts {
     Amounts::from([(name.to_owned(), Quantity::from_int(1))])
 }
 
-/// The group and plural of the kind to which a name of a quota belongs.
-pub fn counted_kind(name: &str) -> (&str, &str) {
+/// The groups and plurals of the kinds to which a name of a quota belongs.
+pub fn counted_kinds<'n>(name: &'n str, devices: &Devices<'_>) -> Vec<(&'n str, &'n str)> {
+    const CLAIMS: (&str, &str) = ("resource.k8s.io", "resourceclaims");
     match name.strip_prefix("count/") {
-        Some(counted) => counted.split_once('.').map_or(("", counted), |(plural, group)| (group, plural)),
-        None if is_of_claims(name) => ("", "persistentvolumeclaims"),
-        None if OF_SERVICES.contains(&name) => ("", "services"),
-        None if NAMED.contains(&name) => ("", name),
-        None => ("", "pods"),
+        Some(counted) => vec![counted.split_once('.').map_or(("", counted), |(plural, group)| (group, plural))],
+        None if is_of_claims(name) => vec![("", "persistentvolumeclaims")],
+        None if OF_SERVICES.contains(&name) => vec![("", "services")],
+        None if NAMED.contains(&name) => vec![("", name)],
+        // Pods ask for extended resources, which devices may provide
+        None if devices.counts_extended(name) => vec![("", "pods"), CLAIMS],
+        None if devices.counts(name) => vec![CLAIMS],
+        None => vec![("", "pods")],
     }
 }
 
 impl Counting {
     /// The usage of an object at a time in seconds.
-    pub fn of(&self, object: &Value, now: i64) -> Amounts {
-        let mut used = (self.usage)(object, now);
+    pub fn of(&self, object: &Value, now: i64, devices: &Devices<'_>) -> Amounts {
+        let mut used = (self.usage)(object, now, devices);
         used.insert(self.count.clone(), Quantity::from_int(1));
         used
     }
 
     /// Whether a name of a quota belongs to the kind.
-    pub fn has(&self, name: &str) -> bool {
-        name == self.count || (self.knows)(name)
+    pub fn has(&self, name: &str, devices: &Devices<'_>) -> bool {
+        name == self.count || (self.knows)(name, devices)
     }
-}
-
-fn is_of_pods(name: &str) -> bool {
-    let requested = name.strip_prefix("requests.");
-    // an extended resource has a domain
-    let is_extended = requested.is_some_and(|name| name.contains('/') && !name.contains("kubernetes.io/"));
-    let is_device = requested.is_some_and(|name| name.starts_with("deviceclass.resource.kubernetes.io/"));
-    let pages = requested.unwrap_or(name).starts_with(HUGE_PAGES);
-    OF_PODS.contains(&name) || pages || is_extended || is_device
 }
 
 fn is_of_claims(name: &str) -> bool {
@@ -119,85 +122,7 @@ fn is_of_claims(name: &str) -> bool {
     OF_CLAIMS.contains(&of_class.unwrap_or(name))
 }
 
-/// The usage of a Pod. A Pod that has ended, or is overdue, uses only its count.
-fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
-    if ["Failed", "Succeeded"].contains(&pod.str_at(&["status", "phase"])) || is_overdue(pod, now) {
-        return Amounts::new();
-    }
-    let overhead = amounts(pod.at(&["spec", "overhead"]));
-    let with_overhead = |field: Field| {
-        let mut sum = total(pod, field);
-        for (name, amount) in &overhead {
-            let known = sum.get(name).cloned();
-            // the overhead adds to existing limits only
-            match (known, field) {
-                (Some(known), _) => drop(sum.insert(name.clone(), known.plus(amount))),
-                (None, Field::Requests) => drop(sum.insert(name.clone(), amount.clone())),
-                (None, Field::Limits) => {}
-            }
-        }
-        sum
-    };
-    let mut used = container_usage(&with_overhead(Field::Requests), &with_overhead(Field::Limits));
-    used.insert("pods".to_owned(), Quantity::from_int(1));
-    used
-}
-
-/// The names of requests and limits in quotas.
-fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
-    let mut used = Amounts::new();
-    for (name, amount) in requests {
-        let is_plain = ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || name.starts_with(HUGE_PAGES);
-        if is_plain {
-            used.insert(name.clone(), amount.clone());
-        }
-        if is_plain || name.contains('/') {
-            used.insert(format!("requests.{name}"), amount.clone());
-        }
-    }
-    for (name, amount) in limits.iter().filter(|(name, _)| OF_PODS.contains(&format!("limits.{name}").as_str())) {
-        used.insert(format!("limits.{name}"), amount.clone());
-    }
-    used
-}
-
-/// The names of a quota for which containers of a Pod lack the required amount, each with those containers.
-pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
-    const REQUIRED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
-    let has_pod_resources = ["requests", "limits"].iter().any(|field| pod.at(&["spec", "resources", field]).is_some());
-    if has_pod_resources {
-        return vec![];
-    }
-    let lists = ["containers", "initContainers"].iter();
-    let containers = lists.flat_map(|list| pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default());
-    let containers: Vec<(&str, Amounts)> = containers
-        .map(|container| {
-            let amounts_of = |field: Field| amounts(container.at(&["resources", field.name()]));
-            (container.str_at(&["name"]), container_usage(&amounts_of(Field::Requests), &amounts_of(Field::Limits)))
-        })
-        .collect();
-    let mut missing = vec![];
-    for name in names.iter().filter(|name| REQUIRED.contains(name)) {
-        let mut containers_without: Vec<&str> =
-            containers.iter().filter(|(_, used)| !used.contains_key(*name)).map(|(container, _)| *container).collect();
-        containers_without.sort_unstable();
-        containers_without.dedup();
-        if !containers_without.is_empty() {
-            missing.push(((*name).to_owned(), containers_without.join(",")));
-        }
-    }
-    missing.sort();
-    missing
-}
-
-/// Whether a Pod that is being deleted has exceeded its grace period.
-fn is_overdue(pod: &Value, now: i64) -> bool {
-    let deleted = machinery::time::parse_rfc3339(pod.str_at(&["metadata", "deletionTimestamp"]));
-    let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
-    matches!((deleted, grace), (Some((deleted, _)), Some(grace)) if now > deleted.saturating_add(grace))
-}
-
-fn service_usage(service: &Value, _now: i64) -> Amounts {
+fn service_usage(service: &Value) -> Amounts {
     let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
     let explicit_node_ports =
         || ports.iter().filter(|port| port.get("nodePort").and_then(Value::as_int).unwrap_or_default() != 0);
@@ -212,7 +137,7 @@ fn service_usage(service: &Value, _now: i64) -> Amounts {
     counts.map(|(name, count)| (name.to_owned(), Quantity::from_int(count as i64))).collect()
 }
 
-fn claim_usage(claim: &Value, _now: i64) -> Amounts {
+fn claim_usage(claim: &Value) -> Amounts {
     let mut used = one_of(OF_CLAIMS[0]);
     let amount = |path: &[&str]| claim.at(path).and_then(|amount| Quantity::of(amount).ok());
     let requested = amount(&["spec", "resources", "requests", "storage"]);
@@ -240,7 +165,7 @@ mod tests {
 
     fn used(plural: &str, object: Value) -> String {
         let counting = counting("", plural).unwrap();
-        let used = counting.of(&object, 0);
+        let used = counting.of(&object, 0, &Devices::none());
         used.iter().map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(" ")
     }
 
@@ -280,6 +205,8 @@ mod tests {
     fn names_belong_to_kinds() {
         let cases = [
             ("count/deployments.apps", ("apps", "deployments")),
+            ("a.deviceclass.resource.k8s.io/devices", ("resource.k8s.io", "resourceclaims")),
+            ("requests.example.com/gpu", ("", "pods")),
             ("count/pods", ("", "pods")),
             ("requests.cpu", ("", "pods")),
             ("requests.storage", ("", "persistentvolumeclaims")),
@@ -288,19 +215,7 @@ mod tests {
             ("configmaps", ("", "configmaps")),
         ];
         for (name, want) in cases {
-            assert_eq!(counted_kind(name), want, "{name}");
+            assert_eq!(counted_kinds(name, &Devices::none()), [want], "{name}");
         }
-        assert!(
-            is_of_pods("requests.hugepages-2Mi") && is_of_pods("requests.x.io/gpu") && !is_of_pods("requests.storage")
-        );
-    }
-
-    #[test]
-    fn containers_state_what_quotas_limit() {
-        let pod = json!({"spec": {
-            "containers": [{"name": "b", "resources": {"requests": {"cpu": "1"}}}, {"name": "a"}]
-        }});
-        let want = [("limits.cpu".to_owned(), "a,b".to_owned()), ("requests.cpu".to_owned(), "a".to_owned())];
-        assert_eq!(missing(&pod, &["requests.cpu", "pods", "limits.cpu"]), want);
     }
 }

@@ -12,7 +12,27 @@ use machinery::Release;
 const KNOWN: &str = include_str!("known.txt");
 
 /// The gates that change what this server does.
-const EFFECTIVE: [&str; 3] = ["CBORServingAndStorage", "ConstrainedImpersonation", "MutatingAdmissionPolicy"];
+const EFFECTIVE: [&str; 19] = [
+    "AllowUnsafeMalformedObjectDeletion",
+    "APIResponseCompression",
+    "CBORServingAndStorage",
+    "ComponentFlagz",
+    "ComponentStatusz",
+    "CompositePodGroup",
+    "ConstrainedImpersonation",
+    "DRAExtendedResource",
+    "DRAWorkloadResourceClaims",
+    "EvictionRequestAPI",
+    "ExcludeAdmissionWebhookVirtualResources",
+    "GenericWorkload",
+    "MutatingAdmissionPolicy",
+    "PodGroupPreemptionPolicy",
+    "StorageVersionHash",
+    "StorageVersionMigrator",
+    "TopologyAwareWorkloadScheduling",
+    "UnauthenticatedHTTP2DOSMitigation",
+    "WatchList",
+];
 
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
@@ -152,7 +172,8 @@ impl FeatureGates {
         names.filter(|name| !EFFECTIVE.contains(name) && self.is_on(name) != defaults.is_on(name)).collect()
     }
 
-    fn is_on(&self, name: &str) -> bool {
+    /// Whether a gate is on; one that the release does not have is off.
+    pub fn is_on(&self, name: &str) -> bool {
         self.states.get(name).is_some_and(|(_, on)| *on)
     }
 
@@ -164,11 +185,6 @@ impl FeatureGates {
     /// Modes of impersonation (KEP-5284).
     pub fn constrained_impersonation(&self) -> bool {
         self.is_on("ConstrainedImpersonation")
-    }
-
-    /// MutatingAdmissionPolicies (KEP-3962).
-    pub fn mutating_policies(&self) -> bool {
-        self.is_on("MutatingAdmissionPolicy")
     }
 
     /// The page `/statusz` (KEP-4827).
@@ -189,11 +205,6 @@ impl FeatureGates {
     /// Watches that begin with the current state (KEP-3157).
     pub fn watch_list(&self) -> bool {
         self.is_on("WatchList")
-    }
-
-    /// StorageVersionMigrations (KEP-4192).
-    pub fn storage_migrations(&self) -> bool {
-        self.is_on("StorageVersionMigrator")
     }
 
     /// Webhooks are not called for reviews of authentication and authorization.
@@ -259,8 +270,8 @@ mod tests {
     #[test]
     fn defaults_follow_the_release() {
         let [old, _, newest] = Release::ALL.map(FeatureGates::of);
-        assert!(!old.constrained_impersonation() && !old.mutating_policies() && !old.cbor());
-        assert!(newest.constrained_impersonation() && newest.mutating_policies() && !newest.cbor());
+        assert!(!old.constrained_impersonation() && !old.is_on("MutatingAdmissionPolicy") && !old.cbor());
+        assert!(newest.constrained_impersonation() && newest.is_on("MutatingAdmissionPolicy") && !newest.cbor());
         assert_eq!(newest, FeatureGates::default());
     }
 
@@ -270,7 +281,7 @@ mod tests {
         assert!(parse("kube:CBORServingAndStorage=true", newest).unwrap().cbor());
         assert!(!parse("CBORServingAndStorage=F", newest).unwrap().cbor());
         assert!(!parse("ConstrainedImpersonation=0", newest).unwrap().constrained_impersonation());
-        assert!(parse("MutatingAdmissionPolicy=true", Release::V1_35).unwrap().mutating_policies());
+        assert!(parse("MutatingAdmissionPolicy=true", Release::V1_35).unwrap().is_on("MutatingAdmissionPolicy"));
         assert!(parse("AllAlpha=true", newest).unwrap().cbor());
         assert!(!parse("CBORServingAndStorage=false,AllAlpha=true", newest).unwrap().cbor());
         assert!(!parse("AllBeta=false", newest).unwrap().constrained_impersonation());

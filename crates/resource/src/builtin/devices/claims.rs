@@ -88,7 +88,12 @@ fn template_metadata(metadata: &Value, path: &FieldPath, errors: &mut Errors) {
 pub fn admin_access(object: &Value) -> Option<FieldPath> {
     let of = |path: &[&str]| object.at(path).and_then(Value::as_array).unwrap_or_default();
     let requests = [of(&["spec", "devices", "requests"]), of(&["spec", "spec", "devices", "requests"])].concat();
-    let is_admin = |request: &Value| request.at(&["exactly", "adminAccess"]) == Some(&Value::Bool(true));
+    // v1beta1 has it in the request itself
+    let is_admin = |request: &Value| {
+        [&["exactly", "adminAccess"][..], &["adminAccess"]]
+            .iter()
+            .any(|path| request.at(path) == Some(&Value::Bool(true)))
+    };
     let place = requests.iter().position(is_admin)?;
     Some(FieldPath::new(format!("spec.devices.requests[{place}].adminAccess")))
 }

@@ -5,6 +5,7 @@
 mod capacity;
 mod claims;
 mod fields;
+pub mod flat;
 mod results;
 mod selectors;
 mod slices;
@@ -26,16 +27,24 @@ pub fn default_resource_claim(object: &mut Value) {
             if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
                 set_default(request, &["exactly", "count"], Value::Int(1));
             }
-            for alternative in items_mut(request, &["firstAvailable"]) {
-                if alternative.str_at(&["allocationMode"]).is_empty() {
-                    alternative.set_at(&["allocationMode"], Value::from("ExactCount"));
-                }
-                if alternative.str_at(&["allocationMode"]) == "ExactCount" {
-                    set_default(alternative, &["count"], Value::Int(1));
-                }
-            }
+            items_mut(request, &["firstAvailable"]).for_each(default_count);
         }
     }
+}
+
+/// One device is asked for where no number is given.
+fn default_count(request: &mut Value) {
+    if request.str_at(&["allocationMode"]).is_empty() {
+        request.set_at(&["allocationMode"], Value::from("ExactCount"));
+    }
+    if request.str_at(&["allocationMode"]) == "ExactCount" {
+        set_default(request, &["count"], Value::Int(1));
+    }
+}
+
+/// A taint without a time is added now.
+fn default_time(taint: &mut Value) {
+    set_default(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
 }
 
 /// Taints of devices have the time at which they were added.
@@ -48,9 +57,7 @@ pub fn default_taint_rule(rule: &mut Value) {
 /// The same in a ResourceSlice.
 pub fn default_slice(slice: &mut Value) {
     for device in items_mut(slice, &["spec", "devices"]) {
-        for taint in items_mut(device, &["taints"]) {
-            set_default(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
-        }
+        items_mut(device, &["taints"]).for_each(default_time);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod containers;
 mod environment;
+mod groups;
 mod resources;
 mod scheduling;
 mod security;
@@ -57,6 +58,8 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
     affinity(spec, path, errors);
     spread(spec, path, errors);
+    groups::scheduling_group(spec, path, errors);
+    groups::eviction_responders(spec, path, errors);
 }
 
 struct Pod<'a> {

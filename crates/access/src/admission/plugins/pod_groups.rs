@@ -1,0 +1,16 @@
+//! PodGroupProtection: new PodGroups are not deleted while Pods are in them.
+
+use machinery::Value;
+
+use super::{Call, Decision, items, push};
+
+const FINALIZER: &str = "scheduling.k8s.io/podgroup-protection";
+
+/// Adds the finalizer, which the controller removes that watches the Pods.
+pub fn protect(_call: &Call<'_>, group: &mut Value) -> Decision {
+    let path = ["metadata", "finalizers"];
+    if !items(group, &path).iter().any(|finalizer| finalizer.as_str() == Some(FINALIZER)) {
+        push(group, &path, Value::from(FINALIZER));
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! The formats of texts that `declared.txt` names.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
+
+use super::prefixed_names;
+
+/// The errors of a text that does not have a format.
+pub type Format = fn(&str, &FieldPath) -> Vec<FieldError>;
+
+/// A format by its name.
+pub fn named(name: &str) -> Option<Format> {
+    Some(match name {
+        "short-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_label(text))),
+        "long-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_subdomain(text))),
+        "long-name-caseless" => |text, path| invalid(text, path, caseless(text)),
+        "label-key" => |text, path| invalid(text, path, names::qualified_name(text)),
+        "uuid" => |text, path| {
+            let why = "must be a lowercase UUID in 8-4-4-4-12 format";
+            if super::devices::is_uuid(text) { vec![] } else { invalid(text, path, vec![why.to_owned()]) }
+        },
+        "path-segment" => |text, path| invalid(text, path, names::path_segment(text)),
+        "prefixed-label-key" => |text, path| invalid(text, path, prefixed_names::label_key_problems(text)),
+        "unreserved-domain" => |text, path| invalid(text, path, prefixed_names::reserved_problems(text)),
+        "pool-name" => pool_name,
+        "extended-resource-name" => |text, path| invalid(text, path, extended_resource_name(text)),
+        "fully-qualified-name" => fully_qualified_name,
+        _ => return None,
+    })
+}
+
+fn invalid(text: &str, path: &FieldPath, problems: Vec<String>) -> Vec<FieldError> {
+    problems.into_iter().map(|why| FieldError::invalid(path, &Value::from(text), why)).collect()
+}
+
+/// Formats count bytes where the rules that are written by hand say characters.
+fn in_bytes(problems: Vec<String>) -> Vec<String> {
+    problems
+        .into_iter()
+        .map(|why| {
+            why.replace(" characters", " bytes").replacen(
+                "lower case alphanumeric bytes",
+                "lower case alphanumeric characters",
+                1,
+            )
+        })
+        .collect()
+}
+
+/// The problems of a subdomain whose letters may be of either case.
+pub fn caseless(text: &str) -> Vec<String> {
+    const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    let shown = |why: String| {
+        let is_long = why.starts_with("must be no more");
+        if is_long { "must be no more than 253 bytes".to_owned() } else { CASELESS.to_owned() }
+    };
+    names::dns1123_subdomain(&text.to_ascii_lowercase()).into_iter().map(shown).collect()
+}
+
+fn pool_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
+    const BYTES_MAX: usize = 253;
+    let mut errors = vec![];
+    if text.len() > BYTES_MAX {
+        errors.push(FieldError::too_long(path, BYTES_MAX));
+    }
+    for (i, part) in text.split('/').enumerate() {
+        let prefixed = |why: String| format!("segment {i}: {why}");
+        if part.is_empty() {
+            errors.extend(invalid(text, path, vec![prefixed("must not be empty".to_owned())]));
+        } else {
+            let problems = in_bytes(names::dns1123_subdomain(part));
+            errors.extend(invalid(part, path, problems.into_iter().map(prefixed).collect()));
+        }
+    }
+    errors
+}
+
+fn extended_resource_name(text: &str) -> Vec<String> {
+    const OWN: &str = "kubernetes.io/";
+    const REQUESTS: &str = "requests.";
+    let mut problems = vec![];
+    if !text.contains('/') {
+        problems.push("a name must be a domain-prefixed path, such as 'example.com/my-prop'".to_owned());
+    } else if text.contains(OWN) {
+        problems.push(format!("must not have {OWN:?} domain"));
+    }
+    if text.starts_with(REQUESTS) {
+        problems.push(format!("must not have {REQUESTS:?} prefix"));
+    }
+    // a quota names it with this prefix
+    problems.extend(
+        names::qualified_name(&format!("{REQUESTS}{text}"))
+            .into_iter()
+            .map(|why| why.replace("253 characters", "253 bytes")),
+    );
+    problems
+}
+
+fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
+    const DOMAIN_BYTES_MAX: usize = 63;
+    let mut errors = vec![];
+    let missing = |why: &str| invalid("", path, vec![why.to_owned()]);
+    match text.split('/').collect::<Vec<_>>()[..] {
+        [own] => super::devices::identifier(own, path, &mut errors),
+        [domain, own] => {
+            if domain.is_empty() {
+                errors.extend(missing("prefix must not be empty"));
+            } else {
+                if domain.len() > DOMAIN_BYTES_MAX {
+                    errors.push(FieldError::too_long(path, DOMAIN_BYTES_MAX));
+                }
+                let problems = in_bytes(names::dns1123_subdomain(domain)).into_iter();
+                errors.extend(invalid(domain, path, problems.map(|why| format!("prefix: {why}")).collect()));
+            }
+            match own {
+                "" => errors.extend(missing("name must not be empty")),
+                _ => super::devices::identifier(own, path, &mut errors),
+            }
+        }
+        // upstream accepts more parts
+        _ => {}
+    }
+    if !text.contains('/') {
+        let why = "a fully qualified name must be a domain and a name separated by a slash";
+        errors.extend(invalid(text, path, vec![why.to_owned()]));
+    }
+    errors
+}
