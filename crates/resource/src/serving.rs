@@ -6,9 +6,9 @@
 use machinery::Status;
 use machinery::status::Reason;
 
+use super::Resource;
 use super::builtin::OwnSubresource;
 use super::rules::Subresource;
-use super::{Resource, Version};
 
 /// The behaviour of the endpoints of a resource.
 #[derive(Debug, PartialEq, Eq)]
@@ -113,20 +113,6 @@ impl Resource {
         match self.built_in {
             Some(row) => format!("*{}.{}", row.go_package(), self.list_kind),
             None => "*unstructured.UnstructuredList".to_owned(),
-        }
-    }
-
-    /// The name of the OpenAPI schema of a kind of this resource.
-    pub fn schema_name(&self, version: &Version, kind: &str) -> String {
-        let (group, version) = (self.group.as_str(), &version.name);
-        if self.built_in.is_none() {
-            let labels: Vec<&str> = group.rsplit('.').collect();
-            return format!("{}.{version}.{kind}", labels.join("."));
-        }
-        match group {
-            "" => format!("io.k8s.api.core.{version}.{kind}"),
-            "apiextensions.k8s.io" => format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{kind}"),
-            _ => format!("io.k8s.api.{}.{version}.{kind}", group.split('.').next().unwrap_or_default()),
         }
     }
 }

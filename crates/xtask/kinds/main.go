@@ -1,7 +1,7 @@
 // Command kinds writes the facts of Kubernetes' built-in kinds as three tables.
 //
 // types.txt has the Go types of all kinds: fields in the order of their struct, with protobuf number, JSON name, type, and
-// how they are printed and merged. kinds.txt has the resources of discovery. The facts are read from the modules that
+// how they are printed and merged, and what OpenAPI says of them. kinds.txt has the resources of discovery. The facts are read from the modules that
 // go.mod names: Go types by reflection, list types, keys and defaults from the published OpenAPI documents, resources from
 // the published discovery document. internal.txt has the internal types that messages print, from their declarations.
 // Descriptions are not read.
@@ -31,9 +31,17 @@ func main() {
 	fail(err)
 	schemas, err := readSchemas(filepath.Join(api, "api", "openapi-spec", "v3"))
 	fail(err)
-	types := newTypes(schemas)
+	parameters, err := readParameters(filepath.Join(api, "api", "openapi-spec", "swagger.json"))
+	fail(err)
+	enums, err := readEnums(api)
+	fail(err)
+	types := newTypes(schemas, parameters, enums)
 	for _, resource := range resources {
 		fail(types.addKind(resource))
+	}
+	for _, further := range furtherTypes {
+		_, err := types.add(further)
+		fail(err)
 	}
 	fail(write(filepath.Join(directory, "types.txt"), types.table()))
 	fail(write(filepath.Join(directory, "kinds.txt"), kindsTable(resources)))

@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sort"
 	"strings"
 
+	core "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/version"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
@@ -21,15 +25,33 @@ import (
 type types struct {
 	scheme  *runtime.Scheme
 	schemas map[string]*schema
+	// names of parameters by type and field
+	parameters map[string]map[string]string
+	// values of enumerations by schema and property
+	enums   map[string]map[string][]string
 	structs map[string][]string
+	// the packages of OpenAPI by those of protobuf
+	packages map[string]string
+	// the schemas of types that are encoded in their own way
+	own map[string]string
 }
 
-func newTypes(schemas map[string]*schema) *types {
+// furtherTypes are published besides those of kinds: discovery, statuses, options.
+var furtherTypes = []reflect.Type{
+	reflect.TypeFor[meta.APIVersions](), reflect.TypeFor[meta.APIGroupList](), reflect.TypeFor[meta.APIResourceList](),
+	reflect.TypeFor[meta.DeleteOptions](), reflect.TypeFor[meta.Patch](), reflect.TypeFor[meta.Status](),
+	reflect.TypeFor[meta.WatchEvent](), reflect.TypeFor[core.PodLogOptions](), reflect.TypeFor[version.Info](),
+}
+
+func newTypes(schemas map[string]*schema, parameters map[string]map[string]string, enums map[string]map[string][]string) *types {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensions.AddToScheme(scheme))
 	utilruntime.Must(apiregistration.AddToScheme(scheme))
-	return &types{scheme: scheme, schemas: schemas, structs: map[string][]string{}}
+	return &types{
+		scheme: scheme, schemas: schemas, parameters: parameters, enums: enums,
+		structs: map[string][]string{}, packages: map[string]string{}, own: map[string]string{},
+	}
 }
 
 // addKind adds the types of a kind, its list, and its subresources.
@@ -66,7 +88,7 @@ func (t *types) addObject(kind runtimeschema.GroupVersionKind) error {
 
 // ownEncoding are structs whose JSON is not that of their fields; only their protobuf fields are listed.
 var ownEncoding = []string{
-	"meta.v1.Time", "meta.v1.MicroTime", "meta.v1.FieldsV1", "resource.Quantity", "intstr.IntOrString", "runtime.RawExtension",
+	"meta.v1.Time", "meta.v1.MicroTime", "meta.v1.FieldsV1", "meta.v1.Patch", "resource.Quantity", "intstr.IntOrString", "runtime.RawExtension",
 	"authentication.v1.AttestationValue", "authentication.v1.ExtraValue", "authorization.v1.ExtraValue", "certificates.v1.ExtraValue", "apiextensions.v1.JSON", "apiextensions.v1.JSONSchemaPropsOrBool", "apiextensions.v1.JSONSchemaPropsOrArray",
 	"apiextensions.v1.JSONSchemaPropsOrStringArray",
 }
@@ -74,17 +96,22 @@ var ownEncoding = []string{
 // add adds a struct and all that it contains, and returns its name.
 func (t *types) add(of reflect.Type) (string, error) {
 	name := messageName(of)
-	if _, ok := t.structs[name]; ok || slices.Contains(ownEncoding, name) {
+	if _, ok := t.structs[name]; ok {
 		return name, nil
 	}
-	t.structs[name] = nil
 	published := t.schemas[schemaName(of)]
 	if published == nil {
 		published = &schema{}
 	}
+	t.packages[strings.TrimSuffix(name, "."+of.Name())] = strings.TrimSuffix(schemaName(of), "."+of.Name())
+	if slices.Contains(ownEncoding, name) {
+		t.own[name] = ownSchema(published)
+		return name, nil
+	}
+	t.structs[name] = nil
 	var lines []string
 	for i := range of.NumField() {
-		line, err := t.field(of.Field(i), published)
+		line, err := t.field(of.Field(i), published, marks{t.parameters[name], t.enums[schemaName(of)]})
 		if err != nil {
 			return "", fmt.Errorf("%s.%s: %w", name, of.Field(i).Name, err)
 		}
@@ -92,16 +119,58 @@ func (t *types) add(of reflect.Type) (string, error) {
 			lines = append(lines, line)
 		}
 	}
-	head := name
-	if published.MapType == "atomic" {
-		head += " atomic"
-	}
-	t.structs[name] = append([]string{head}, lines...)
+	t.structs[name] = append([]string{name + headMarks(published)}, lines...)
 	return name, nil
 }
 
+// headMarks returns what OpenAPI says of a struct.
+func headMarks(published *schema) string {
+	out := ""
+	if published.MapType != "" {
+		out += " " + published.MapType
+	}
+	switch len(published.Kinds) {
+	case 0:
+	case 1:
+		out += " kind:" + published.Kinds[0].Group
+	default:
+		out += " kind:*"
+	}
+	for _, union := range published.Unions {
+		var fields []string
+		for field, value := range union.Fields {
+			fields = append(fields, field+"="+value)
+		}
+		sort.Strings(fields)
+		out += " union:" + union.Discriminator + ":" + strings.Join(fields, ",")
+	}
+	return out
+}
+
+// ownSchema returns the schema of a type that is encoded in its own way, as JSON.
+func ownSchema(published *schema) string {
+	out := map[string]any{}
+	if published.Type != "" {
+		out["type"] = published.Type
+	}
+	if published.Format != "" {
+		out["format"] = published.Format
+	}
+	if len(published.OneOf) > 0 {
+		out["oneOf"] = published.OneOf
+	}
+	text, _ := json.Marshal(out)
+	return string(text)
+}
+
+// marks are facts of OpenAPI about the fields of a struct, by field.
+type marks struct {
+	parameters map[string]string
+	enums      map[string][]string
+}
+
 // field returns the line of a field; empty for the type of an object.
-func (t *types) field(field reflect.StructField, published *schema) (string, error) {
+func (t *types) field(field reflect.StructField, published *schema, marks marks) (string, error) {
 	tag, hasTag := field.Tag.Lookup("json")
 	name, options, _ := strings.Cut(tag, ",")
 	if !hasTag || name == "-" || field.Name == "TypeMeta" {
@@ -116,7 +185,7 @@ func (t *types) field(field reflect.StructField, published *schema) (string, err
 		of, isPointer = of.Elem(), true
 	}
 	if name == "" && field.Anonymous {
-		inner, err := t.addEmbedded(of, published)
+		inner, err := t.addEmbedded(of, published, marks.enums)
 		return fmt.Sprintf("%s %s ^%s", number, field.Name, inner), err
 	}
 	kind, err := t.typeOf(of)
@@ -127,10 +196,17 @@ func (t *types) field(field reflect.StructField, published *schema) (string, err
 	if printed := printMark(of, isPointer, options); printed != "" {
 		line += " " + printed
 	}
+	if parameter := marks.parameters[name]; parameter != "" {
+		line += " parameter:" + parameter
+	}
 	property := published.Properties[name]
 	if property == nil {
 		return line, nil
 	}
+	if property.Ref != "" {
+		line += " bare"
+	}
+	line += enumMark(marks.enums[name])
 	if slices.Contains(published.Required, name) {
 		line += " required"
 	}
@@ -138,10 +214,11 @@ func (t *types) field(field reflect.StructField, published *schema) (string, err
 }
 
 // addEmbedded adds a struct whose fields are those of the struct around it, which is the one that is published.
-func (t *types) addEmbedded(of reflect.Type, around *schema) (string, error) {
+func (t *types) addEmbedded(of reflect.Type, around *schema, enums map[string][]string) (string, error) {
 	name := messageName(of)
 	if t.schemas[schemaName(of)] == nil {
 		t.schemas[schemaName(of)] = &schema{Properties: around.Properties, Required: around.Required}
+		t.enums[schemaName(of)] = enums
 	}
 	_, err := t.add(of)
 	return name, err
@@ -256,7 +333,7 @@ func messageName(of reflect.Type) string {
 	}
 	parts := strings.Split(of.PkgPath(), "/")
 	switch last := parts[len(parts)-1]; last {
-	case "resource", "intstr", "runtime":
+	case "resource", "intstr", "runtime", "version":
 		return last + "." + of.Name()
 	default:
 		return parts[len(parts)-2] + "." + last + "." + of.Name()
@@ -265,7 +342,11 @@ func messageName(of reflect.Type) string {
 
 // schemaName is the name of a type in OpenAPI documents, such as io.k8s.api.core.v1.Pod.
 func schemaName(of reflect.Type) string {
-	return "io." + strings.ReplaceAll(strings.Replace(of.PkgPath(), "k8s.io/", "k8s.", 1), "/", ".") + "." + of.Name()
+	return schemaNameOf(of.PkgPath(), of.Name())
+}
+
+func schemaNameOf(path, name string) string {
+	return "io." + strings.ReplaceAll(strings.Replace(path, "k8s.io/", "k8s.", 1), "/", ".") + "." + name
 }
 
 // table is types.txt.
@@ -277,6 +358,8 @@ func (t *types) table() string {
 	sort.Strings(names)
 	var out strings.Builder
 	out.WriteString("# The Go types of built-in kinds, by `cargo xtask kinds`; its format is described in mod.rs beside this file.\n")
+	listPairs(&out, "package", t.packages)
+	listPairs(&out, "schema", t.own)
 	for _, name := range names {
 		lines := t.structs[name]
 		out.WriteString(lines[0] + "\n")
@@ -285,4 +368,10 @@ func (t *types) table() string {
 		}
 	}
 	return out.String()
+}
+
+func listPairs(out *strings.Builder, word string, pairs map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		fmt.Fprintf(out, "%s %s %s\n", word, key, pairs[key])
+	}
 }

@@ -46,7 +46,7 @@ static TEXT: &str = include_str!("messages.txt");
 /// The fields of a message such as `core.v1.ConfigMap`, by number.
 pub fn message(name: &str) -> Option<&'static [MessageField]> {
     static MESSAGES: OnceLock<Messages> = OnceLock::new();
-    of_go_struct(name).or_else(|| MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice))
+    MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice).or_else(|| of_go_struct(name))
 }
 
 /// The fields of a message in the table of Go types, by number. A message is converted when it is first used.

@@ -1,25 +1,33 @@
 //! The Go types of built-in kinds: facts of the Kubernetes API that `cargo xtask kinds` writes to `types.txt`.
 //!
 //! A line without indentation names a struct, as protobuf does: package, version and type. `atomic` behind it says that the
-//! struct has one owner. Below it is a line for each field, in the order of the Go struct:
+//! struct has one owner, `granular` that its fields have several, `kind:GROUP` that it is a kind of the group (`kind:*`: of each
+//! group version), `union:DISCRIMINATOR:FIELD=VALUE,...` that it is a union. Below it is a line for each field, in the order of the
+//! Go struct:
 //!
 //! ```text
 //!  NUMBER NAME TYPE [PRINTED] [required] [LIST-TYPE | map-type:TYPE] [patch:STRATEGY[:KEY]] [default[=JSON]]
+//!      [parameter:NAME] [bare] [enum:VALUE,...]
 //! ```
 //!
 //! *Type* is `string`, `bool`, `int32`, `int64`, `double`, `bytes` or a struct, with `[]` in front for a list, `{}` for a map
 //! from strings and `^` for an embedded struct; `=` and a name follow if Go has its own name for the type. *Printed* is `!` for
 //! a field that JSON always shows, `?` for a pointer, `?!` for a pointer that is shown as null, `*` for a struct that is left
 //! out when it is zero; other fields are left out when they are empty. *List-type* is `atomic`, `set` or `map:` and the keys.
+//! `parameter:` has the name that the v2 document gives to a query parameter; a `bare` field is a reference without a description
+//! in OpenAPI; `enum:` has its values, in which `%20` stands for a blank. Lines in front of the structs have the OpenAPI names of packages (`package`), and the schemas of types that are encoded
+//! in their own way (`schema`).
 
 mod internal;
 mod order;
+mod published;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub use internal::{internal_json, published_json};
 pub use order::merged_text;
+pub use published::{openapi_name, own_schema, struct_of_openapi_name};
 
 static TEXT: &str = include_str!("types.txt");
 
@@ -30,8 +38,23 @@ pub struct GoStruct {
     pub name: &'static str,
     /// Whether server-side apply treats it as one value.
     pub is_atomic: bool,
+    /// `x-kubernetes-map-type`; empty if there is none.
+    pub map_type: &'static str,
+    /// The group if the struct is a kind; `*` if it is one of each group version.
+    pub group: Option<&'static str>,
+    /// `x-kubernetes-unions`.
+    pub unions: Vec<GoUnion>,
     /// In the order of the struct.
     pub fields: Vec<GoField>,
+}
+
+/// Fields of a struct of which one is set.
+#[derive(Debug)]
+pub struct GoUnion {
+    /// The field that says which one; empty if there is none.
+    pub discriminator: &'static str,
+    /// The fields, and the values of the discriminator that stand for them.
+    pub fields: Vec<(&'static str, &'static str)>,
 }
 
 /// A field of a Go struct.
@@ -51,6 +74,12 @@ pub struct GoField {
     pub merging: Merging,
     /// The default in the schema, as JSON.
     pub default: Option<&'static str>,
+    /// The name of the parameter in the OpenAPI v2 document, if the field is one.
+    pub parameter: Option<&'static str>,
+    /// The values of the enumeration, with commas between them and `%20` for blanks; empty if there is none.
+    pub values: &'static str,
+    /// Whether OpenAPI has no description of the field, so that its schema is a plain reference.
+    pub is_bare: bool,
 }
 
 /// The type of a field.
@@ -170,7 +199,7 @@ pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut rest = TEXT;
     std::iter::from_fn(move || {
-        while rest.starts_with('#') {
+        while ["#", "package ", "schema "].iter().any(|mark| rest.starts_with(mark)) {
             rest = rest.split_once('\n')?.1;
         }
         let mut end = rest.find('\n')? + 1;
@@ -186,9 +215,29 @@ fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 fn parse(section: &'static str) -> GoStruct {
     let mut lines = section.lines();
-    let head = lines.next().unwrap_or_default();
-    let (name, is_atomic) = head.split_once(' ').map_or((head, false), |(name, mark)| (name, mark == "atomic"));
-    GoStruct { name, is_atomic, fields: lines.filter_map(field).collect() }
+    let mut head = lines.next().unwrap_or_default().split(' ');
+    let mut found = GoStruct {
+        name: head.next().unwrap_or_default(),
+        is_atomic: false,
+        map_type: "",
+        group: None,
+        unions: vec![],
+        fields: lines.filter_map(field).collect(),
+    };
+    for mark in head {
+        match mark.split_once(':') {
+            Some(("kind", group)) => found.group = Some(group),
+            Some(("union", union)) => found.unions.extend(union_of(union)),
+            Some(_) => {}
+            None => (found.map_type, found.is_atomic) = (mark, mark == "atomic"),
+        }
+    }
+    found
+}
+
+fn union_of(text: &'static str) -> Option<GoUnion> {
+    let (discriminator, fields) = text.split_once(':')?;
+    Some(GoUnion { discriminator, fields: fields.split(',').filter_map(|field| field.split_once('=')).collect() })
 }
 
 fn field(line: &'static str) -> Option<GoField> {
@@ -202,6 +251,9 @@ fn field(line: &'static str) -> Option<GoField> {
         is_required: false,
         merging: Merging::default(),
         default: None,
+        parameter: None,
+        values: "",
+        is_bare: false,
     };
     for part in parts {
         match part.split_once([':', '=']) {
@@ -211,6 +263,8 @@ fn field(line: &'static str) -> Option<GoField> {
                 (field.merging.strategy, field.merging.merge_key) = how.split_once(':').unwrap_or((how, ""))
             }
             Some(("default", json)) => field.default = Some(json),
+            Some(("parameter", name)) => field.parameter = Some(name),
+            Some(("enum", values)) => field.values = values,
             Some(_) => {}
             None => mark(&mut field, part),
         }
@@ -224,6 +278,7 @@ fn mark(field: &mut GoField, mark: &'static str) {
         "?" => field.printed = Printed::Set,
         "?!" => field.printed = Printed::SetOrNull,
         "*" => field.printed = Printed::NonZero,
+        "bare" => field.is_bare = true,
         "required" => field.is_required = true,
         "atomic" | "set" => field.merging.list_type = mark,
         "default" => field.default = Some(field.go_type.zero()),
@@ -272,18 +327,8 @@ impl GoType {
 mod tests {
     use super::*;
 
-    /// Structs that are encoded in their own way and have no fields here.
-    const OWN: [&str; 14] = [
-        "meta.v1.Time",
-        "meta.v1.MicroTime",
-        "meta.v1.FieldsV1",
-        "resource.Quantity",
-        "intstr.IntOrString",
-        "runtime.RawExtension",
-        "apiextensions.v1.JSON",
-        "apiextensions.v1.JSONSchemaPropsOrBool",
-        "apiextensions.v1.JSONSchemaPropsOrArray",
-        "apiextensions.v1.JSONSchemaPropsOrStringArray",
+    /// Types that are lists of strings.
+    const OWN: [&str; 4] = [
         "authentication.v1.AttestationValue",
         "authentication.v1.ExtraValue",
         "authorization.v1.ExtraValue",
@@ -298,7 +343,8 @@ mod tests {
             assert_eq!(found.name, name);
             for field in &found.fields {
                 if let GoBase::Struct(inner) = field.go_type.base {
-                    assert!(OWN.contains(&inner) || go_struct(inner).is_some(), "{name}.{} is a {inner}", field.name);
+                    let is_own = OWN.contains(&inner) || own_schema(inner).is_some();
+                    assert!(is_own || go_struct(inner).is_some(), "{name}.{} is a {inner}", field.name);
                 }
             }
         }
@@ -324,5 +370,11 @@ mod tests {
         assert_eq!((modes.container, modes.item_alias), (Container::List, Some("v1.PersistentVolumeAccessMode")));
         assert!(go_struct("core.v1.LocalObjectReference").unwrap().is_atomic);
         assert!(go_struct("core.v1.Nothing").is_none());
+        let stdin = field("core.v1.PodExecOptions", "stdin");
+        assert_eq!(stdin.parameter, Some("stdin-PSzNhyUC"));
+        assert!(field("apiextensions.v1.JSONSchemaProps", "not").is_bare);
+        let union = &go_struct("flowcontrol.v1.LimitResponse").unwrap().unions[0];
+        assert_eq!((union.discriminator, union.fields.as_slice()), ("type", &[("queuing", "Queuing")][..]));
+        assert_eq!(go_struct("rbac.v1.Role").unwrap().group, Some("rbac.authorization.k8s.io"));
     }
 }

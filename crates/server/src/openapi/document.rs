@@ -1,90 +1,123 @@
 //! Writes documents resource by resource, so that a large document never exists as a tree in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 
 use machinery::value::{write_json, write_json_string};
 use machinery::{Map, Release, Value, json};
 
-use super::index::Group;
+use super::definitions::{DocumentForm, Kinds};
+use super::index::{Group, ServedResource};
 use super::pieces::Pieces;
 use super::remote::RemoteDocument;
-use super::{Dialect, DocumentEncoding, paths, proto, remote, schema, standard};
+use super::{Dialect, DocumentEncoding, definitions, proto, remote, routes, schema, standard};
 
-/// `info.version` of documents with built-in kinds.
-const KUBERNETES: &str = "v1.37.2";
+/// `info` of documents with built-in kinds.
+fn kubernetes(release: Release) -> Value {
+    json!({"title": "Kubernetes", "version": (release.to_string())})
+}
 
-/// Encodes the v3 document of a group version.
-pub fn group(group: &Group, encoding: DocumentEncoding) -> Vec<u8> {
-    let info = if group.resources.iter().any(|served| served.resource.built_in().is_some()) {
-        json!({"title": "Kubernetes", "version": KUBERNETES})
-    } else {
-        json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
+/// Encodes a v3 document.
+pub fn group(group: &Group, encoding: DocumentEncoding, release: Release) -> Vec<u8> {
+    let info = match group.is_built_in {
+        true => kubernetes(release),
+        false => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
     };
-    let release = group.resources.first().map_or(Release::default(), |served| served.resource.release);
-    let mut writer = Writer::new(Dialect::V3, encoding, release);
+    let kinds = match group.resources.first().filter(|_| group.is_built_in) {
+        Some(served) => Kinds::Of(served.resource.group.to_string(), served.version.name.to_string()),
+        None => Kinds::Clients,
+    };
+    let mut writer = Writer::new(DocumentForm { dialect: Dialect::V3, release, kinds }, encoding);
     writer.group(group);
-    writer.finish(&info)
+    let mut rest = json!({"openapi": "3.0.0", "info": info});
+    if group.is_built_in {
+        rest.set_at(&["components", "securitySchemes"], security_schemes());
+    }
+    writer.finish(rest)
+}
+
+fn security_schemes() -> Value {
+    json!({"BearerToken": {
+        "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey"
+    }})
 }
 
 /// Encodes the v2 document of all groups, and of the parts of aggregated API servers.
 pub fn merged(groups: &[&Group], remotes: &[RemoteDocument], encoding: DocumentEncoding, release: Release) -> Vec<u8> {
-    let mut writer = Writer::new(Dialect::V2, encoding, release);
+    let mut writer = Writer::new(DocumentForm { dialect: Dialect::V2, release, kinds: Kinds::All }, encoding);
     groups.iter().for_each(|group| writer.group(group));
-    if !remotes.is_empty() {
-        writer.standard();
-    }
+    writer.referenced();
     remotes.iter().for_each(|remote| writer.part(&remote.v2));
-    writer.finish(&json!({"title": "Kubernetes", "version": KUBERNETES}))
+    let rest = rest_v2(release, &writer.parameters);
+    definitions::add_references(&rest, Dialect::V2, &mut writer.references);
+    writer.finish(rest)
 }
 
 struct Writer {
-    release: Release,
-    dialect: Dialect,
+    form: DocumentForm,
     encoding: DocumentEncoding,
     paths: Pieces,
     schemas: Pieces,
     /// Names of the schemas written so far: a name is written once.
     names: HashSet<String>,
+    /// The names of schemas that are referred to.
+    references: BTreeSet<String>,
     /// The definitions of aggregated API servers.
     remote: Map,
     /// Their parameters.
     parameters: Map,
-    /// Whether a resource has the scale subresource, so that its schemas are needed.
-    scales: bool,
 }
 
 impl Writer {
-    fn new(dialect: Dialect, encoding: DocumentEncoding, release: Release) -> Writer {
+    fn new(form: DocumentForm, encoding: DocumentEncoding) -> Writer {
         let (paths, schemas) = (Pieces::default(), Pieces::default());
         Writer {
-            release,
-            dialect,
+            form,
             encoding,
             paths,
             schemas,
             names: HashSet::new(),
+            references: BTreeSet::new(),
             remote: Map::new(),
             parameters: Map::new(),
-            scales: false,
         }
     }
 
     fn group(&mut self, group: &Group) {
+        let mut known = if group.is_built_in { routes::of_document(&group.name) } else { vec![] };
         for served in &group.resources {
-            for (path, item) in paths::items(served, self.dialect) {
-                self.path(&path, &item);
+            let routes = routes::of_resource(served);
+            if served.version.built_in.is_some() {
+                known.extend(routes);
+            } else {
+                self.routes(&routes);
             }
-            let resource = &served.resource;
-            self.schema(&schema::name(served, &resource.kind), &schema::object(served, self.dialect));
-            self.schema(&schema::name(served, &resource.list_kind), &schema::list(served, self.dialect));
-            self.scales |= served.version.scale.is_some();
+            self.schemas_of(served);
+        }
+        self.routes(&known);
+    }
+
+    fn routes(&mut self, routes: &[routes::Route]) {
+        for (path, item) in routes::items(routes, self.form.dialect, self.form.release) {
+            definitions::add_references(&item, self.form.dialect, &mut self.references);
+            self.path(path, &item);
+        }
+    }
+
+    /// Writes the schemas of a custom resource, and of kinds that are not in the table of types.
+    fn schemas_of(&mut self, served: &ServedResource) {
+        let resource = &served.resource;
+        let (object, list) = (schema::name(served, &resource.kind), schema::name(served, &resource.list_kind));
+        if served.version.built_in.is_none() || machinery::types::struct_of_openapi_name(&object).is_none() {
+            self.schema(&object, &schema::object(served, self.form.dialect));
+            self.schema(&list, &schema::list(served, self.form.dialect));
         }
     }
 
     fn path(&mut self, path: &str, item: &Value) {
         match self.encoding {
             DocumentEncoding::Json => json_field(path, item, &mut self.paths),
-            DocumentEncoding::Protobuf => self.paths.write(|out| proto::path(self.dialect, path, item, out)),
+            DocumentEncoding::Protobuf => self.paths.write(|out| proto::path(self.form.dialect, path, item, out)),
         }
     }
 
@@ -92,27 +125,35 @@ impl Writer {
         if !self.names.insert(name.to_owned()) {
             return;
         }
+        definitions::add_references(schema, self.form.dialect, &mut self.references);
         match self.encoding {
             DocumentEncoding::Json => json_field(name, schema, &mut self.schemas),
-            DocumentEncoding::Protobuf => self.schemas.write(|out| proto::schema(self.dialect, name, schema, out)),
+            DocumentEncoding::Protobuf => self.schemas.write(|out| proto::schema(self.form.dialect, name, schema, out)),
         }
     }
 
-    /// Writes the shared schemas that are not written yet.
-    fn standard(&mut self) {
-        for (name, schema) in standard::schemas(self.dialect, self.release, self.scales) {
-            self.schema(name, schema);
+    /// Writes the schemas that are referred to and not written yet.
+    fn referenced(&mut self) {
+        while let Some(name) = self.references.pop_first() {
+            if self.names.contains(&name) {
+                continue;
+            }
+            if let Some(schema) = self.form.schema(&name) {
+                self.schema(&name, &schema);
+            }
         }
     }
 
     /// Writes the part of an aggregated API server. Parts of servers with equal definitions share them.
     fn part(&mut self, part: &Value) {
-        let standard: HashMap<_, _> = standard::schemas(self.dialect, self.release, true).collect();
-        let known = |name: &str| self.remote.get(name).or_else(|| standard.get(name).copied());
         for (name, parameter) in part.get("parameters").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
             // the name contains a hash of the parameter
             self.parameters.insert(name.as_str(), parameter.clone());
         }
+        let known = |name: &str| match self.remote.get(name) {
+            Some(remote) => Some(Cow::Borrowed(remote)),
+            None => self.form.schema(name).map(Cow::Owned),
+        };
         let part = remote::without_conflicts(part, &self.names, known);
         let entries = |key: &str| part.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter);
         entries("paths").for_each(|(path, item)| self.path(path, item));
@@ -122,47 +163,51 @@ impl Writer {
         }
     }
 
-    fn finish(mut self, info: &Value) -> Vec<u8> {
-        self.standard();
-        let rest = match self.dialect {
-            Dialect::V2 => rest_v2(info, self.release, &self.parameters),
-            Dialect::V3 => json!({"openapi": "3.0.0", "info": (info.clone())}),
-        };
+    fn finish(mut self, rest: Value) -> Vec<u8> {
+        self.referenced();
         match self.encoding {
-            DocumentEncoding::Json => self.json(&rest),
-            DocumentEncoding::Protobuf => proto::document(self.dialect, &rest, self.paths, self.schemas),
+            DocumentEncoding::Json => self.json(rest),
+            DocumentEncoding::Protobuf => proto::document(self.form.dialect, &rest, self.paths, self.schemas),
         }
     }
 
-    fn json(self, rest: &Value) -> Vec<u8> {
+    fn json(self, mut rest: Value) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.paths.len() + self.schemas.len() + 32 * 1024);
-        write_json(rest, &mut out);
+        let components = rest.remove_at(&["components"]).unwrap_or_else(Value::object);
+        write_json(&rest, &mut out);
         out.pop();
         out.extend_from_slice(b",\"paths\":{");
         self.paths.append_to(&mut out);
-        let (open, close): (&[u8], &[u8]) = match self.dialect {
-            Dialect::V2 => (b"},\"definitions\":{", b"}}"),
-            Dialect::V3 => (b"},\"components\":{\"schemas\":{", b"}}}"),
-        };
-        out.extend_from_slice(open);
+        match self.form.dialect {
+            Dialect::V2 => out.extend_from_slice(b"},\"definitions\":{"),
+            Dialect::V3 => {
+                out.extend_from_slice(b"},\"components\":");
+                write_json(&components, &mut out);
+                if self.schemas.len() == 0 {
+                    out.push(b'}');
+                    return out;
+                }
+                out.pop();
+                let is_first = components.as_object().is_none_or(Map::is_empty);
+                out.extend_from_slice(if is_first { b"\"schemas\":{" } else { b",\"schemas\":{" });
+            }
+        }
         self.schemas.append_to(&mut out);
-        out.extend_from_slice(close);
+        out.extend_from_slice(if self.form.dialect == Dialect::V2 { b"}}" } else { b"}}}" });
         out
     }
 }
 
 /// The fields of a v2 document other than `paths` and `definitions`, with further parameters.
-fn rest_v2(info: &Value, release: Release, further: &Map) -> Value {
+fn rest_v2(release: Release, further: &Map) -> Value {
     let mut parameters = further.clone();
     let own = standard::parameters(release).as_object().into_iter().flat_map(Map::iter);
     own.for_each(|(name, parameter)| drop(parameters.insert(name.as_str(), parameter.clone())));
     json!({
         "swagger": "2.0",
-        "info": (info.clone()),
+        "info": (kubernetes(release)),
         "parameters": (Value::Object(parameters)),
-        "securityDefinitions": {"BearerToken": {
-            "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey"
-        }},
+        "securityDefinitions": (security_schemes()),
         "security": [{"BearerToken": []}]
     })
 }

@@ -11,15 +11,20 @@ use machinery::{Value, json};
 use resource::{Resource, Snapshot, Version};
 use tokio::sync::{Mutex, OnceCell};
 
-use super::DocumentEncoding;
 use super::remote::RemoteDocuments;
+use super::{DocumentEncoding, routes};
 use crate::limits;
 
 /// Prefix of every hash, as other releases may write other documents.
-const RELEASE: &str = concat!("openapi 1 ", env!("CARGO_PKG_VERSION"));
+const RELEASE: &str = concat!("openapi 2 ", env!("CARGO_PKG_VERSION"));
 
-/// The resources of one group version, and their document once it has been requested.
+/// What a v3 document describes, and the document once it has been requested.
 pub struct Group {
+    /// Its name, such as `apis/apps/v1`.
+    pub name: String,
+    /// Whether kube-apiserver itself serves the group.
+    pub is_built_in: bool,
+    /// The resources of a group version; empty in documents of anything else.
     pub resources: Vec<ServedResource>,
     pub hash: String,
     pub kept: CachedDocuments,
@@ -108,7 +113,7 @@ impl Merged {
 #[derive(Default)]
 pub struct Index {
     pub generation: Option<u64>,
-    /// By name: `api/v1`, `apis/<group>/<version>`.
+    /// By name: `api/v1`, `apis/<group>/<version>`, `apis/<group>` and those of [`routes::FIXED`].
     pub groups: BTreeMap<String, Arc<Group>>,
     pub hash: String,
     pub remotes: RemoteDocuments,
@@ -122,11 +127,15 @@ pub struct Index {
 impl Index {
     /// Builds the index of a snapshot. Digests and documents that have not changed are reused from `old`.
     pub fn new(generation: u64, snapshot: &Snapshot, mut remotes: RemoteDocuments, old: &Index) -> Index {
-        let mut served: BTreeMap<String, Vec<ServedResource>> = BTreeMap::new();
+        let fixed = routes::FIXED.iter().map(|name| ((*name).to_owned(), vec![]));
+        let mut served: BTreeMap<String, Vec<ServedResource>> = fixed.collect();
         for resource in snapshot.values().filter(|r| r.established) {
             for version in resource.versions.iter().filter(|v| v.served) {
                 let prefix = if resource.group.is_empty() { "api" } else { "apis/" };
                 let name = format!("{prefix}{}/{}", resource.group, version.name);
+                if version.built_in.is_some() && !resource.group.is_empty() {
+                    served.entry(format!("apis/{}", resource.group)).or_default();
+                }
                 served
                     .entry(name)
                     .or_default()
@@ -149,7 +158,7 @@ impl Index {
             all.update(hash.as_bytes());
             let group = match old.groups.get(&name) {
                 Some(group) if group.hash == hash => group.clone(),
-                _ => Arc::new(Group::new(resources, hash)),
+                _ => Arc::new(Group::new(&name, resources, hash)),
             };
             groups.insert(name, group);
         }
@@ -190,8 +199,9 @@ fn paths_document(groups: &BTreeMap<String, Arc<Group>>, remotes: &RemoteDocumen
 }
 
 impl Group {
-    fn new(resources: Vec<ServedResource>, hash: String) -> Group {
-        Group { resources, hash, kept: CachedDocuments::default() }
+    fn new(name: &str, resources: Vec<ServedResource>, hash: String) -> Group {
+        let is_built_in = resources.is_empty() || resources.iter().any(|served| served.version.built_in.is_some());
+        Group { name: name.to_owned(), is_built_in, resources, hash, kept: CachedDocuments::default() }
     }
 }
 

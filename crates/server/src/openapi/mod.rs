@@ -4,15 +4,17 @@
 //! from the content of schemas, each of which is read once. A document is built on the first request for it and cached
 //! until the hash of its group version changes. The ETag is the hash, so that a 304 needs no document.
 //!
-//! `index.rs` groups the served resources by group version, `document.rs` writes documents, `paths.rs` and `schema.rs`
-//! generate their paths and schemas, and `remote.rs` adds the documents of aggregated API servers.
+//! `index.rs` groups the served resources by group version, `document.rs` writes documents, `routes` generates their paths,
+//! `definitions.rs` the schemas of built-in kinds and `schema.rs` those of custom resources, and `remote.rs` adds the
+//! documents of aggregated API servers.
 
+mod definitions;
 mod document;
 mod index;
-mod paths;
 mod pieces;
 mod proto;
 mod remote;
+mod routes;
 mod schema;
 mod standard;
 
@@ -55,6 +57,16 @@ pub enum Response {
 enum Dialect {
     V2,
     V3,
+}
+
+impl Dialect {
+    /// The prefix of references to schemas.
+    fn prefix(self) -> &'static str {
+        match self {
+            Dialect::V2 => "#/definitions/",
+            Dialect::V3 => "#/components/schemas/",
+        }
+    }
 }
 
 /// The encodings of a document.
@@ -125,7 +137,8 @@ impl OpenApi {
         if etag == current {
             return Response::NotModified { etag: current };
         }
-        let build = || document::group(&group, encoding);
+        let release = self.registry.release();
+        let build = || document::group(&group, encoding, release);
         let body = group.kept.get(encoding, build).await;
         let content_type = content_type(Dialect::V3, encoding);
         Response::Document { content_type, body, etag: current, expires }

@@ -1,5 +1,6 @@
 //! The OpenAPI documents of aggregated API servers, which are added to those of this server.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -40,16 +41,16 @@ impl RemoteDocuments {
 }
 
 /// Renames the definitions of a v2 document whose names are taken: `NAME_v2`, `NAME_v3`, and so on, as kube-apiserver
-/// does. A definition that equals `known` of its name keeps the name.
+/// does. A definition that equals `known` of its name, but for its group versions and kinds, keeps the name.
 pub fn without_conflicts<'a>(
     part: &Value,
     taken: &HashSet<String>,
-    known: impl Fn(&str) -> Option<&'a Value>,
+    known: impl Fn(&str) -> Option<Cow<'a, Value>>,
 ) -> Value {
     let definitions = part.get("definitions").and_then(Value::as_object);
     let mut renamed = Map::new();
     for (name, schema) in definitions.into_iter().flat_map(Map::iter) {
-        if !taken.contains(name.as_str()) || known(name.as_str()) == Some(schema) {
+        if !taken.contains(name.as_str()) || known(name.as_str()).is_some_and(|known| is_same(&known, schema)) {
             continue;
         }
         let is_free = |name: &String| !taken.contains(name) && definitions.is_none_or(|all| all.get(name).is_none());
@@ -69,6 +70,16 @@ pub fn without_conflicts<'a>(
     let definitions = Value::Object(entries.collect());
     part.set_at(&["definitions"], definitions);
     part
+}
+
+/// Whether two schemas are equal but for the group versions and kinds that they list.
+fn is_same(a: &Value, b: &Value) -> bool {
+    let without = |schema: &Value| {
+        let mut schema = schema.clone();
+        schema.remove_at(&["x-kubernetes-group-version-kind"]);
+        schema
+    };
+    without(a) == without(b)
 }
 
 /// A copy of a value whose references use the new names of definitions.
@@ -101,14 +112,14 @@ mod tests {
         let to = |name: &str| json!({"$ref": (format!("#/definitions/{name}"))});
         let part = json!({
             "paths": {"/x": (to("A"))},
-            "definitions": {"A": {"b": (to("B")), "c": [(to("C"))]}, "B": {"own": 1}, "B_v2": {}, "C": {"same": 1}}
+            "definitions": {"A": {"b": (to("B")), "c": [(to("C"))]}, "B": {"own": 1}, "B_v2": {}, "C": {"same": 1, "x-kubernetes-group-version-kind": []}}
         });
         let taken = ["A", "B", "C"].map(str::to_owned).into();
         let same = json!({"same": 1});
-        let found = without_conflicts(&part, &taken, |name| (name == "C").then_some(&same));
+        let found = without_conflicts(&part, &taken, |name| (name == "C").then_some(Cow::Borrowed(&same)));
         let want = json!({
             "paths": {"/x": (to("A_v2"))},
-            "definitions": {"A_v2": {"b": (to("B_v3")), "c": [(to("C"))]}, "B_v3": {"own": 1}, "B_v2": {}, "C": {"same": 1}}
+            "definitions": {"A_v2": {"b": (to("B_v3")), "c": [(to("C"))]}, "B_v3": {"own": 1}, "B_v2": {}, "C": {"same": 1, "x-kubernetes-group-version-kind": []}}
         });
         assert_eq!(found, want);
         assert_eq!(without_conflicts(&part, &HashSet::new(), |_| None), part);

@@ -1,21 +1,34 @@
-//! The published schemas of resources: nearly verbatim in v3, reduced to the keywords that kubectl understands in v2.
+//! The published schemas of custom resources: nearly verbatim in v3, reduced to the keywords that kubectl understands in v2.
 //!
 //! Invariant: every schema is published. One that is not structural is published as a free-form object.
 
-use machinery::{Map, Release, Text, Value, json};
+use machinery::{Map, Release, Text, Value, json, types};
 
 use super::Dialect;
 use super::index::ServedResource;
+use super::routes::Kind;
 use super::standard::{self, LIST_META, METADATA, OBJECT_META, described_reference, reference};
 
 /// The name of the schema of a kind.
 pub fn name(served: &ServedResource, kind: &str) -> String {
-    served.resource.schema_name(&served.version, kind)
+    let (group, version) = (&served.resource.group, &served.version.name);
+    if served.version.built_in.is_some() {
+        return built_in_name(group, version, kind);
+    }
+    let labels: Vec<&str> = group.rsplit('.').collect();
+    format!("{}.{version}.{kind}", labels.join("."))
 }
 
-/// The value of `x-kubernetes-group-version-kind` of an operation; schemas have a list of these.
-pub fn group_version_kind(served: &ServedResource, kind: &str) -> Value {
-    json!({"group": (&served.resource.group), "version": (&served.version.name), "kind": kind})
+/// The name of the schema of a built-in kind.
+pub fn built_in_name(group: &str, version: &str, kind: &str) -> String {
+    let name = format!("{}.{version}.{kind}", types::go_package(group));
+    // the legacy APIs are not in the table of types
+    types::openapi_name(&name).unwrap_or_else(|| format!("io.k8s.api.{name}"))
+}
+
+/// Group, version and kind of a kind of a resource.
+pub fn kind(served: &ServedResource, kind: &str) -> Kind {
+    (served.resource.group.to_string(), served.version.name.to_string(), kind.to_owned())
 }
 
 fn is_true(node: &Value, key: &str) -> bool {
@@ -92,7 +105,7 @@ fn type_meta(node: &mut Value, api_version: Value, kind: Value) {
 
 /// Sets the extensions of a kind: its group, version and kind, and its selectable fields.
 fn mark(root: &mut Value, served: &ServedResource, kind: &str) {
-    let kinds = Value::Array(vec![group_version_kind(served, kind)]);
+    let kinds = json!([{"group": (&served.resource.group), "version": (&served.version.name), "kind": kind}]);
     root.set_at(&["x-kubernetes-group-version-kind"], kinds);
     if !served.version.selectable.is_empty() {
         let fields = served.version.selectable.iter().map(|path| json!({"fieldPath": path})).collect();

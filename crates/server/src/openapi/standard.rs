@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use machinery::types::{self, Container, GoBase, GoField};
 use machinery::{Map, Release, Text, Value, json};
 
 use super::Dialect;
@@ -17,6 +18,9 @@ const SHARD_INFO: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo";
 /// A parameter of lists since 1.36.
 pub const SHARD_SELECTOR: &str = "shardSelector";
 pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+pub const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+/// The path parameter of proxies.
+pub const PATH: &str = "path";
 
 /// Description of `metadata` in objects and lists.
 pub const METADATA: &str = "Metadata that every object of the API has.";
@@ -38,11 +42,7 @@ fn text_of(property: &str) -> Value {
 
 /// A reference to a schema.
 pub fn reference(dialect: Dialect, name: &str) -> Value {
-    let prefix = match dialect {
-        Dialect::V2 => "#/definitions/",
-        Dialect::V3 => "#/components/schemas/",
-    };
-    [("$ref", Value::from(format!("{prefix}{name}")))].into()
+    [("$ref", Value::from(format!("{}{name}", dialect.prefix())))].into()
 }
 
 /// A reference with a description. In v3, `$ref` allows no siblings, so the reference is wrapped in `allOf`.
@@ -82,6 +82,17 @@ const NEW_VERSIONS: [(&str, &str); 3] =
     [("lifecycle.k8s.io", "v1alpha1"), ("scheduling.k8s.io", "v1alpha3"), ("storagemigration.k8s.io", "v1")];
 const FORMER_VERSIONS: [(&str, &str); 3] =
     [("autoscaling", "v2beta1"), ("autoscaling", "v2beta2"), ("scheduling.k8s.io", "v1alpha1")];
+
+/// The group versions with DeleteOptions that kube-apiserver knows and client libraries do not.
+pub const SERVER_VERSIONS: [(&str, &str); 7] = [
+    ("admission.k8s.io", "v1"),
+    ("admission.k8s.io", "v1beta1"),
+    ("apiextensions.k8s.io", "v1"),
+    ("apiextensions.k8s.io", "v1beta1"),
+    ("apiregistration.k8s.io", "v1"),
+    ("apiregistration.k8s.io", "v1beta1"),
+    ("imagepolicy.k8s.io", "v1alpha1"),
+];
 
 fn restore_former_kinds(schemas: &mut Value) {
     let path = [DELETE_OPTIONS, "x-kubernetes-group-version-kind"];
@@ -134,39 +145,39 @@ fn all_to_v2(schemas: &Value) -> Value {
     Value::Object(schemas.map(|(name, schema)| (name.clone(), to_v2(schema))).collect())
 }
 
-/// The shared schemas by name. Those of the scale subresource are included if `scales` is true.
-pub fn schemas(
-    dialect: Dialect,
-    release: Release,
-    scales: bool,
-) -> impl Iterator<Item = (&'static str, &'static Value)> {
+/// The shared schema with a name.
+pub fn schema(dialect: Dialect, release: Release, name: &str) -> Option<&'static Value> {
     let all = match (dialect, release) {
         (Dialect::V2, Release::V1_35) => former_schemas_v2(),
         (Dialect::V3, Release::V1_35) => former_schemas_v3(),
         (Dialect::V2, _) => schemas_v2(),
         (Dialect::V3, _) => schemas_v3(),
     };
-    let entries = all.as_object().into_iter().flat_map(Map::iter).map(|(name, schema)| (name.as_str(), schema));
-    entries.filter(move |(name, _)| scales || !name.starts_with(SCALE))
+    all.get(name)
 }
 
-/// Converts one of the shared v3 schemas to v2: references have descriptions as siblings, and there are no defaults.
-fn to_v2(node: &Value) -> Value {
-    let Value::Object(keywords) = node else {
-        return match node {
-            Value::Array(items) => items.iter().map(to_v2).collect(),
-            Value::String(text) => Value::from(text.replace("#/components/schemas/", "#/definitions/")),
-            other => other.clone(),
-        };
-    };
+/// Converts a v3 schema to v2: references have descriptions as siblings, there are no defaults, and a value of several types is a
+/// string.
+pub fn to_v2(schema: &Value) -> Value {
     let mut out = Map::new();
-    for (key, value) in keywords.iter().filter(|(key, _)| *key != "default") {
+    for (key, value) in schema.as_object().into_iter().flat_map(Map::iter) {
         match (key.as_str(), value) {
+            ("default", _) => {}
+            ("oneOf", _) => drop(out.insert("type", Value::from("string"))),
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.iter().map(|(name, property)| (name.clone(), to_v2(property)));
+                out.insert("properties", Value::Object(properties.collect()));
+            }
+            ("items" | "additionalProperties", child) => drop(out.insert(key.clone(), to_v2(child))),
             ("allOf", Value::Array(items)) => {
                 let references = items.iter().map(to_v2).filter_map(|item| item.get("$ref").cloned());
                 references.for_each(|reference| drop(out.insert("$ref", reference)));
             }
-            _ => drop(out.insert(key.clone(), to_v2(value))),
+            ("$ref", Value::String(to)) => {
+                let to = to.replace(Dialect::V3.prefix(), Dialect::V2.prefix());
+                out.insert("$ref", Value::from(to));
+            }
+            _ => drop(out.insert(key.clone(), value.clone())),
         }
     }
     Value::Object(out)
@@ -203,6 +214,14 @@ fn body(name: &str) -> Value {
     body
 }
 
+/// A query parameter that is a field of options; in v2, a reference to a shared parameter if there is one.
+pub fn option_parameter(dialect: Dialect, name: &str, kind: &str, shared: Option<&str>) -> Value {
+    match (dialect, shared) {
+        (Dialect::V2, Some(shared)) => reference_to(shared),
+        _ => parameter_in(dialect, json!({"in": "query", "name": name, "type": kind})),
+    }
+}
+
 fn reference_to(shared: &str) -> Value {
     [("$ref", Value::from(format!("#/parameters/{shared}")))].into()
 }
@@ -212,7 +231,7 @@ const SHARED_BODIES: [(&str, &str); 2] = [(DELETE_OPTIONS, "body-2Y1dVQaQ"), (PA
 
 /// The shared parameters of v2 documents: key and name. kube-apiserver derives the suffix of a name from a hash of the
 /// parameter.
-const SHARED: [(&str, &str); 20] = [
+const SHARED: [(&str, &str); 21] = [
     ("allowWatchBookmarks", "allowWatchBookmarks-HC2hJt-J"),
     ("continue", "continue-QfD61s0i"),
     ("fieldManager", "fieldManager-Qy4HdaTW"),
@@ -225,6 +244,7 @@ const SHARED: [(&str, &str); 20] = [
     ("limit", "limit-1NfNmdNH"),
     ("namespace", "namespace-vgWSWtn3"),
     ("orphanDependents", "orphanDependents-uRB25kX5"),
+    (PATH, "path-z6Ciiujn"),
     ("pretty", "pretty-tJGM1-ng"),
     ("propagationPolicy", "propagationPolicy-6jk3prlO"),
     ("resourceVersion", "resourceVersion-5WAnf1kx"),
@@ -234,6 +254,28 @@ const SHARED: [(&str, &str); 20] = [
     ("timeoutSeconds", "timeoutSeconds-yvYezaOC"),
     ("watch", "watch-XNNPZGbK"),
 ];
+
+/// The options of subresources, whose fields are query parameters.
+const OPTIONS: [&str; 7] = [
+    "core.v1.NodeProxyOptions",
+    "core.v1.PodAttachOptions",
+    "core.v1.PodExecOptions",
+    "core.v1.PodLogOptions",
+    "core.v1.PodPortForwardOptions",
+    "core.v1.PodProxyOptions",
+    "core.v1.ServiceProxyOptions",
+];
+
+/// The type in JSON of a field of options; objects have no place in a query.
+pub fn option_type(field: &GoField) -> Option<&'static str> {
+    match (field.go_type.base, field.go_type.container) {
+        (_, Container::Map | Container::MapOfLists | Container::Embedded) | (GoBase::Struct(_), _) => None,
+        (GoBase::Bool, _) => Some("boolean"),
+        (GoBase::Int32 | GoBase::Int64, _) => Some("integer"),
+        (GoBase::Double, _) => Some("number"),
+        (GoBase::Text | GoBase::Bytes, _) => Some("string"),
+    }
+}
 
 /// The shared parameters of v2 documents by name.
 pub fn parameters(release: Release) -> &'static Value {
@@ -246,8 +288,13 @@ pub fn parameters(release: Release) -> &'static Value {
             .iter()
             .filter(is_published)
             .map(|(key, name)| (Text::new_static(name), parameter_of(Dialect::V2, key)));
+        let options = OPTIONS.iter().flat_map(|name| types::go_struct(name)).flat_map(|go| &go.fields);
+        let options = options.filter_map(|field| {
+            let parameter = option_parameter(Dialect::V2, field.name, option_type(field)?, None);
+            Some((Text::new_static(field.parameter?), parameter))
+        });
         let bodies = SHARED_BODIES.iter().map(|(key, name)| (Text::new_static(name), body(key)));
-        Value::Object(parameters.chain(bodies).collect())
+        Value::Object(parameters.chain(options).chain(bodies).collect())
     })
 }
 
@@ -289,11 +336,9 @@ mod tests {
     }
 
     #[test]
-    fn scale_schemas_are_optional() {
-        assert_eq!(
-            schemas(Dialect::V3, Release::NEWEST, false).count() + 3,
-            schemas(Dialect::V3, Release::NEWEST, true).count()
-        );
+    fn schemas_have_our_descriptions() {
+        assert!(schema(Dialect::V3, Release::NEWEST, SCALE).is_some());
+        assert!(schema(Dialect::V3, Release::NEWEST, WATCH_EVENT).is_none());
         assert!(api_version_text().as_str().is_some_and(|text| text.starts_with("Group and version")));
     }
 
@@ -302,6 +347,7 @@ mod tests {
         let v3 = parameter(Dialect::V3, "limit");
         assert_eq!(v3.get("schema").unwrap().to_json(), r#"{"type":"integer","uniqueItems":true}"#);
         assert_eq!(parameters(Release::NEWEST).str_at(&["limit-1NfNmdNH", "type"]), "integer");
+        assert_eq!(parameters(Release::NEWEST).str_at(&["stdin-PSzNhyUC", "name"]), "stdin");
         assert_eq!(parameter(Dialect::V2, "limit").str_at(&["$ref"]), "#/parameters/limit-1NfNmdNH");
         assert_eq!(parameter(Dialect::V2, "dryRun").str_at(&["name"]), "dryRun");
         assert_eq!(parameter_data().as_object().unwrap().len(), SHARED.len() + 2, "all but dryRun and fieldValidation");

@@ -54,6 +54,8 @@ static PATH_ITEM: Message = Message {
         ("put", 3, ValueKind::Message(&OPERATION)),
         ("post", 4, ValueKind::Message(&OPERATION)),
         ("delete", 5, ValueKind::Message(&OPERATION)),
+        ("options", 6, ValueKind::Message(&OPERATION)),
+        ("head", 7, ValueKind::Message(&OPERATION)),
         ("patch", 8, ValueKind::Message(&OPERATION)),
         ("parameters", 9, ValueKind::Each(&PARAMETERS_ITEM)),
     ],

@@ -16,7 +16,12 @@ const TEXTS: ValueKind = ValueKind::Each(&ValueKind::Text);
 const ANYS: ValueKind = ValueKind::Each(&ValueKind::Any);
 
 static DOCUMENT: Message = Message {
-    fields: &[("openapi", 1, ValueKind::Text), ("info", 2, ValueKind::Message(&INFO))],
+    // decoders merge the components with the message of schemas
+    fields: &[
+        ("openapi", 1, ValueKind::Text),
+        ("info", 2, ValueKind::Message(&INFO)),
+        ("components", 5, ValueKind::Message(&COMPONENTS)),
+    ],
     extensions: 9,
     others: None,
 };
@@ -24,12 +29,34 @@ static DOCUMENT: Message = Message {
 static INFO: Message =
     Message { fields: &[("title", 1, ValueKind::Text), ("version", 6, ValueKind::Text)], extensions: 7, others: None };
 
+static COMPONENTS: Message =
+    Message { fields: &[("securitySchemes", 7, ValueKind::Message(&SECURITY_SCHEMES))], extensions: 0, others: None };
+
+static SECURITY_SCHEMES: Message = Message {
+    fields: &[],
+    extensions: 0,
+    others: Some((1, ValueKind::Wrapped(1, &ValueKind::Message(&SECURITY_SCHEME)))),
+};
+
+static SECURITY_SCHEME: Message = Message {
+    fields: &[
+        ("type", 1, ValueKind::Text),
+        ("description", 2, ValueKind::Text),
+        ("name", 3, ValueKind::Text),
+        ("in", 4, ValueKind::Text),
+    ],
+    extensions: 9,
+    others: None,
+};
+
 static PATH_ITEM: Message = Message {
     fields: &[
         ("get", 4, ValueKind::Message(&OPERATION)),
         ("put", 5, ValueKind::Message(&OPERATION)),
         ("post", 6, ValueKind::Message(&OPERATION)),
         ("delete", 7, ValueKind::Message(&OPERATION)),
+        ("options", 8, ValueKind::Message(&OPERATION)),
+        ("head", 9, ValueKind::Message(&OPERATION)),
         ("patch", 10, ValueKind::Message(&OPERATION)),
         ("parameters", 13, ValueKind::Each(&ValueKind::Wrapped(1, &ValueKind::Message(&PARAMETER)))),
     ],

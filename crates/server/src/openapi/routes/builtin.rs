@@ -1,0 +1,349 @@
+//! The routes of built-in kinds.
+
+use machinery::types::{GoField, go_struct};
+use resource::builtin::{Connect, OwnEndpoint, OwnSubresource};
+
+use super::super::index::ServedResource;
+use super::super::schema;
+use super::super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, WATCH_EVENT};
+use super::{
+    ACCEPTED, CREATED, Content, DELETE_PARAMETERS, GroupNames, Kind, LIST_PARAMETERS, OK, PATCH_PARAMETERS, Parameter,
+    Route, WATCH_PARAMETERS, WRITE_PARAMETERS, article, identifier,
+};
+
+const ENCODINGS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+/// The encodings of lists, which may be watched.
+const STREAMS: [&str; 5] = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+const LOGS: [&str; 4] = ["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const ANY: [&str; 1] = ["*/*"];
+const PATCHES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+const STREAM_METHODS: [&str; 2] = ["get", "post"];
+const PROXY_METHODS: [&str; 7] = ["get", "post", "put", "delete", "head", "options", "patch"];
+
+/// The routes of a built-in kind in one version.
+pub fn routes(served: &ServedResource) -> Vec<Route> {
+    let resource = &served.resource;
+    let names = GroupNames::new(&resource.group, &served.version.name);
+    let scope = if resource.namespaced { "namespaces/{namespace}/" } else { "" };
+    let main = Endpoint {
+        served,
+        kind: schema::kind(served, &resource.kind),
+        object: schema::name(served, &resource.kind),
+        path: format!("{scope}{}", resource.plural),
+        named: false,
+        subject: format!("{}{}", if resource.namespaced { "Namespaced" } else { "" }, resource.kind),
+        subresource: "",
+        names: &names,
+    };
+    let mut out = main.collection();
+    out.extend(main.object());
+    let version = &served.version;
+    if version.status {
+        out.extend(main.part("status").writes(&["get", "patch", "update"]));
+    }
+    if version.scale.is_some() {
+        let kind = ("autoscaling".to_owned(), "v1".to_owned(), "Scale".to_owned());
+        let scale = Endpoint { kind, object: SCALE.to_owned(), ..main.part("scale") };
+        out.extend(scale.writes(&["get", "patch", "update"]));
+    }
+    resource.own_subresources().iter().for_each(|own| out.extend(main.own(own)));
+    out
+}
+
+/// A path of a kind: its collection, or the one of an object or a subresource.
+#[derive(Clone)]
+struct Endpoint<'a> {
+    served: &'a ServedResource,
+    /// The kind of the objects that are sent, and its schema.
+    kind: Kind,
+    object: String,
+    /// The path below the group version.
+    path: String,
+    /// Whether the path has the name of an object.
+    named: bool,
+    /// The part of each `operationId` after the group and version.
+    subject: String,
+    subresource: &'static str,
+    names: &'a GroupNames,
+}
+
+/// What differs between operations.
+struct Operation {
+    method: &'static str,
+    action: &'static str,
+    /// The first word of the `operationId`.
+    verb: &'static str,
+    description: String,
+    parameters: Vec<Parameter>,
+    codes: &'static [(&'static str, &'static str)],
+}
+
+impl<'a> Endpoint<'a> {
+    /// The routes of the collection, watches included.
+    fn collection(&self) -> Vec<Route> {
+        let verbs = self.served.resource.verbs();
+        let mut out = vec![];
+        if verbs.contains(&"list") {
+            out.push(self.list("list"));
+        }
+        if verbs.contains(&"create") {
+            out.push(self.create());
+        }
+        if verbs.contains(&"deletecollection") {
+            out.push(self.delete_collection());
+        }
+        if verbs.contains(&"watch") {
+            out.push(self.list("watch"));
+        }
+        if self.served.resource.namespaced && verbs.contains(&"list") {
+            let (kind, plural) = (&self.served.resource.kind, &self.served.resource.plural);
+            let everywhere = Endpoint { path: plural.to_string(), subject: kind.to_string(), ..self.clone() };
+            for verb in ["list", "watch"].into_iter().filter(|verb| verbs.contains(verb)) {
+                let mut route = everywhere.list(verb);
+                route.id.push_str("ForAllNamespaces");
+                route.parameters.retain(|parameter| *parameter != Parameter::Named("namespace"));
+                out.push(route);
+            }
+        }
+        out
+    }
+
+    /// The routes of an object, its watch included.
+    fn object(&self) -> Vec<Route> {
+        let verbs = self.served.resource.verbs();
+        let object = Endpoint { path: format!("{}/{{name}}", self.path), named: true, ..self.clone() };
+        let mut out = object.writes(&verbs);
+        if verbs.contains(&"delete") {
+            out.push(object.delete());
+        }
+        if verbs.contains(&"watch") {
+            out.push(object.watch("watch changes to an object of kind", "watch", "watch"));
+        }
+        out
+    }
+
+    /// The endpoint of a subresource with objects of the same kind.
+    fn part(&self, name: &'static str) -> Endpoint<'a> {
+        let subject = format!("{}{}", self.subject, identifier(name, true));
+        Endpoint {
+            path: format!("{}/{{name}}/{name}", self.path),
+            named: true,
+            subject,
+            subresource: name,
+            ..self.clone()
+        }
+    }
+
+    /// The routes of a subresource of this kind alone.
+    fn own(&self, own: &'static OwnSubresource) -> Vec<Route> {
+        let part = self.part(own.name);
+        let kind = own.kind().map(|(group, version, kind)| (group.to_owned(), version.to_owned(), kind.to_owned()));
+        match (own.endpoint, kind) {
+            (OwnEndpoint::Part(_), _) => part.writes(own.verbs),
+            (OwnEndpoint::Posted(row), Some(kind)) => {
+                let object = schema::built_in_name(row.group, row.version, row.kind);
+                vec![Endpoint { kind, object, ..part }.create()]
+            }
+            (OwnEndpoint::Connect(Connect::Streams(options)), Some(kind)) => {
+                Endpoint { kind, ..part }.connect(&STREAM_METHODS, options)
+            }
+            (OwnEndpoint::Connect(Connect::Proxy(options)), Some(kind)) => {
+                let proxy = Endpoint { kind, ..part };
+                let mut out = proxy.connect(&PROXY_METHODS, options);
+                let path = format!("{}/{{path}}", proxy.path);
+                let below = Endpoint { path, subject: format!("{}WithPath", proxy.subject), ..proxy };
+                for mut route in below.connect(&PROXY_METHODS, options) {
+                    route.parameters.push(Parameter::Named(standard::PATH));
+                    out.push(route);
+                }
+                out
+            }
+            (OwnEndpoint::Connect(Connect::Log), _) => vec![part.log()],
+            (_, None) => vec![],
+        }
+    }
+
+    fn list(&self, verb: &'static str) -> Route {
+        if verb == "watch" {
+            let mut route = self.watch("watch individual changes to a list of", "watch", "watchlist");
+            route.id.push_str("List");
+            return route;
+        }
+        let operation = Operation {
+            method: "get",
+            action: "list",
+            verb,
+            description: format!("list or watch objects of kind {}", self.kind.2),
+            parameters: named(&LIST_PARAMETERS),
+            codes: &[OK],
+        };
+        let list = schema::name(self.served, &self.served.resource.list_kind);
+        Route { produces: STREAMS.to_vec(), response: Some(Content::Schema(list)), ..self.route(operation) }
+    }
+
+    fn watch(&self, what: &str, verb: &'static str, action: &'static str) -> Route {
+        let operation = Operation {
+            method: "get",
+            action,
+            verb,
+            description: format!("{what} {}; deprecated in favor of lists with the parameter 'watch'", self.kind.2),
+            parameters: named(&LIST_PARAMETERS),
+            codes: &[OK],
+        };
+        let route = self.route(operation);
+        let path = format!("{}/watch/{}", self.names.base, self.path);
+        Route { path, produces: STREAMS.to_vec(), response: Some(Content::Schema(WATCH_EVENT.to_owned())), ..route }
+    }
+
+    fn create(&self) -> Route {
+        let operation = Operation {
+            method: "post",
+            action: "post",
+            verb: "create",
+            description: format!("create{}{}", article(&self.kind.2), self.kind.2),
+            parameters: named(&WRITE_PARAMETERS),
+            codes: &[OK, CREATED, ACCEPTED],
+        };
+        Route { body: Some(self.object.clone()), ..self.route(operation) }
+    }
+
+    fn delete_collection(&self) -> Route {
+        let lists = LIST_PARAMETERS.iter().filter(|key| !WATCH_PARAMETERS.contains(key));
+        let operation = Operation {
+            method: "delete",
+            action: "deletecollection",
+            verb: "delete",
+            description: format!("delete collection of {}", self.kind.2),
+            parameters: lists.chain(&DELETE_PARAMETERS).map(|key| Parameter::Named(key)).collect(),
+            codes: &[OK],
+        };
+        let mut route = self.route(operation);
+        route.id = format!("delete{}Collection{}", self.names.prefix, self.subject);
+        Route { body: Some(DELETE_OPTIONS.to_owned()), response: Some(Content::Schema(STATUS.to_owned())), ..route }
+    }
+
+    fn delete(&self) -> Route {
+        let operation = Operation {
+            method: "delete",
+            action: "delete",
+            verb: "delete",
+            description: format!("delete{}{}", article(&self.kind.2), self.kind.2),
+            parameters: named(&DELETE_PARAMETERS),
+            codes: &[OK, ACCEPTED],
+        };
+        let resource = &self.served.resource;
+        // a deleted namespace is returned, but published is a Status
+        let is_returned = resource.deletion.returns_object && !resource.is_namespaces();
+        let response = if is_returned { self.object.clone() } else { STATUS.to_owned() };
+        let (body, response) = (Some(DELETE_OPTIONS.to_owned()), Some(Content::Schema(response)));
+        Route { body, response, ..self.route(operation) }
+    }
+
+    /// GET, PUT and PATCH, as far as they are among the verbs.
+    fn writes(&self, verbs: &[&str]) -> Vec<Route> {
+        let kind = &self.served.resource.kind;
+        let of = if self.subresource.is_empty() { String::new() } else { format!("{} of ", self.subresource) };
+        let operation = |method, verb, what: &str, parameters, codes| Operation {
+            method,
+            action: method,
+            verb,
+            description: format!("{what} {of}the specified {kind}"),
+            parameters,
+            codes,
+        };
+        let mut out = vec![];
+        if verbs.contains(&"get") {
+            out.push(self.route(operation("get", "read", "read", vec![], &[OK])));
+        }
+        if verbs.contains(&"update") {
+            let put = operation("put", "replace", "replace", named(&WRITE_PARAMETERS), &[OK, CREATED]);
+            out.push(Route { body: Some(self.object.clone()), ..self.route(put) });
+        }
+        if verbs.contains(&"patch") {
+            let patch = operation("patch", "patch", "partially update", named(&PATCH_PARAMETERS), &[OK, CREATED]);
+            out.push(Route { body: Some(PATCH.to_owned()), consumes: PATCHES.to_vec(), ..self.route(patch) });
+        }
+        out
+    }
+
+    fn log(&self) -> Route {
+        let operation = Operation {
+            method: "get",
+            action: "get",
+            verb: "read",
+            description: format!("read log of the specified {}", self.kind.2),
+            parameters: options("PodLogOptions"),
+            codes: &[OK],
+        };
+        Route { produces: LOGS.to_vec(), response: Some(Content::Text), ..self.route(operation) }
+    }
+
+    fn connect(&self, methods: &'static [&'static str], kind: &'static str) -> Vec<Route> {
+        let route = |method: &'static str| {
+            let operation = Operation {
+                method,
+                action: "connect",
+                verb: "connect",
+                description: format!("connect {} requests to {}", method.to_uppercase(), self.subresource),
+                parameters: options(kind),
+                codes: &[OK],
+            };
+            let mut route = self.route(operation);
+            route.parameters.retain(|parameter| *parameter != Parameter::Named("pretty"));
+            let id = format!("connect{}{}{}", self.names.prefix, identifier(method, true), self.subject);
+            Route { id, produces: ANY.to_vec(), response: Some(Content::Text), ..route }
+        };
+        methods.iter().copied().map(route).collect()
+    }
+
+    /// A route that returns an object.
+    fn route(&self, operation: Operation) -> Route {
+        let mut parameters = operation.parameters;
+        parameters.push(Parameter::Named("pretty"));
+        if self.served.resource.namespaced {
+            parameters.push(Parameter::Named("namespace"));
+        }
+        if self.named {
+            parameters.push(Parameter::Name(self.kind.2.clone()));
+        }
+        Route {
+            path: format!("{}/{}", self.names.base, self.path),
+            method: operation.method,
+            id: format!("{}{}{}", operation.verb, self.names.prefix, self.subject),
+            tag: self.names.tag.clone(),
+            description: operation.description,
+            action: Some((operation.action, self.kind.clone())),
+            parameters,
+            body: None,
+            consumes: ANY.to_vec(),
+            produces: ENCODINGS.to_vec(),
+            response: Some(Content::Schema(self.object.clone())),
+            codes: operation.codes,
+        }
+    }
+}
+
+fn named(keys: &[&'static str]) -> Vec<Parameter> {
+    keys.iter().map(|key| Parameter::Named(key)).collect()
+}
+
+/// The parameters of the fields of options of the core group; objects have no place in a query.
+fn options(kind: &str) -> Vec<Parameter> {
+    let fields = go_struct(&format!("core.v1.{kind}")).map(|go| go.fields.as_slice()).unwrap_or_default();
+    fields.iter().filter_map(option).collect()
+}
+
+fn option(field: &'static GoField) -> Option<Parameter> {
+    standard::option_type(field).map(|kind| Parameter::Option(field.name, kind, field.parameter))
+}

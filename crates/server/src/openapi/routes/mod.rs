@@ -1,0 +1,168 @@
+//! The routes that OpenAPI documents describe, and the path items that are made of them.
+//!
+//! A [`Route`] is an operation without the form of a version of OpenAPI. `custom.rs` has those of custom resources,
+//! `builtin.rs` those of built-in kinds, and `fixed.rs` those that belong to no resource; `items.rs` makes path items of
+//! routes.
+
+mod builtin;
+mod custom;
+mod fixed;
+mod items;
+
+pub use fixed::{FIXED, of_document};
+pub use items::items;
+
+use super::index::ServedResource;
+use super::standard;
+
+/// An operation of a path.
+pub struct Route {
+    pub path: String,
+    /// The method in lower case.
+    pub method: &'static str,
+    /// `operationId`
+    pub id: String,
+    pub tag: String,
+    /// Empty if there is none.
+    pub description: String,
+    /// `x-kubernetes-action`, and group, version and kind.
+    pub action: Option<(&'static str, Kind)>,
+    /// Query and path parameters.
+    pub parameters: Vec<Parameter>,
+    /// The schema of the request body.
+    pub body: Option<String>,
+    /// Media types of the request body.
+    pub consumes: Vec<&'static str>,
+    /// Media types of successful responses.
+    pub produces: Vec<&'static str>,
+    /// What successful responses hold; `None` if that is not published.
+    pub response: Option<Content>,
+    /// Codes and descriptions of successful responses.
+    pub codes: &'static [(&'static str, &'static str)],
+}
+
+/// Group, version and kind.
+pub type Kind = (String, String, String);
+
+/// The content of a response.
+#[derive(Clone)]
+pub enum Content {
+    /// An object of the named schema.
+    Schema(String),
+    Text,
+}
+
+/// A parameter of the query or the path.
+#[derive(Clone, PartialEq)]
+pub enum Parameter {
+    /// One of `data/parameters.json`.
+    Named(&'static str),
+    /// The name of an object of a kind.
+    Name(String),
+    /// A field of options: its name, its type in JSON, and the name of the shared parameter in v2.
+    Option(&'static str, &'static str, Option<&'static str>),
+}
+
+const OK: (&str, &str) = ("200", "OK");
+const CREATED: (&str, &str) = ("201", "Created");
+const ACCEPTED: (&str, &str) = ("202", "Accepted");
+
+const WATCH_PARAMETERS: [&str; 2] = ["allowWatchBookmarks", "watch"];
+const LIST_PARAMETERS: [&str; 11] = [
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    standard::SHARD_SELECTOR,
+    "timeoutSeconds",
+    "watch",
+];
+const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
+const PATCH_PARAMETERS: [&str; 4] = ["dryRun", "fieldManager-patch", "fieldValidation", "force"];
+const DELETE_PARAMETERS: [&str; 5] = [
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+];
+
+/// The routes of a resource in one version.
+pub fn of_resource(served: &ServedResource) -> Vec<Route> {
+    if served.version.built_in.is_some() { builtin::routes(served) } else { custom::routes(served) }
+}
+
+/// How the documents name a group and version.
+struct GroupNames {
+    /// The path of the group version: `/api/v1`, `/apis/<group>/<version>`.
+    base: String,
+    /// Group and version as part of each `operationId`.
+    prefix: String,
+    /// Group and version as the tag of operations.
+    tag: String,
+}
+
+impl GroupNames {
+    fn new(group: &str, version: &str) -> GroupNames {
+        let base = match group {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{group}/{version}"),
+        };
+        let group = short_group(group);
+        let prefix = format!("{}{}", identifier(group, true), identifier(version, true));
+        GroupNames { base, prefix, tag: format!("{}_{version}", identifier(group, false)) }
+    }
+}
+
+/// The group as it is part of identifiers.
+fn short_group(group: &str) -> &str {
+    match group {
+        "" => "core",
+        group => group.strip_suffix(".k8s.io").unwrap_or(group),
+    }
+}
+
+/// Converts a text to camel case, without punctuation. The first letter is capitalized only if `capital` is true.
+fn identifier(text: &str, capital: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut upper = capital;
+    for c in text.chars() {
+        match c.is_alphanumeric() {
+            true if upper => out.extend(c.to_uppercase()),
+            true => out.push(c),
+            false => {}
+        }
+        upper = !c.is_alphanumeric();
+    }
+    out
+}
+
+/// The indefinite article of a noun, between spaces; a single space for plurals.
+fn article(noun: &str) -> &'static str {
+    let plural = noun.ends_with('s') && !noun.ends_with("ss");
+    match noun.chars().next().map(|c| c.to_ascii_lowercase()) {
+        _ if plural => " ",
+        Some('a' | 'e' | 'i' | 'o' | 'u') => " an ",
+        _ => " a ",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operation_ids_are_camel_case() {
+        assert_eq!(identifier("read-openapi.example.com", true), "ReadOpenapiExampleCom");
+        assert_eq!(identifier("read-openapi.example.com", false), "readOpenapiExampleCom");
+        assert_eq!(identifier("v1alpha1", true), "V1alpha1");
+        for (noun, expected) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")]
+        {
+            assert_eq!(article(noun), expected, "{noun}");
+        }
+    }
+}
