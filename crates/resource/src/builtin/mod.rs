@@ -35,6 +35,7 @@ mod nodes;
 mod optional;
 mod pem;
 mod pod_certificates;
+mod pod_gates;
 mod pod_status;
 mod pod_volumes;
 mod pod_warnings;
