@@ -103,7 +103,7 @@ def test_layout(launch):
         del made["metadata"]["resourceVersion"]
         assert stored == made
         value = json.loads(keys["/registry/apiextensions.k8s.io/customresourcedefinitions/boats.harbor.example.com"])
-        assert value["apiVersion"] == "apiextensions.k8s.io/v1", value
+        assert value["apiVersion"] == "apiextensions.k8s.io/v1beta1" and value["spec"]["version"] == "v1", value
         for key in ("/registry/namespaces/default", "/registry/clusterroles/cluster-admin", "/registry/leases/kube-system/pintle-controllers"):
             eventually(lambda: (etcd.get(key) or b"").startswith(b"k8s\0"))
         start = server.ok("GET", BOATS)["metadata"]["resourceVersion"]

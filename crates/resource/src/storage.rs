@@ -1,8 +1,8 @@
 //! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf.
 //!
 //! Built-in kinds are stored as protobuf in the `k8s\0` envelope, CRDs and custom resources as JSON with a final
-//! newline. Either encoding is read for any kind. CRDs are written as v1; v1beta1, which many clusters still hold, is
-//! read too.
+//! newline. Either encoding is read for any kind. CRDs are written as v1beta1, which kube-apiserver prefers for being
+//! shorter, although it serves v1 alone; v1 is read too.
 
 use std::sync::Arc;
 
@@ -146,6 +146,10 @@ impl Transform for StorageForm {
         {
             return Ok(message.into());
         }
+        if is_definition(place) {
+            let beta = builtin::beta_definition().to_shown(decode(&value)?);
+            return Ok((beta.to_json() + "\n").into());
+        }
         if self.is_cbor(place) {
             let object = decode(&value)?;
             // kube-apiserver limits the CBOR that it decodes, but not the JSON
@@ -190,10 +194,10 @@ impl Transform for StorageForm {
             let object = decode(&text)?;
             let beta = builtin::beta_definition();
             if object.str_at(&["apiVersion"]) == group_version(beta.group, beta.version) {
-                return Ok(Opened { value: beta.to_stored(object).to_json().into(), stale: true });
+                return Ok(Opened { value: beta.to_stored(object).to_json().into(), stale: false });
             }
         }
-        Ok(Opened { value: text, stale: false })
+        Ok(Opened { value: text, stale: is_definition(place) })
     }
 }
 
@@ -336,10 +340,18 @@ mod tests {
                 "versions": [{"name": "v1", "served": true, "storage": true}]
             }
         });
-        let opened = StorageForm(CustomForm::Json).open(&definition, beta.to_json().into()).unwrap();
+        let form = StorageForm(CustomForm::Json);
+        let opened = form.open(&definition, beta.to_json().into()).unwrap();
         let found = machinery::value::decode(&opened.value).unwrap();
         assert_eq!(found.str_at(&["apiVersion"]), "apiextensions.k8s.io/v1");
-        assert!(opened.stale);
+        assert!(!opened.stale);
+        let sealed = form.seal(&definition, opened.value.clone()).unwrap();
+        let written = decode(&sealed).unwrap();
+        assert_eq!(written.str_at(&["apiVersion"]), "apiextensions.k8s.io/v1beta1");
+        assert_eq!(written.str_at(&["spec", "version"]), "v1");
+        assert_eq!(form.open(&definition, sealed).unwrap(), opened);
+        let as_v1 = form.open(&definition, opened.value.clone()).unwrap();
+        assert_eq!(as_v1, Opened { stale: true, ..opened });
     }
 
     #[test]

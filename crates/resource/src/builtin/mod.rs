@@ -37,6 +37,7 @@ mod nodes;
 mod optional;
 mod pem;
 mod pod_certificates;
+mod pod_gates;
 mod pod_keys;
 mod pod_status;
 mod pod_volumes;

@@ -10,6 +10,7 @@ use machinery::{Map, Release, Value, json};
 use schema::apply::FieldSet;
 
 use super::checks::{items, list, text};
+use super::pod_gates::take_additions;
 pub use super::podspec::{selector_operators, validate_spec};
 use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
@@ -396,7 +397,8 @@ fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec
     }
     added_tolerations(spec, old, path, errors);
     removed_gates(spec, old, path, errors);
-    let new = with_changeable(spec, old);
+    let mut new = with_changeable(spec, old);
+    take_additions(&mut new, old, path, errors);
     if new != *old {
         let print = |spec: &Value| machinery::types::internal_json(spec, "core.PodSpec", true);
         let difference = machinery::difflines::unified(&print(old), &print(&new));
