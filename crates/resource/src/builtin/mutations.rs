@@ -73,8 +73,8 @@ static BINDING_SHAPE: Struct = Struct {
 
 /// MutatingAdmissionPolicies. They are stored in `v1beta1`.
 pub static POLICIES: [BuiltIn; 3] = [
-    BuiltIn { stored_as: Some(&STABLE), on_by_default: |release| release >= Release::V1_36, ..POLICY },
-    // until 1.36 the gate is enough
+    BuiltIn { stored_as: Some(&STABLE), on_by_default: |_| true, ..POLICY },
+    // before 1.36 the gate is enough for both
     BuiltIn { version: "v1beta1", on_by_default: |release| release < Release::V1_36, ..POLICY },
     BuiltIn {
         version: "v1alpha1",
@@ -87,7 +87,7 @@ pub static POLICIES: [BuiltIn; 3] = [
 
 /// MutatingAdmissionPolicyBindings, in the same versions.
 pub static BINDINGS: [BuiltIn; 3] = [
-    BuiltIn { stored_as: Some(&STABLE), on_by_default: |release| release >= Release::V1_36, ..BINDING },
+    BuiltIn { stored_as: Some(&STABLE), on_by_default: |_| true, ..BINDING },
     BuiltIn { version: "v1beta1", on_by_default: |release| release < Release::V1_36, ..BINDING },
     BuiltIn {
         version: "v1alpha1",

@@ -369,7 +369,7 @@ mod tests {
             ("", "", Release::V1_37, "v1,v1,v1"),
             ("", "MutatingAdmissionPolicy=false", Release::V1_36, ""),
             ("", "", Release::V1_36, "v1,v1"),
-            ("", "MutatingAdmissionPolicy=true", Release::V1_35, "v1beta1,v1beta1"),
+            ("", "MutatingAdmissionPolicy=true", Release::V1_35, "v1,v1beta1,v1,v1beta1"),
             ("storagemigration.k8s.io/v1beta1=true", "", Release::V1_36, "v1,v1"),
             ("storagemigration.k8s.io/v1beta1=true", "StorageVersionMigrator=true", Release::V1_36, "v1,v1,v1beta1"),
             ("api/all=true", "MutatingAdmissionPolicy=false", Release::V1_37, "v1beta1,v1"),
