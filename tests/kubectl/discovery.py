@@ -66,7 +66,7 @@ def explain_of_openapi_v2(kubectl):
 
 def explain_definition(kubectl):
     has(kubectl("explain", "crd"), "GROUP: apiextensions.k8s.io", "KIND: CustomResourceDefinition", "metadata <ObjectMeta>",
-        "spec <Object>", "status <Object>")
+        "spec <CustomResourceDefinitionSpec> -required-", "status <CustomResourceDefinitionStatus>")
 
 
 def explain_shipped(kubectl):
