@@ -4,6 +4,7 @@ use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
 use super::checks::{invalid_internal, invalid_shown, list};
+use super::defaults::restore;
 
 const AFFINITY: [&str; 2] = ["affinity", "nodeAffinity"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -25,14 +26,6 @@ pub fn take_additions(new: &mut Value, old: &Value, path: &FieldPath, errors: &m
     let is_bare = new.get("affinity").and_then(Value::as_object).is_some_and(|affinity| affinity.is_empty());
     if is_bare && old.get("affinity").is_none() {
         new.remove_at(&["affinity"]);
-    }
-}
-
-/// Gives a field its old value.
-fn restore(new: &mut Value, old: &Value, path: &[&str]) {
-    match old.at(path) {
-        Some(value) => new.set_at(path, value.clone()),
-        None => drop(new.remove_at(path)),
     }
 }
 

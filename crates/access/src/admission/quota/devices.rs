@@ -1,6 +1,6 @@
 //! The usage of ResourceClaims: devices by class, also under the names of extended resources.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use machinery::quantity::Quantity;
@@ -28,17 +28,22 @@ pub struct Devices<'a> {
     are_extended: bool,
     /// The names of extended resources by class, read when they are first needed.
     classes: OnceCell<BTreeMap<Text, Option<String>>>,
+    /// By namespace, the first claim of each Pod, read when it is first needed.
+    first_claims: RefCell<BTreeMap<Text, FirstClaims>>,
 }
+
+/// The time and the name of the first claim that was made for a Pod, by the uid of the Pod.
+type FirstClaims = BTreeMap<String, (String, String)>;
 
 impl<'a> Devices<'a> {
     pub fn new(objects: &'a Objects, are_extended: bool) -> Devices<'a> {
-        Devices { objects: Some(objects), are_extended, classes: OnceCell::new() }
+        Devices { objects: Some(objects), are_extended, classes: OnceCell::new(), first_claims: RefCell::default() }
     }
 
     /// A cluster without classes.
     #[cfg(test)]
     pub fn none() -> Devices<'static> {
-        Devices { objects: None, are_extended: true, classes: OnceCell::new() }
+        Devices { objects: None, are_extended: true, classes: OnceCell::new(), first_claims: RefCell::default() }
     }
 
     fn classes(&self) -> &BTreeMap<Text, Option<String>> {
@@ -117,16 +122,31 @@ impl<'a> Devices<'a> {
         let own = (claim.str_at(&["metadata", "creationTimestamp"]), claim.str_at(&["metadata", "name"]));
         let is_its_claim = match pod.at(&["status", "extendedResourceClaimStatus"]).filter(|status| !status.is_null()) {
             Some(status) => status.str_at(&["resourceClaimName"]) == own.1,
-            // the first claim of the Pod
-            None => objects.collection(&GROUP, &CLAIMS).in_namespace(&namespace).iter().all(|stored| {
-                let other = stored.body.to_value(stored.revision);
-                let is_of_pod = pod_of(&other).is_some_and(|owner| owner.str_at(&["uid"]) == uid);
-                let key = (other.str_at(&["metadata", "creationTimestamp"]), other.str_at(&["metadata", "name"]));
-                !is_of_pod || key >= own
-            }),
+            None => {
+                let mut by_namespace = self.first_claims.borrow_mut();
+                let of_namespace =
+                    by_namespace.entry(namespace.clone()).or_insert_with(|| first_claims(objects, &namespace));
+                of_namespace.get(uid).is_none_or(|(time, name)| own <= (time.as_str(), name.as_str()))
+            }
         };
         is_its_claim.then(|| of_pod_usage(&pod, now))
     }
+}
+
+/// The first claims of a namespace. All of its claims are read once, however many Pods they belong to.
+fn first_claims(objects: &Objects, namespace: &Text) -> FirstClaims {
+    let mut first = FirstClaims::new();
+    for stored in objects.collection(&GROUP, &CLAIMS).in_namespace(namespace) {
+        let claim = stored.body.to_value(stored.revision);
+        let Some(owner) = pod_of(&claim) else { continue };
+        let text = |name: &str| claim.str_at(&["metadata", name]).to_owned();
+        let key = (text("creationTimestamp"), text("name"));
+        let known = first.entry(owner.str_at(&["uid"]).to_owned()).or_insert_with(|| key.clone());
+        if key < *known {
+            *known = key;
+        }
+    }
+    first
 }
 
 /// The reference to the Pod for whose extended resources a claim was made.
