@@ -97,7 +97,7 @@ impl Writer {
         self.routes(&known);
     }
 
-    fn routes(&mut self, routes: &[routes::Route]) {
+    fn routes(&mut self, routes: &[routes::PathOperation]) {
         for (path, item) in routes::items(routes, self.form.dialect, self.form.release) {
             definitions::add_references(&item, self.form.dialect, &mut self.references);
             self.path(path, &item);

@@ -12,7 +12,7 @@ use resource::{Resource, Snapshot, Version};
 use tokio::sync::{Mutex, OnceCell};
 
 use super::remote::RemoteDocuments;
-use super::{DocumentEncoding, routes};
+use super::{DocumentEncoding, standard};
 use crate::limits;
 
 /// Prefix of every hash, as other releases may write other documents.
@@ -113,7 +113,7 @@ impl Merged {
 #[derive(Default)]
 pub struct Index {
     pub generation: Option<u64>,
-    /// By name: `api/v1`, `apis/<group>/<version>`, `apis/<group>` and those of [`routes::FIXED`].
+    /// By name: `api/v1`, `apis/<group>/<version>`, `apis/<group>` and those of [`standard::FIXED`].
     pub groups: BTreeMap<String, Arc<Group>>,
     pub hash: String,
     pub remotes: RemoteDocuments,
@@ -127,7 +127,7 @@ pub struct Index {
 impl Index {
     /// Builds the index of a snapshot. Digests and documents that have not changed are reused from `old`.
     pub fn new(generation: u64, snapshot: &Snapshot, mut remotes: RemoteDocuments, old: &Index) -> Index {
-        let fixed = routes::FIXED.iter().map(|name| ((*name).to_owned(), vec![]));
+        let fixed = standard::FIXED.iter().map(|name| ((*name).to_owned(), vec![]));
         let mut served: BTreeMap<String, Vec<ServedResource>> = fixed.collect();
         for resource in snapshot.values().filter(|r| r.established) {
             for version in resource.versions.iter().filter(|v| v.served) {

@@ -6,8 +6,10 @@ use machinery::{Map, Release, Text, Value, json, types};
 
 use super::Dialect;
 use super::index::ServedResource;
-use super::routes::Kind;
 use super::standard::{self, LIST_META, METADATA, OBJECT_META, described_reference, reference};
+
+/// Group, version and kind.
+pub type Kind = (String, String, String);
 
 /// The name of the schema of a kind.
 pub fn name(served: &ServedResource, kind: &str) -> String {

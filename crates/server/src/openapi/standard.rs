@@ -19,6 +19,8 @@ const SHARD_INFO: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo";
 pub const SHARD_SELECTOR: &str = "shardSelector";
 pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 pub const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+/// The documents of v3 that do not depend on what is served.
+pub const FIXED: [&str; 5] = [".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version"];
 /// The path parameter of proxies.
 pub const PATH: &str = "path";
 

@@ -8,7 +8,7 @@ use super::super::schema;
 use super::super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, WATCH_EVENT};
 use super::{
     ACCEPTED, CREATED, Content, DELETE_PARAMETERS, GroupNames, Kind, LIST_PARAMETERS, OK, PATCH_PARAMETERS, Parameter,
-    Route, WATCH_PARAMETERS, WRITE_PARAMETERS, article, identifier,
+    PathOperation, WATCH_PARAMETERS, WRITE_PARAMETERS, article, identifier,
 };
 
 const ENCODINGS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
@@ -32,7 +32,7 @@ const STREAM_METHODS: [&str; 2] = ["get", "post"];
 const PROXY_METHODS: [&str; 7] = ["get", "post", "put", "delete", "head", "options", "patch"];
 
 /// The routes of a built-in kind in one version.
-pub fn routes(served: &ServedResource) -> Vec<Route> {
+pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
     let resource = &served.resource;
     let names = GroupNames::new(&resource.group, &served.version.name);
     let scope = if resource.namespaced { "namespaces/{namespace}/" } else { "" };
@@ -91,7 +91,7 @@ struct Operation {
 
 impl<'a> Endpoint<'a> {
     /// The routes of the collection, watches included.
-    fn collection(&self) -> Vec<Route> {
+    fn collection(&self) -> Vec<PathOperation> {
         let verbs = self.served.resource.verbs();
         let mut out = vec![];
         if verbs.contains(&"list") {
@@ -120,7 +120,7 @@ impl<'a> Endpoint<'a> {
     }
 
     /// The routes of an object, its watch included.
-    fn object(&self) -> Vec<Route> {
+    fn object(&self) -> Vec<PathOperation> {
         let verbs = self.served.resource.verbs();
         let object = Endpoint { path: format!("{}/{{name}}", self.path), named: true, ..self.clone() };
         let mut out = object.writes(&verbs);
@@ -146,7 +146,7 @@ impl<'a> Endpoint<'a> {
     }
 
     /// The routes of a subresource of this kind alone.
-    fn own(&self, own: &'static OwnSubresource) -> Vec<Route> {
+    fn own(&self, own: &'static OwnSubresource) -> Vec<PathOperation> {
         let part = self.part(own.name);
         let kind = own.kind().map(|(group, version, kind)| (group.to_owned(), version.to_owned(), kind.to_owned()));
         match (own.endpoint, kind) {
@@ -174,7 +174,7 @@ impl<'a> Endpoint<'a> {
         }
     }
 
-    fn list(&self, verb: &'static str) -> Route {
+    fn list(&self, verb: &'static str) -> PathOperation {
         if verb == "watch" {
             let mut route = self.watch("watch individual changes to a list of", "watch", "watchlist");
             route.id.push_str("List");
@@ -189,10 +189,10 @@ impl<'a> Endpoint<'a> {
             codes: &[OK],
         };
         let list = schema::name(self.served, &self.served.resource.list_kind);
-        Route { produces: STREAMS.to_vec(), response: Some(Content::Schema(list)), ..self.route(operation) }
+        PathOperation { produces: STREAMS.to_vec(), response: Some(Content::Schema(list)), ..self.route(operation) }
     }
 
-    fn watch(&self, what: &str, verb: &'static str, action: &'static str) -> Route {
+    fn watch(&self, what: &str, verb: &'static str, action: &'static str) -> PathOperation {
         let operation = Operation {
             method: "get",
             action,
@@ -203,10 +203,15 @@ impl<'a> Endpoint<'a> {
         };
         let route = self.route(operation);
         let path = format!("{}/watch/{}", self.names.base, self.path);
-        Route { path, produces: STREAMS.to_vec(), response: Some(Content::Schema(WATCH_EVENT.to_owned())), ..route }
+        PathOperation {
+            path,
+            produces: STREAMS.to_vec(),
+            response: Some(Content::Schema(WATCH_EVENT.to_owned())),
+            ..route
+        }
     }
 
-    fn create(&self) -> Route {
+    fn create(&self) -> PathOperation {
         let operation = Operation {
             method: "post",
             action: "post",
@@ -215,10 +220,10 @@ impl<'a> Endpoint<'a> {
             parameters: named(&WRITE_PARAMETERS),
             codes: &[OK, CREATED, ACCEPTED],
         };
-        Route { body: Some(self.object.clone()), ..self.route(operation) }
+        PathOperation { body: Some(self.object.clone()), ..self.route(operation) }
     }
 
-    fn delete_collection(&self) -> Route {
+    fn delete_collection(&self) -> PathOperation {
         let lists = LIST_PARAMETERS.iter().filter(|key| !WATCH_PARAMETERS.contains(key));
         let operation = Operation {
             method: "delete",
@@ -230,10 +235,14 @@ impl<'a> Endpoint<'a> {
         };
         let mut route = self.route(operation);
         route.id = format!("delete{}Collection{}", self.names.prefix, self.subject);
-        Route { body: Some(DELETE_OPTIONS.to_owned()), response: Some(Content::Schema(STATUS.to_owned())), ..route }
+        PathOperation {
+            body: Some(DELETE_OPTIONS.to_owned()),
+            response: Some(Content::Schema(STATUS.to_owned())),
+            ..route
+        }
     }
 
-    fn delete(&self) -> Route {
+    fn delete(&self) -> PathOperation {
         let operation = Operation {
             method: "delete",
             action: "delete",
@@ -247,11 +256,11 @@ impl<'a> Endpoint<'a> {
         let is_returned = resource.deletion.returns_object && !resource.is_namespaces();
         let response = if is_returned { self.object.clone() } else { STATUS.to_owned() };
         let (body, response) = (Some(DELETE_OPTIONS.to_owned()), Some(Content::Schema(response)));
-        Route { body, response, ..self.route(operation) }
+        PathOperation { body, response, ..self.route(operation) }
     }
 
     /// GET, PUT and PATCH, as far as they are among the verbs.
-    fn writes(&self, verbs: &[&str]) -> Vec<Route> {
+    fn writes(&self, verbs: &[&str]) -> Vec<PathOperation> {
         let kind = &self.served.resource.kind;
         let of = if self.subresource.is_empty() { String::new() } else { format!("{} of ", self.subresource) };
         let operation = |method, verb, what: &str, parameters, codes| Operation {
@@ -268,16 +277,16 @@ impl<'a> Endpoint<'a> {
         }
         if verbs.contains(&"update") {
             let put = operation("put", "replace", "replace", named(&WRITE_PARAMETERS), &[OK, CREATED]);
-            out.push(Route { body: Some(self.object.clone()), ..self.route(put) });
+            out.push(PathOperation { body: Some(self.object.clone()), ..self.route(put) });
         }
         if verbs.contains(&"patch") {
             let patch = operation("patch", "patch", "partially update", named(&PATCH_PARAMETERS), &[OK, CREATED]);
-            out.push(Route { body: Some(PATCH.to_owned()), consumes: PATCHES.to_vec(), ..self.route(patch) });
+            out.push(PathOperation { body: Some(PATCH.to_owned()), consumes: PATCHES.to_vec(), ..self.route(patch) });
         }
         out
     }
 
-    fn log(&self) -> Route {
+    fn log(&self) -> PathOperation {
         let operation = Operation {
             method: "get",
             action: "get",
@@ -286,10 +295,10 @@ impl<'a> Endpoint<'a> {
             parameters: options("PodLogOptions"),
             codes: &[OK],
         };
-        Route { produces: LOGS.to_vec(), response: Some(Content::Text), ..self.route(operation) }
+        PathOperation { produces: LOGS.to_vec(), response: Some(Content::Text), ..self.route(operation) }
     }
 
-    fn connect(&self, methods: &'static [&'static str], kind: &'static str) -> Vec<Route> {
+    fn connect(&self, methods: &'static [&'static str], kind: &'static str) -> Vec<PathOperation> {
         let route = |method: &'static str| {
             let operation = Operation {
                 method,
@@ -302,13 +311,13 @@ impl<'a> Endpoint<'a> {
             let mut route = self.route(operation);
             route.parameters.retain(|parameter| *parameter != Parameter::Named("pretty"));
             let id = format!("connect{}{}{}", self.names.prefix, identifier(method, true), self.subject);
-            Route { id, produces: ANY.to_vec(), response: Some(Content::Text), ..route }
+            PathOperation { id, produces: ANY.to_vec(), response: Some(Content::Text), ..route }
         };
         methods.iter().copied().map(route).collect()
     }
 
     /// A route that returns an object.
-    fn route(&self, operation: Operation) -> Route {
+    fn route(&self, operation: Operation) -> PathOperation {
         let mut parameters = operation.parameters;
         parameters.push(Parameter::Named("pretty"));
         if self.served.resource.namespaced {
@@ -317,7 +326,7 @@ impl<'a> Endpoint<'a> {
         if self.named {
             parameters.push(Parameter::Name(self.kind.2.clone()));
         }
-        Route {
+        PathOperation {
             path: format!("{}/{}", self.names.base, self.path),
             method: operation.method,
             id: format!("{}{}{}", operation.verb, self.names.prefix, self.subject),

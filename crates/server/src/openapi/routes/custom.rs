@@ -4,8 +4,8 @@ use super::super::index::ServedResource;
 use super::super::schema;
 use super::super::standard::{DELETE_OPTIONS, PATCH, SCALE, STATUS};
 use super::{
-    ACCEPTED, CREATED, Content, DELETE_PARAMETERS, GroupNames, LIST_PARAMETERS, OK, PATCH_PARAMETERS, Parameter, Route,
-    WRITE_PARAMETERS, article,
+    ACCEPTED, CREATED, Content, DELETE_PARAMETERS, GroupNames, LIST_PARAMETERS, OK, PATCH_PARAMETERS, Parameter,
+    PathOperation, WRITE_PARAMETERS, article,
 };
 
 const JSON_AND_YAML: [&str; 2] = ["application/json", "application/yaml"];
@@ -13,7 +13,7 @@ const PATCHES: [&str; 3] =
     ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 /// The routes of a custom resource in one version.
-pub fn routes(served: &ServedResource) -> Vec<Route> {
+pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
     let resource = &served.resource;
     let routes = Custom {
         served,
@@ -38,7 +38,7 @@ struct Custom<'a> {
 }
 
 /// What differs between operations.
-struct Operation<'a> {
+struct CustomOperation<'a> {
     method: &'static str,
     /// `x-kubernetes-action`.
     action: &'static str,
@@ -54,7 +54,7 @@ struct Operation<'a> {
 }
 
 impl Custom<'_> {
-    fn all(&self) -> Vec<Route> {
+    fn all(&self) -> Vec<PathOperation> {
         let version = &self.served.version;
         let plural = &self.served.resource.plural;
         let base = &self.names.base;
@@ -78,10 +78,10 @@ impl Custom<'_> {
     }
 
     /// The list of the objects of all namespaces.
-    fn everywhere(&self, path: &str) -> Route {
+    fn everywhere(&self, path: &str) -> PathOperation {
         let mut letters = self.kind.chars();
         let kind: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
-        let list = Operation {
+        let list = CustomOperation {
             method: "get",
             action: "list",
             verb: "list",
@@ -97,9 +97,9 @@ impl Custom<'_> {
         route
     }
 
-    fn collection(&self, path: &str) -> [Route; 3] {
+    fn collection(&self, path: &str) -> [PathOperation; 3] {
         let kind = self.kind;
-        let list = Operation {
+        let list = CustomOperation {
             method: "get",
             action: "list",
             verb: "list",
@@ -110,7 +110,7 @@ impl Custom<'_> {
             response: &self.list,
             codes: &[OK],
         };
-        let create = Operation {
+        let create = CustomOperation {
             method: "post",
             action: "post",
             verb: "create",
@@ -121,7 +121,7 @@ impl Custom<'_> {
             response: &self.object,
             codes: &[OK, CREATED, ACCEPTED],
         };
-        let delete = Operation {
+        let delete = CustomOperation {
             method: "delete",
             action: "deletecollection",
             verb: "delete",
@@ -135,9 +135,9 @@ impl Custom<'_> {
         [list, create, delete].map(|operation| self.route(path, operation, false))
     }
 
-    fn delete(&self, path: &str) -> Route {
+    fn delete(&self, path: &str) -> PathOperation {
         let returned = self.served.resource.deletion.returns_object;
-        let delete = Operation {
+        let delete = CustomOperation {
             method: "delete",
             action: "delete",
             verb: "delete",
@@ -152,10 +152,10 @@ impl Custom<'_> {
     }
 
     /// GET, PUT and PATCH of an object or of one of its subresources.
-    fn read_and_write(&self, path: &str, name: &str, response: &str) -> [Route; 3] {
+    fn read_and_write(&self, path: &str, name: &str, response: &str) -> [PathOperation; 3] {
         let subject = || format!("{}{}{}", self.scope, self.kind, super::identifier(name, true));
         let of = if name.is_empty() { String::new() } else { format!("{name} of ") };
-        let get = Operation {
+        let get = CustomOperation {
             method: "get",
             action: "get",
             verb: "read",
@@ -166,7 +166,7 @@ impl Custom<'_> {
             response,
             codes: &[OK],
         };
-        let put = Operation {
+        let put = CustomOperation {
             method: "put",
             action: "put",
             verb: "replace",
@@ -177,7 +177,7 @@ impl Custom<'_> {
             response,
             codes: &[OK, CREATED],
         };
-        let patch = Operation {
+        let patch = CustomOperation {
             method: "patch",
             action: "patch",
             verb: "patch",
@@ -191,7 +191,7 @@ impl Custom<'_> {
         [get, put, patch].map(|operation| self.route(path, operation, true))
     }
 
-    fn route(&self, path: &str, operation: Operation, named: bool) -> Route {
+    fn route(&self, path: &str, operation: CustomOperation, named: bool) -> PathOperation {
         let resource = &self.served.resource;
         let mut parameters = vec![Parameter::Named("pretty")];
         if named {
@@ -201,7 +201,7 @@ impl Custom<'_> {
             parameters.push(Parameter::Named("namespace"));
         }
         parameters.extend(operation.parameters.iter().map(|key| Parameter::Named(key)));
-        Route {
+        PathOperation {
             path: path.to_owned(),
             method: operation.method,
             id: format!("{}{}{}", operation.verb, self.names.prefix, operation.subject),

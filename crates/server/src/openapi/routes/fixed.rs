@@ -1,24 +1,21 @@
 //! The routes that belong to no resource: discovery, the version, and keys of ServiceAccount tokens.
 
-use super::{Content, GroupNames, OK, Route, identifier, short_group};
+use super::{Content, GroupNames, OK, PathOperation, identifier, short_group};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const ENCODINGS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// The documents that do not depend on what is served.
-pub const FIXED: [&str; 5] = [".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version"];
-
-/// The routes of a document besides those of its resources. The name is one of [`FIXED`], `apis/<group>`, or that of a group version
+/// The routes of a document besides those of its resources. The name is one of `standard::FIXED`, `apis/<group>`, or that of a group version
 /// with built-in kinds.
-pub fn of_document(name: &str) -> Vec<Route> {
+pub fn of_document(name: &str) -> Vec<PathOperation> {
     let path = format!("/{name}/");
-    let route = |id: &str, tag: &str| Route { path: path.clone(), ..get(id, tag) };
-    let text = |id: &str, tag: &str, media: &'static str| Route {
+    let route = |id: &str, tag: &str| PathOperation { path: path.clone(), ..get(id, tag) };
+    let text = |id: &str, tag: &str, media: &'static str| PathOperation {
         produces: vec![media],
         response: Some(Content::Text),
         ..route(id, tag)
     };
-    let discovery = |id: &str, tag: &str, kind: &str| Route {
+    let discovery = |id: &str, tag: &str, kind: &str| PathOperation {
         consumes: ENCODINGS.to_vec(),
         produces: ENCODINGS.to_vec(),
         response: Some(Content::Schema(format!("{META}.{kind}"))),
@@ -34,7 +31,7 @@ pub fn of_document(name: &str) -> Vec<Route> {
         }
         ["api", version] => vec![resources(GroupNames::new("", version), discovery)],
         ["apis", group, version] => vec![resources(GroupNames::new(group, version), discovery)],
-        ["version"] => vec![Route {
+        ["version"] => vec![PathOperation {
             consumes: vec!["application/json"],
             produces: vec!["application/json"],
             response: Some(Content::Schema("io.k8s.apimachinery.pkg.version.Info".to_owned())),
@@ -49,12 +46,12 @@ pub fn of_document(name: &str) -> Vec<Route> {
 }
 
 /// The list of the resources of a group version.
-fn resources(names: GroupNames, discovery: impl Fn(&str, &str, &str) -> Route) -> Route {
+fn resources(names: GroupNames, discovery: impl Fn(&str, &str, &str) -> PathOperation) -> PathOperation {
     discovery(&format!("get{}APIResources", names.prefix), &names.tag, "APIResourceList")
 }
 
-fn get(id: &str, tag: &str) -> Route {
-    Route {
+fn get(id: &str, tag: &str) -> PathOperation {
+    PathOperation {
         path: String::new(),
         method: "get",
         id: id.to_owned(),

@@ -6,18 +6,18 @@ use machinery::{Map, Release, Text, Value, json};
 
 use super::super::Dialect;
 use super::super::standard::{self, DELETE_OPTIONS, reference};
-use super::{Content, Parameter, Route};
+use super::{Content, Parameter, PathOperation};
 
 /// The path items of routes, by path. Parameters that all operations of a path have are those of the path.
-pub fn items(routes: &[Route], dialect: Dialect, release: Release) -> Vec<(&str, Value)> {
-    let mut paths: BTreeMap<&str, Vec<&Route>> = BTreeMap::new();
+pub fn items(routes: &[PathOperation], dialect: Dialect, release: Release) -> Vec<(&str, Value)> {
+    let mut paths: BTreeMap<&str, Vec<&PathOperation>> = BTreeMap::new();
     for route in routes {
         paths.entry(&route.path).or_default().push(route);
     }
     paths.into_iter().map(|(path, routes)| (path, item(&routes, dialect, release))).collect()
 }
 
-fn item(routes: &[&Route], dialect: Dialect, release: Release) -> Value {
+fn item(routes: &[&PathOperation], dialect: Dialect, release: Release) -> Value {
     let is_common = |parameter: &Parameter| routes.iter().all(|route| route.parameters.contains(parameter));
     let mut out = Value::object();
     for route in routes {
@@ -59,7 +59,7 @@ fn value(parameter: &Parameter, dialect: Dialect) -> Value {
     }
 }
 
-fn operation(route: &Route, parameters: Vec<Value>, dialect: Dialect) -> Value {
+fn operation(route: &PathOperation, parameters: Vec<Value>, dialect: Dialect) -> Value {
     let mut out = json!({"operationId": (route.id.as_str()), "tags": [(route.tag.as_str())]});
     if !route.description.is_empty() {
         out.set_at(&["description"], Value::from(route.description.as_str()));
@@ -77,7 +77,7 @@ fn operation(route: &Route, parameters: Vec<Value>, dialect: Dialect) -> Value {
     out
 }
 
-fn fill_v2(out: &mut Value, route: &Route, mut parameters: Vec<Value>) {
+fn fill_v2(out: &mut Value, route: &PathOperation, mut parameters: Vec<Value>) {
     out.set_at(&["schemes"], json!(["https"]));
     for (key, media) in [("consumes", &route.consumes), ("produces", &route.produces)] {
         if !media.is_empty() {
@@ -95,7 +95,7 @@ fn fill_v2(out: &mut Value, route: &Route, mut parameters: Vec<Value>) {
     }
 }
 
-fn fill_v3(out: &mut Value, route: &Route, parameters: Vec<Value>) {
+fn fill_v3(out: &mut Value, route: &PathOperation, parameters: Vec<Value>) {
     let of = |media: &[&'static str], schema: Value| {
         let schema = json!({"schema": schema});
         Value::Object(media.iter().map(|m| (Text::new_static(m), schema.clone())).collect::<Map>())

@@ -1,6 +1,6 @@
 //! The routes that OpenAPI documents describe, and the path items that are made of them.
 //!
-//! A [`Route`] is an operation without the form of a version of OpenAPI. `custom.rs` has those of custom resources,
+//! A [`PathOperation`] is an operation without the form of a version of OpenAPI. `custom.rs` has those of custom resources,
 //! `builtin.rs` those of built-in kinds, and `fixed.rs` those that belong to no resource; `items.rs` makes path items of
 //! routes.
 
@@ -9,14 +9,15 @@ mod custom;
 mod fixed;
 mod items;
 
-pub use fixed::{FIXED, of_document};
+pub use fixed::of_document;
 pub use items::items;
 
 use super::index::ServedResource;
+use super::schema::Kind;
 use super::standard;
 
-/// An operation of a path.
-pub struct Route {
+/// An operation of a path, in no version of OpenAPI.
+pub struct PathOperation {
     pub path: String,
     /// The method in lower case.
     pub method: &'static str,
@@ -40,9 +41,6 @@ pub struct Route {
     /// Codes and descriptions of successful responses.
     pub codes: &'static [(&'static str, &'static str)],
 }
-
-/// Group, version and kind.
-pub type Kind = (String, String, String);
 
 /// The content of a response.
 #[derive(Clone)]
@@ -92,7 +90,7 @@ const DELETE_PARAMETERS: [&str; 5] = [
 ];
 
 /// The routes of a resource in one version.
-pub fn of_resource(served: &ServedResource) -> Vec<Route> {
+pub fn of_resource(served: &ServedResource) -> Vec<PathOperation> {
     if served.version.built_in.is_some() { builtin::routes(served) } else { custom::routes(served) }
 }
 
