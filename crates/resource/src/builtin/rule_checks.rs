@@ -124,6 +124,7 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("no-backsteps", no_backsteps),
     ("none", |_, _, _| {}),
+    ("own-path", own_path),
     ("path-segment", |value, path, errors| invalid_each(path, of(value), names::path_segment(of(value)), errors)),
     ("policy-types", |value, path, errors| {
         let kinds = value.as_array().unwrap_or_default();
@@ -156,9 +157,8 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("search-domains", |value, path, errors| {
         each(value, path, |value, path| {
-            let value = value.strip_suffix('.').unwrap_or(value);
             if value != "." {
-                underscored(value, path, errors);
+                underscored(value.strip_suffix('.').unwrap_or(value), path, errors);
             }
         });
     }),
@@ -363,6 +363,14 @@ fn http_header(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if of(value).split('/').any(|part| part == "..") {
         errors.push(FieldError::invalid(path, value, "must not contain '..'"));
+    }
+}
+
+/// A relative path that is not one of those that a volume keeps for itself.
+fn own_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    local_path(value, path, errors);
+    if of(value).starts_with("..") && !of(value).starts_with("../") {
+        errors.push(FieldError::invalid(path, value, "must not start with '..'"));
     }
 }
 
