@@ -297,7 +297,7 @@ fn are_certificates(mut der: &[u8]) -> bool {
 }
 
 /// The name of a ClusterTrustBundle is a subdomain, behind that of its signer if there is one.
-fn bundle_name_problems(name: &str, signer: &str) -> Vec<String> {
+pub(super) fn bundle_name_problems(name: &str, signer: &str) -> Vec<String> {
     if signer.is_empty() && name.contains(':') {
         return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];
     }

@@ -53,7 +53,7 @@ pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Erro
         errors.push(FieldError::required(&path.child("maxExpirationSeconds"), "must be set"));
         return errors;
     };
-    let max = if is_of_kubernetes(text(spec, "signerName")) { KUBERNETES_SECONDS_MAX } else { SECONDS_MAX };
+    let max = seconds_max(text(spec, "signerName"));
     if !(SECONDS_MIN..=max).contains(&seconds) {
         let why = format!("must be in the range [{SECONDS_MIN}, {max}]");
         errors.push(FieldError::invalid(&path.child("maxExpirationSeconds"), &Value::Int(seconds), why));
@@ -80,6 +80,11 @@ pub static STORED: StoredAs = StoredAs {
     },
 };
 
+/// The longest time that certificates of a signer may last.
+pub(super) fn seconds_max(signer: &str) -> i64 {
+    if is_of_kubernetes(signer) { KUBERNETES_SECONDS_MAX } else { SECONDS_MAX }
+}
+
 fn is_of_kubernetes(signer: &str) -> bool {
     let host = signer.split('/').next().unwrap_or_default();
     host == "kubernetes.io" || host.ends_with(".kubernetes.io")
@@ -95,7 +100,7 @@ fn uid_errors(uid: &str, path: &FieldPath, errors: &mut Errors) {
 }
 
 /// The annotations of a user: their keys have a domain.
-fn annotation_errors(annotations: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
+pub(super) fn annotation_errors(annotations: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
     let Some(annotations) = annotations.and_then(Value::as_object) else { return };
     for (key, _) in Map::iter(annotations) {
         let key = key.to_lowercase();

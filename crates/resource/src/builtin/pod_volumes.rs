@@ -7,6 +7,7 @@ use machinery::{Value, names};
 use schema::shape;
 
 use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
+use super::podspec::{downward_files, projected};
 use super::rule_checks;
 
 type Errors = Vec<FieldError>;
@@ -111,6 +112,8 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
             errors.push(FieldError::required(&path.child("volumeName"), ""));
         }
         "azureDisk" => disk_address(source, &path, errors),
+        "downwardAPI" => downward_files(source, &path, errors),
+        "projected" => projected(source, &path, errors),
         _ => {}
     }
 }

@@ -11,6 +11,7 @@ use schema::apply::FieldSet;
 
 use super::checks::{items, list, text};
 use super::pod_gates::take_additions;
+use super::podspec::take_label_keys;
 pub use super::podspec::{selector_operators, validate_spec};
 use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
@@ -313,6 +314,7 @@ pub fn prepare(pod: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         let class = quality_of_service(pod);
         pod.set_at(&["status"], json!({"phase": "Pending", "qosClass": class}));
+        take_label_keys(pod);
         if !list(pod.get("spec").unwrap_or(&Value::Null), "schedulingGates").is_empty() {
             let since = base::clock::now_rfc3339();
             let gated = json!({
@@ -356,6 +358,19 @@ fn image_errors(container: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     }
 }
 
+/// A Pod without a ServiceAccount has no tokens in its volumes.
+fn tokens_without_account(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (path, volume) in items(spec, "volumes", path) {
+        let Some(volume) = volume.get("projected") else { continue };
+        for (path, source) in items(volume, "sources", &path.child("projected")) {
+            if source.get("serviceAccountToken").is_some() {
+                let why = "must not be specified when serviceAccountName is not set";
+                errors.push(FieldError::forbidden(&path.child("serviceAccountToken"), why));
+            }
+        }
+    }
+}
+
 pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
@@ -367,6 +382,9 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     }
     if old.is_none() && !list(spec, "ephemeralContainers").is_empty() {
         errors.push(FieldError::forbidden(&path.child("ephemeralContainers"), "cannot be set on create"));
+    }
+    if text(spec, "serviceAccountName").is_empty() {
+        tokens_without_account(spec, &path, &mut errors);
     }
     if let Some(old) = old.and_then(|old| old.get("spec")) {
         validate_change(spec, old, &path, &mut errors);

@@ -111,12 +111,7 @@ const CHECKS: &[(&str, Check)] = &[
         }
     }),
     ("local-path", local_path),
-    ("mode", |value, path, errors| {
-        if value.as_int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
-            let why = "must be a number between 0 and 0777 (octal), both inclusive";
-            errors.push(FieldError::invalid(path, value, why));
-        }
-    }),
+    ("mode", mode),
     ("group-version", |value, path, errors| {
         if of(value).matches('/').count() > 1 {
             errors.push(FieldError::invalid(path, value, format!("unexpected GroupVersion string: {}", of(value))));
@@ -213,7 +208,8 @@ pub fn address_problems(text: &str) -> Vec<String> {
 
 pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if value.parse::<IpAddr>().is_err() {
-        errors.push(FieldError::invalid(path, &Value::from(value), NO_ADDRESS));
+        let why = if super::services::ip::parse(value).is_some() { "must not have leading 0s" } else { NO_ADDRESS };
+        errors.push(FieldError::invalid(path, &Value::from(value), why));
     }
 }
 
@@ -360,6 +356,14 @@ fn http_header(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// The permissions of a file.
+pub fn mode(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if value.as_int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
+        let why = "must be a number between 0 and 0777 (octal), both inclusive";
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
 fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if of(value).split('/').any(|part| part == "..") {
         errors.push(FieldError::invalid(path, value, "must not contain '..'"));
@@ -367,14 +371,14 @@ fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 }
 
 /// A relative path that is not one of those that a volume keeps for itself.
-fn own_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn own_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     local_path(value, path, errors);
     if of(value).starts_with("..") && !of(value).starts_with("../") {
         errors.push(FieldError::invalid(path, value, "must not start with '..'"));
     }
 }
 
-fn local_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn local_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if of(value).starts_with('/') {
         errors.push(FieldError::invalid(path, value, "must be a relative path"));
     }

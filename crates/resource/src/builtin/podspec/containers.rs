@@ -133,9 +133,17 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// How mounts are seen outside of a container, and whether they are read-only below. Upstream leaves out their index.
+/// The directory of a volume that is mounted, how mounts are seen outside of a container, and whether they are read-only below.
+/// Upstream leaves out their index.
 fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
+    if !text(mount, "subPath").is_empty() && !text(mount, "subPathExpr").is_empty() {
+        let (path, given) = (path.child("subPathExpr"), Value::from(text(mount, "subPathExpr")));
+        errors.push(FieldError::invalid(&path, &given, "subPathExpr and subPath are mutually exclusive"));
+    }
     let path = FieldPath::new(path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list));
+    for name in ["subPath", "subPathExpr"] {
+        rule_checks::local_path(mount.get(name).unwrap_or(&Value::Null), &path.child(name), errors);
+    }
     if text(mount, "mountPropagation") == "Bidirectional" && !truth(container, &["securityContext", "privileged"]) {
         let why = "Bidirectional mount propagation is available only to privileged containers";
         errors.push(FieldError::forbidden(&path.child("mountPropagation"), why));

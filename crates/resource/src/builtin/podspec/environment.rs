@@ -53,7 +53,7 @@ pub(super) fn environment(variable: &Value, path: &FieldPath, errors: &mut Error
     if let Some(reference) = source.get("fieldRef") {
         let (path, field) = (path.child("fieldRef").child("fieldPath"), text(reference, "fieldPath"));
         match text(reference, "apiVersion") {
-            "" | "v1" => field_path(field, &path, errors),
+            "" | "v1" => field_path(field, &DOWNWARD, &path, errors),
             version => {
                 let why = format!("error converting fieldPath: unsupported pod version: {version}");
                 errors.push(FieldError::invalid(&path, &Value::from(field), why));
@@ -61,27 +61,33 @@ pub(super) fn environment(variable: &Value, path: &FieldPath, errors: &mut Error
         }
     }
     if let Some(reference) = source.get("resourceFieldRef") {
-        let (path, resource) = (path.child("resourceFieldRef").child("resource"), text(reference, "resource"));
-        let is_huge = ["limits.", "requests."]
-            .iter()
-            .any(|kind| resource.strip_prefix(kind).is_some_and(|name| name.starts_with("hugepages-")));
-        if !resource.is_empty() && !RESOURCES.contains(&resource) && !is_huge {
-            errors.push(FieldError::not_supported(&path, &Value::from(resource), &RESOURCES));
-        }
+        container_amount(reference, &path.child("resourceFieldRef"), errors);
     }
 }
 
-fn field_path(field: &str, path: &FieldPath, errors: &mut Errors) {
+/// An amount of a container that a variable or a file shows.
+pub(super) fn container_amount(reference: &Value, path: &FieldPath, errors: &mut Errors) {
+    let resource = text(reference, "resource");
+    let is_huge = ["limits.", "requests."]
+        .iter()
+        .any(|kind| resource.strip_prefix(kind).is_some_and(|name| name.starts_with("hugepages-")));
+    if !resource.is_empty() && !RESOURCES.contains(&resource) && !is_huge {
+        errors.push(FieldError::not_supported(&path.child("resource"), &Value::from(resource), &RESOURCES));
+    }
+}
+
+/// A field of the Pod: one of `shown`, a label or an annotation.
+pub(super) fn field_path(field: &str, shown: &[&str], path: &FieldPath, errors: &mut Errors) {
     let is_subscript = |name: &str| field.starts_with(&format!("metadata.{name}['")) && field.ends_with("']");
-    if field.is_empty() || DOWNWARD.contains(&field) || is_subscript("labels") || is_subscript("annotations") {
+    if field.is_empty() || shown.contains(&field) || is_subscript("labels") || is_subscript("annotations") {
         return;
     }
     let value = Value::from(field);
-    // labels of the downward API that are no variables
+    // what the downward API knows and not every place may show
     const OTHERS: [&str; 5] =
         ["metadata.labels", "metadata.annotations", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
-    if OTHERS.contains(&field) {
-        return errors.push(FieldError::not_supported(path, &value, &DOWNWARD));
+    if OTHERS.contains(&field) || DOWNWARD.contains(&field) {
+        return errors.push(FieldError::not_supported(path, &value, shown));
     }
     let why = format!("error converting fieldPath: field label not supported: {field}");
     errors.push(FieldError::invalid(path, &value, why));

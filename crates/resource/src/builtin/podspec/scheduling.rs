@@ -1,10 +1,13 @@
 //! Tolerations, affinities, selectors of Nodes, and topology spread.
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::{Map, Value, json, names};
 
 use super::Errors;
 use crate::builtin::checks::{invalid_each, is_set, items, list, operator_errors, text};
+use crate::builtin::defaults::at_mut;
 
 /// Validates a toleration of a Pod or of a RuntimeClass.
 pub fn validate_toleration(toleration: &Value, path: &FieldPath, errors: &mut Errors) {
@@ -68,6 +71,7 @@ pub(super) fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             for selector in ["labelSelector", "namespaceSelector"] {
                 selector_operators(term.get(selector), &path.child(selector), errors);
             }
+            label_keys(term, &path, errors);
         }
     }
 }
@@ -164,6 +168,127 @@ pub(super) fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             let path = path.child("{topologyKey, whenUnsatisfiable}");
             errors.push(FieldError::duplicate(&path, &Value::from(shown)));
         }
+        label_keys(constraint, &path, errors);
         selector_operators(constraint.get("labelSelector"), &path.child("labelSelector"), errors);
+    }
+}
+
+/// The keys of labels that are taken from the Pod into the selector of a term or of a constraint.
+fn label_keys(term: &Value, path: &FieldPath, errors: &mut Errors) {
+    let keys = |name: &str| list(term, name).iter().filter_map(Value::as_str);
+    let selector = term.get("labelSelector").filter(|selector| !selector.is_null());
+    for name in ["matchLabelKeys", "mismatchLabelKeys"] {
+        let path = path.child(name);
+        if selector.is_none() && !list(term, name).is_empty() {
+            errors.push(FieldError::forbidden(&path, "must not be specified when labelSelector is not set"));
+            continue;
+        }
+        for (i, key) in keys(name).enumerate() {
+            invalid_each(&path.index(i), key, names::qualified_name(key), errors);
+        }
+    }
+    let mut given: HashSet<&str> = HashSet::new();
+    let empty = Value::object();
+    let labels = selector.and_then(|selector| selector.get("matchLabels")).unwrap_or(&empty);
+    given.extend(labels.as_object().into_iter().flat_map(Map::iter).map(|(key, _)| key.as_str()));
+    // requirements that the keys were taken into come last
+    for requirement in selector.map(|selector| list(selector, "matchExpressions")).unwrap_or_default() {
+        let key = text(requirement, "key");
+        let at = list(term, "matchLabelKeys").iter().rposition(|known| known.as_str() == Some(key));
+        if let Some(at) = at.filter(|_| given.contains(key)) {
+            let why = "exists in both matchLabelKeys and labelSelector";
+            errors.push(FieldError::invalid(&path.index(at), &Value::from(key), why));
+        }
+        given.insert(key);
+    }
+    let others: HashSet<&str> = keys("mismatchLabelKeys").collect();
+    for (i, key) in keys("matchLabelKeys").enumerate().filter(|(_, key)| others.contains(key)) {
+        let path = path.child("matchLabelKeys").index(i);
+        let why = "exists in both matchLabelKeys and mismatchLabelKeys";
+        errors.push(FieldError::invalid(&path, &Value::from(key), why));
+    }
+}
+
+/// Takes the labels of a new Pod whose keys its affinities and constraints name into their selectors.
+pub fn take_label_keys(pod: &mut Value) {
+    let labels = pod.at(&["metadata", "labels"]).cloned().unwrap_or_default();
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let terms = at_mut(pod, &["spec", "affinity", kind, required]).and_then(Value::as_array_mut);
+        terms.into_iter().flatten().for_each(|term| take_keys(term, &labels));
+        let weighted = at_mut(pod, &["spec", "affinity", kind, preferred]).and_then(Value::as_array_mut);
+        let terms = weighted.into_iter().flatten().filter_map(|term| term.get_mut("podAffinityTerm"));
+        terms.for_each(|term| take_keys(term, &labels));
+    }
+    let constraints = at_mut(pod, &["spec", "topologySpreadConstraints"]).and_then(Value::as_array_mut);
+    constraints.into_iter().flatten().for_each(|constraint| take_keys(constraint, &labels));
+}
+
+fn take_keys(term: &mut Value, labels: &Value) {
+    let taken: Vec<Value> = [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")]
+        .into_iter()
+        .flat_map(|(name, operator)| list(term, name).iter().map(move |key| (key, operator)))
+        .filter_map(|(key, operator)| {
+            let value = labels.get(key.as_str()?)?.clone();
+            Some(json!({"key": (key.clone()), "operator": (operator), "values": [(value)]}))
+        })
+        .collect();
+    let Some(selector) = term.get_mut("labelSelector").filter(|selector| !selector.is_null()) else { return };
+    if taken.is_empty() {
+        return;
+    }
+    let mut requirements = list(selector, "matchExpressions").to_vec();
+    requirements.extend(taken);
+    selector.set_at(&["matchExpressions"], Value::Array(requirements));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_keys_are_taken_into_selectors() {
+        let mut pod = json!({
+            "metadata": {"labels": {"a": "1", "b": "2"}},
+            "spec": {"topologySpreadConstraints": [
+                {"matchLabelKeys": ["a", "c"], "labelSelector": {}},
+                {"matchLabelKeys": ["a"]},
+            ], "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"mismatchLabelKeys": ["b"], "labelSelector": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}
+            ]}}}
+        });
+        take_label_keys(&mut pod);
+        let constraints = pod.at(&["spec", "topologySpreadConstraints"]).unwrap().to_json();
+        assert_eq!(
+            constraints,
+            r#"[{"labelSelector":{"matchExpressions":[{"key":"a","operator":"In","values":["1"]}]},"matchLabelKeys":["a","c"]},{"matchLabelKeys":["a"]}]"#
+        );
+        let affinity = pod.at(&["spec", "affinity"]).unwrap().to_json();
+        assert!(affinity.contains(r#"{"key":"b","operator":"NotIn","values":["2"]}"#), "{affinity}");
+    }
+
+    #[test]
+    fn label_keys_come_once() {
+        let requirement = |key: &str| json!({"key": (key), "operator": "Exists"});
+        let cases = [
+            (json!({"matchLabelKeys": ["a"]}), "spec.matchLabelKeys: Forbidden: must not be specified when"),
+            (json!({"matchLabelKeys": ["a"], "labelSelector": {"matchExpressions": [(requirement("a"))]}}), ""),
+            (
+                json!({"matchLabelKeys": ["a"], "labelSelector": {"matchExpressions": [(requirement("a")), (requirement("a"))]}}),
+                "spec[0]: Invalid value: \"a\": exists in both matchLabelKeys and labelSelector",
+            ),
+            (
+                json!({"matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"], "labelSelector": {}}),
+                "spec.matchLabelKeys[0]: Invalid value: \"a\": exists in both matchLabelKeys and mismatchLabelKeys",
+            ),
+        ];
+        for (term, want) in cases {
+            let mut errors = vec![];
+            label_keys(&term, &FieldPath::new("spec"), &mut errors);
+            let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(found.len(), usize::from(!want.is_empty()), "{found:?}");
+            assert!(found.iter().all(|error| error.starts_with(want)), "{found:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use machinery::field::{FieldError, FieldPath};
 
 use super::{Errors, truth};
 use crate::builtin::checks::{invalid_internal, items, text};
+use crate::builtin::rule_checks::local_path;
 
 pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("securityContext");
@@ -29,6 +30,11 @@ pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         if let Some((host, _)) = conflict {
             let why = format!("may not be specified when '{host}' is true");
             errors.push(FieldError::invalid(&path.child("name"), &Value::from(name), why));
+        }
+    }
+    for (path, group) in items(context, "supplementalGroups", &path) {
+        if group.as_int().is_some_and(|group| !(0..=i64::from(i32::MAX)).contains(&group)) {
+            errors.push(FieldError::invalid(&path, group, "must be between 0 and 2147483647, inclusive"));
         }
     }
     profiles(context, &path, errors);
@@ -54,6 +60,20 @@ pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
+fn app_armor_file(given: &Value, path: &FieldPath, errors: &mut Errors) {
+    /// A path of Linux without its terminating zero.
+    const BYTES_MAX: usize = 4095;
+    let file = given.as_str().unwrap_or_default();
+    if file.trim() != file {
+        errors.push(FieldError::invalid(path, given, "must not be padded with whitespace"));
+    } else if file.is_empty() {
+        errors.push(FieldError::required(path, "must be set when AppArmor type is Localhost"));
+    }
+    if file.len() > BYTES_MAX {
+        errors.push(FieldError::too_long(path, BYTES_MAX));
+    }
+}
+
 /// Profiles of a host name their file; others do not.
 fn profiles(context: &Value, path: &FieldPath, errors: &mut Errors) {
     for (field, name) in [("appArmorProfile", "AppArmor"), ("seccompProfile", "seccomp")] {
@@ -63,9 +83,15 @@ fn profiles(context: &Value, path: &FieldPath, errors: &mut Errors) {
             ("Localhost", None) => {
                 errors.push(FieldError::required(&path, format!("must be set when {name} type is Localhost")));
             }
-            (kind, Some(given)) if kind != "Localhost" => {
+            ("Localhost", Some(given)) if name == "seccomp" => local_path(given, &path, errors),
+            ("Localhost", Some(given)) => app_armor_file(given, &path, errors),
+            (_, Some(given)) => {
                 let why = format!("can only be set when {name} type is Localhost");
-                errors.push(FieldError::invalid(&path, given, why));
+                errors.push(match name {
+                    // upstream shows the whole profile
+                    "seccomp" => invalid_internal(&path, profile, "core.SeccompProfile", why),
+                    _ => FieldError::invalid(&path, given, why),
+                });
             }
             _ => {}
         }
