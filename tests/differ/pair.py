@@ -144,7 +144,9 @@ class Asked:
         if raw.startswith(b"k8s\0") or isinstance(value, dict) and "base64" in value:
             return "<protobuf>" if raw.startswith(b"k8s\0") else base64.b64encode(raw).decode()
         if isinstance(value, str) and value.startswith("apiVersion: "):
-            return {TEXT: self.shown(value, []), **self.shown(parsed_yaml(value), step.get("ignore", []))}
+            ignored = step.get("ignore", [])
+            # ignored paths cannot be taken out of the text
+            return {TEXT: "" if ignored else self.shown(value, []), **self.shown(parsed_yaml(value), ignored)}
         value = events(value) if isinstance(value, str) and "\n{" in value else value
         return self.shown(value, step.get("ignore", []))
 

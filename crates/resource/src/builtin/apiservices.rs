@@ -7,7 +7,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::checks::{invalid_each, text};
+use super::checks::{invalid_each, items, one_of, text};
 use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
 use crate::rules::MetadataRules;
 
@@ -83,6 +83,7 @@ pub const API_SERVICE: BuiltIn = BuiltIn {
     default,
     prepare,
     validate,
+    validate_status,
     columns: &[columns::API_SERVICE, columns::AVAILABLE, columns::AGE],
     ..BASE
 };
@@ -146,6 +147,14 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
     if spec.get("service").is_some() && spec.get("caBundle").is_some() && is_unverified(spec) {
         let why = "may not be true if caBundle is present";
         errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
+    }
+    errors
+}
+
+fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let (mut errors, empty) = (vec![], Value::object());
+    for (path, condition) in items(new.get("status").unwrap_or(&empty), "conditions", &FieldPath::new("status")) {
+        one_of(condition, "status", &path, &["True", "False", "Unknown"], &mut errors);
     }
     errors
 }

@@ -163,6 +163,11 @@ fn volumes(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
         fractions(resources, "requests", &last, warnings);
     }
     for volume in list(spec, "volumes") {
+        let parts = volume.at(&["projected", "sources"]).and_then(Value::as_array).unwrap_or_default();
+        let is_empty = |part: &&Value| part.as_object().is_some_and(Map::is_empty);
+        for _ in parts.iter().filter(is_empty).take(WARNINGS_MAX) {
+            warnings.push(format!("volume {:?} (Projected) has no sources provided", text(volume, "name")));
+        }
         overlaps(volume, warnings);
     }
 }
@@ -184,6 +189,17 @@ fn file_sources(volume: &Value) -> Vec<(String, Vec<&str>)> {
     }
     if let Some(source) = given("serviceAccountToken") {
         found.push(("(ServiceAccountToken)".to_owned(), vec![text(source, "path")]));
+    }
+    if let Some(source) = given("clusterTrustBundle") {
+        let name = if source.get("name").is_some() { text(source, "name") } else { text(source, "signerName") };
+        found.push((format!("(ClusterTrustBundle {name:?})"), vec![text(source, "path")]));
+    }
+    if let Some(source) = given("podCertificate") {
+        let files =
+            [("certificateChainPath", "chain"), ("keyPath", "key"), ("credentialBundlePath", "credential bundle")];
+        for (name, what) in files.iter().filter(|(name, _)| !text(source, name).is_empty()) {
+            found.push((format!("(PodCertificate {what})"), vec![text(source, name)]));
+        }
     }
     found
 }

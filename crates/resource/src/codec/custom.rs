@@ -51,8 +51,10 @@ impl Codec for CustomCodec {
             return Err(Unpatched::Invalid(format!("Object 'Kind' is missing in '{}'", object.to_json())));
         }
         if object.str_at(&["apiVersion"]).is_empty() {
-            if object.get("metadata").is_some_and(|metadata| !matches!(metadata, Value::Object(_) | Value::Null)) {
-                self.normalize(object, strict)?;
+            self.normalize(object, strict)?;
+            if object.get("apiVersion").is_some_and(Value::is_null) {
+                let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+                return Err(Unpatched::Invalid(why.to_owned()));
             }
             let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
             return Err(Unpatched::Failed(Status::internal(why)));

@@ -16,7 +16,7 @@ use crate::builtin::rule_checks::{mode, own_path};
 /// The fields of a Pod that a file may show, beside single labels and annotations.
 const FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
-const KEY_TYPES: [&str; 6] = ["ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4096"];
+const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 const TOKEN_SECONDS: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 const CERTIFICATE_SECONDS_MIN: i64 = 3600;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::clock;
 use base::request::{DeleteOptions, WriteOptions};
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Status, Text, Value, json};
+use machinery::{Status, Text, Value, json, names};
 use objects::Stored;
 use resource::{Resource, Subresource};
 
@@ -123,8 +123,12 @@ fn binding_errors(binding: &Value) -> Vec<FieldError> {
     if !["", "Node"].contains(&kind) {
         errors.push(FieldError::not_supported(&path.child("kind"), &Value::from(kind), &["Node", "<empty>"]));
     }
-    if binding.str_at(&["target", "name"]).is_empty() {
-        errors.push(FieldError::required(&path.child("name"), ""));
+    let (name, path) = (binding.str_at(&["target", "name"]), path.child("name"));
+    if name.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+    } else {
+        let problems = names::dns1123_subdomain(name).into_iter();
+        errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(name), problem)));
     }
     errors
 }
