@@ -181,6 +181,18 @@ fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<Fi
     }
 }
 
+/// The operators of a label selector, and their values.
+pub fn selector_operators(selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(selector) = selector else { return };
+    for (path, requirement) in items(selector, "matchExpressions", path) {
+        operator_errors(requirement, &path, errors);
+        for (path, value) in items(requirement, "values", &path) {
+            let value = value.as_str().unwrap_or_default();
+            invalid_each(&path, value, names::label_value(value), errors);
+        }
+    }
+}
+
 /// Validates a field that holds a label selector, if it is set.
 pub fn selector_member(object: &Value, name: &str, path: &FieldPath) -> Vec<FieldError> {
     object.get(name).map(|selector| label_selector(selector, &path.child(name))).unwrap_or_default()

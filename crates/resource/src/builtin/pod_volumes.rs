@@ -7,7 +7,7 @@ use machinery::{Value, names};
 use schema::shape;
 
 use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
-use super::podspec::{downward_files, projected};
+use super::projections::{downward_files, projected};
 use super::rule_checks;
 
 type Errors = Vec<FieldError>;

@@ -208,7 +208,7 @@ pub fn address_problems(text: &str) -> Vec<String> {
 
 pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if value.parse::<IpAddr>().is_err() {
-        let why = if super::services::ip::parse(value).is_some() { "must not have leading 0s" } else { NO_ADDRESS };
+        let why = if super::ip::parse(value).is_some() { "must not have leading 0s" } else { NO_ADDRESS };
         errors.push(FieldError::invalid(path, &Value::from(value), why));
     }
 }

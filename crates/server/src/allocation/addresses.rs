@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base::clock;
 use machinery::{FieldError, FieldPath, Status, Text, Value, json};
 use objects::{Collection, Encoded, Key, Objects};
+use resource::builtin::ip::{self, Family};
 use resource::builtin::services::addresses::{allocates_addresses, keeps_addresses};
-use resource::builtin::services::ip::{self, Family};
 use resource::builtin::services::is_external_name;
 use store::Refused;
 

@@ -3,14 +3,13 @@
 mod containers;
 mod environment;
 mod groups;
-mod projections;
 mod resources;
 mod scheduling;
 mod security;
 
-pub use projections::{downward_files, projected};
+pub use super::checks::selector_operators;
 pub use resources::{container_resource, resource_name};
-pub use scheduling::{node_selector, selector_operators, take_label_keys, validate_toleration};
+pub use scheduling::{node_selector, take_label_keys, validate_toleration};
 
 use std::collections::HashSet;
 

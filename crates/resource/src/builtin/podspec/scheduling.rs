@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value, json, names};
 
 use super::Errors;
-use crate::builtin::checks::{invalid_each, is_set, items, list, operator_errors, text};
+use crate::builtin::checks::{invalid_each, is_set, items, list, selector_operators, text};
 use crate::builtin::defaults::at_mut;
 
 /// Validates a toleration of a Pod or of a RuntimeClass.
@@ -72,18 +72,6 @@ pub(super) fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
                 selector_operators(term.get(selector), &path.child(selector), errors);
             }
             label_keys(term, &path, errors);
-        }
-    }
-}
-
-/// The operators of a label selector, and their values.
-pub fn selector_operators(selector: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
-    let Some(selector) = selector else { return };
-    for (path, requirement) in items(selector, "matchExpressions", path) {
-        operator_errors(requirement, &path, errors);
-        for (path, value) in items(requirement, "values", &path) {
-            let value = value.as_str().unwrap_or_default();
-            invalid_each(&path, value, names::label_value(value), errors);
         }
     }
 }

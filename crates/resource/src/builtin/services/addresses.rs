@@ -9,8 +9,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
 use super::super::checks::{list, text};
-use super::ip::{self, Family};
 use super::{HEADLESS, is_external_name, node_ports, validate};
+use crate::builtin::ip::{self, Family};
 
 /// The families in which this server allocates addresses.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,6 @@
 //! allocates addresses and node ports.
 
 pub mod addresses;
-pub mod ip;
 mod validate;
 
 use std::collections::HashSet;

@@ -7,8 +7,8 @@ use machinery::{Release, Value, names};
 
 use super::super::checks::{duplicate_struct, invalid_each, items, list, one_of, text};
 use super::super::rule_checks::port_name_problems;
-use super::ip::{self, Family};
 use super::{HEADLESS, headless, is_external_name, needs_health_check};
+use crate::builtin::ip::{self, Family};
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const AFFINITIES: [&str; 2] = ["ClientIP", "None"];

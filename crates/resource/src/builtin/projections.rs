@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
-use super::Errors;
-use super::environment::{container_amount, field_path};
-use crate::builtin::certificates::{bundle_name_problems, signer_errors};
-use crate::builtin::checks::{invalid_internal, is_set, items, list, text};
-use crate::builtin::pod_certificates::{annotation_errors, seconds_max};
-use crate::builtin::podspec::scheduling::selector_operators;
-use crate::builtin::rule_checks::{mode, own_path};
+use super::certificates::{bundle_name_problems, signer_errors};
+use super::checks::{invalid_internal, is_set, items, list, selector_operators, text};
+use super::downward::{container_amount, field_path};
+use super::pod_certificates::{annotation_errors, seconds_max};
+use super::rule_checks::{mode, own_path};
+
+type Errors = Vec<FieldError>;
 
 /// The fields of a Pod that a file may show, beside single labels and annotations.
 const FIELDS: [&str; 5] =
