@@ -65,7 +65,8 @@ impl Edge {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));
         }
         let is_namespace = info.resource == "namespaces";
-        if is_namespace && info.group.is_empty() && info.namespace != info.name {
+        let below = || info.path.starts_with(&format!("/api/v1/namespaces/{}/namespaces", info.namespace));
+        if is_namespace && info.group.is_empty() && (info.namespace != info.name || below()) {
             // below a namespace are no namespaces
             return Err(unknown());
         }
@@ -73,11 +74,12 @@ impl Edge {
         let scoped = match (resource.namespaced, has_namespace) {
             // routes report the missing namespace when the object is looked up
             (true, false) if info.has_empty_namespace && resource.serving.routes => true,
+            (true, false) if resource.serving.routes && !resource.verbs().contains(&"list") => false,
             (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
             (false, true) => false,
             _ => true,
         };
-        let lists_all = resource.serving.routes && resource.namespaced && !resource.is_review();
+        let lists_all = resource.serving.routes && resource.namespaced && resource.verbs().contains(&"list");
         if !scoped && lists_all && info.name.is_empty() && info.subresource.is_empty() {
             // the path exists, since GET on it lists all namespaces
             return Err(NotServed::Status(no_such_method(), None));

@@ -142,8 +142,7 @@ impl Write<'_> {
             }
             Change::Patch(patch) => {
                 let mut object = patch.apply_to(request, old, self.options.field_validation)?;
-                meta::place_in(&mut object, request.scope())?;
-                meta::check_name(&object, request.name())?;
+                self.check_identity(&mut object)?;
                 object
             }
             Change::Edit(edit) => {
@@ -170,10 +169,19 @@ impl Write<'_> {
             request.track_apply(Some(live), configuration, *force, &self.manager()).await?;
         request.strategy.check_applied(configuration, live, &object)?;
         repeated.report(request)?;
+        if request.resource.is_custom() {
+            self.check_identity(&mut object)?;
+        }
         let differs = !is_live && request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?;
-        meta::place_in(&mut object, request.scope())?;
-        meta::check_name(&object, request.name())?;
+        self.check_identity(&mut object)?;
         Ok(Changed { object, differs })
+    }
+
+    /// Fails unless the namespace and the name of an object are those of the request. kube-apiserver decodes objects of its own
+    /// kinds before.
+    fn check_identity(&self, object: &mut Value) -> Result<(), Status> {
+        meta::place_in(object, self.request.scope())?;
+        meta::check_name(object, self.request.name())
     }
 
     async fn created_by_apply(&self) -> Result<Changed, Status> {

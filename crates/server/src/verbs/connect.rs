@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::request::parse_int;
 use machinery::field::{FieldError, FieldPath};
 use machinery::status::Reason;
 use machinery::{Status, Value};
@@ -72,11 +73,7 @@ fn split(request: &Request, kind: &str) -> Result<(String, String), Status> {
 fn check_log_options(request: &Request) -> Result<(), Status> {
     let mut errors = vec![];
     for (name, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
-        let Some(text) = request.query().get(name).filter(|text| !text.is_empty()) else { continue };
-        let Ok(number) = text.parse::<i64>() else {
-            let quoted = machinery::value::quote(text);
-            return Err(Status::bad_request(format!("strconv.ParseInt: parsing {quoted}: invalid syntax")));
-        };
+        let Some(number) = request.query().get(name).map(parse_int).transpose()? else { continue };
         if number < least {
             let why = match least {
                 0 => "must be greater than or equal to 0",

@@ -178,8 +178,14 @@ impl Patch {
         let decoded = strategy.codec().decode_patched(&mut object, &mut strict, strategic);
         decoded.map_err(|error| match error {
             Unpatched::Invalid(why) => invalid(why),
-            // another name is reported first
-            Unpatched::Failed(status) => meta::check_name(&object, request.name()).err().unwrap_or(status),
+            // warnings of the patch, and another namespace or name, come first
+            Unpatched::Failed(status) => {
+                if validation == FieldValidation::Warn {
+                    self.strict_errors().into_iter().for_each(|warning| request.warn(warning));
+                }
+                let placed = meta::place_in(&mut object, request.scope());
+                placed.and_then(|()| meta::check_name(&object, request.name())).err().unwrap_or(status)
+            }
         })?;
         strict.check_size()?;
         match validation {

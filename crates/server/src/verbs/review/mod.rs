@@ -59,7 +59,8 @@ pub async fn respond(
         Review::Binding => pods::bind(&admit, object).await?,
         Review::Eviction => pods::evict(&admit, object).await?,
     };
-    Ok(Outcome::Object(201, Shown::Tree(reviewed)))
+    let printed = request.strategy.codec().printed(&reviewed);
+    Ok(Outcome::Object(201, Shown::Tree(printed.unwrap_or(reviewed))))
 }
 
 async fn self_subject(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
