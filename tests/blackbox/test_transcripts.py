@@ -1,6 +1,7 @@
 """Replays the scenarios recorded from kube-apiserver: every response must be equal, but for those in exceptions.toml."""
 import contextlib
 import functools
+from urllib.parse import quote
 
 import pytest
 
@@ -102,3 +103,43 @@ def test_some_gates_of_those_kinds(launch, record_property):
     """Fields and kinds of the other gates are dropped, or not served."""
     with launch("--runtime-config=api/all=true", "--feature-gates=GenericWorkload=true,EvictionRequestAPI=true") as server:
         record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "gated-groups.json"))
+
+
+SHARDED = "--feature-gates=ShardedListAndWatch=true"
+
+
+def test_shards(launch, record_property):
+    """Lists, watches and deletecollections of shards by namespace, and errors of selectors."""
+    with launch(SHARDED) as server:
+        record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "shards.json"))
+
+
+def fnv1a(text):
+    value = 0xcbf29ce484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return value
+
+
+def shard_of_uids(start, end):
+    return "shardSelector=" + quote(f"shardRange(object.metadata.uid, '0x{start:016x}', '0x{end:016x}')")
+
+
+def test_shards_of_uids(launch):
+    """Uids are random, so their shards are compared with hashes that are computed here."""
+    path, quarters = "/api/v1/namespaces/default/secrets", [(n << 62, (n + 1) << 62) for n in range(4)]
+    with launch(SHARDED) as server:
+        for n in range(40):
+            server.ok("POST", path, {"metadata": {"name": f"s{n:02}"}})
+        uids = {item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
+        assert len(uids) == 40
+        for start, end in quarters:
+            found = [item["metadata"]["uid"] for item in server.ok("GET", f"{path}?{shard_of_uids(start, end)}")["items"]]
+            assert len(set(found)) == len(found) and set(found) == {uid for uid in uids if start <= fnv1a(uid) < end}
+
+
+def test_shards_are_ignored_without_their_gate(server):
+    path = "/api/v1/namespaces"
+    listed = server.ok("GET", f"{path}?{shard_of_uids(0, 1)}")
+    assert listed["items"] and "shardInfo" not in listed["metadata"]
+    assert server.request("GET", f"{path}?shardSelector=x")[0] == 200

@@ -139,6 +139,7 @@ impl Environment {
             optional: optionals,
             quoted_identifiers: self.quoted_identifiers,
             macros: Known {
+                standard: true,
                 two_variables: self.libraries.has(Library::TwoVariables),
                 optionals,
                 lists: self.libraries.has(Library::Lists),

@@ -7,7 +7,7 @@
 //!
 //! Layers, each of which uses only those before it: syntax (`ast`, `lexer`, `parser`); types and values (`decl`, `regex`,
 //! `value`, `library`); environments (`env`); checking (`check`) and estimates (`cost::estimate`); programs (`node`, `eval`,
-//! `program`); rules.
+//! `program`); rules. Shard selectors (`shards`) need syntax only.
 //!
 //! Invariants: no I/O, no clock, no threads. No input panics or overflows the stack; the time and memory of an evaluation
 //! are bounded by its cost and by its work (`work`).
@@ -28,6 +28,7 @@ mod parser;
 mod program;
 pub mod regex;
 pub mod rules;
+mod shards;
 mod supply;
 mod value;
 mod work;
@@ -42,6 +43,7 @@ pub use library::{Libraries, Library};
 pub use node::Program;
 pub use parser::is_identifier;
 pub use program::{Activation, Outcome};
+pub use shards::ShardSelector;
 pub use supply::LazyValue;
 pub use value::authorization::{Authorization, Authorizer, Check, Decision};
 pub use value::semver::Version;

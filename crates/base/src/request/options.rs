@@ -110,6 +110,8 @@ pub enum VersionMatch {
 pub struct ListOptions {
     pub label_selector: LabelSelector,
     pub field_selector: FieldSelector,
+    /// The text of `shardSelector`; empty if there is none.
+    pub shard_selector: Text,
     pub resource_version: Text,
     pub version_match: Option<VersionMatch>,
     pub timeout_seconds: Option<i64>,
@@ -183,6 +185,7 @@ impl ListOptions {
         Ok(ListOptions {
             label_selector,
             field_selector,
+            shard_selector: text("shardSelector").into(),
             resource_version: text("resourceVersion").into(),
             version_match: None,
             timeout_seconds,

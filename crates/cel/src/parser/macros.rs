@@ -9,6 +9,8 @@ use machinery::Text;
 /// The macros of an environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
+    /// `has`, `all`, `exists`, `exists_one`, `map` and `filter`.
+    pub standard: bool,
     /// `all(k, v, …)`, `transformMap` and so on.
     pub two_variables: bool,
     /// `optMap` and `optFlatMap`.
@@ -46,8 +48,8 @@ pub(crate) fn expand(
     let receiver = target.as_ref().and_then(ident).map_or("", Text::as_str);
     let is_cel = known.bindings && receiver == "cel";
     let is_macro = match (function, args.len(), target.is_some()) {
-        ("has", 1, false) => true,
-        ("all" | "exists" | "exists_one" | "map" | "filter", 2, true) | ("map", 3, true) => true,
+        ("has", 1, false) => known.standard,
+        ("all" | "exists" | "exists_one" | "map" | "filter", 2, true) | ("map", 3, true) => known.standard,
         ("all" | "exists" | "exists_one" | "existsOne", 3, true) => two,
         ("transformList" | "transformMap" | "transformMapEntry", 3 | 4, true) => two,
         ("optMap" | "optFlatMap", 2, true) => known.optionals,

@@ -218,7 +218,10 @@ impl Reply {
                 }
                 _ => (request.api_version(), request.resource.list_kind.to_string(), ProtobufForm::Whole),
             };
-            let meta = list_meta(&list, false);
+            let meta = match form {
+                ProtobufForm::Metadata => list_meta(&list, false),
+                _ => whole_meta(request, &list),
+            };
             if ListEncoding::protobuf(&version, &kind, &meta, 0).is_some() {
                 let bytes = list::protobuf_bytes((&version, &kind), form, request, list.items.clone()).await?;
                 let encoding = ListEncoding::protobuf(&version, &kind, &meta, bytes);
@@ -348,12 +351,22 @@ fn list_meta(list: &ListOutcome, unstructured: bool) -> Value {
     meta
 }
 
+/// The ListMeta of a list of whole objects. The shards are shown only by typed lists.
+fn whole_meta(request: &Request, list: &ListOutcome) -> Value {
+    let unstructured = request.resource.serving.unstructured;
+    let mut meta = list_meta(list, unstructured);
+    if let Some(shards) = list.shards.as_ref().filter(|_| !unstructured) {
+        meta.set_at(&["shardInfo", "selector"], Value::from(shards.to_string()));
+    }
+    meta
+}
+
 fn list_frame(request: &Request, list: &ListOutcome, items: Value) -> Value {
     [
         ("apiVersion", Value::String(request.api_version())),
         ("items", items),
         ("kind", Value::from(request.resource.list_kind.as_str())),
-        ("metadata", list_meta(list, request.resource.serving.unstructured)),
+        ("metadata", whole_meta(request, list)),
     ]
     .into()
 }

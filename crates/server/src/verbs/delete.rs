@@ -102,7 +102,7 @@ fn list_options(request: &Request) -> Result<ListOptions, Status> {
 
 /// Fails if the options that select objects are invalid. This is checked before the rest of the request.
 pub fn check_selection(request: &Request) -> Result<(), Status> {
-    Selection::new(request, &list_options(request)?).map(drop)
+    Selection::without_shards(request, &list_options(request)?).map(drop)
 }
 
 /// Deletes every selected object and returns the objects.
@@ -112,7 +112,6 @@ pub async fn delete_collection(
     document: Option<&Document>,
 ) -> Result<Outcome, Status> {
     let mut list_options = list_options(request)?;
-    let selection = Selection::new(request, &list_options)?;
     if list_options.limit == 0 {
         // kube-apiserver lists collections to delete by pages, so `resourceVersion` is an exact match
         list_options.limit = i64::MAX;
@@ -120,6 +119,7 @@ pub async fn delete_collection(
     // without a body, `resourceVersion` of the query applies to the list and is also a precondition of each deletion
     let options = options(request, document)?;
     options.check_collection()?;
+    let selection = Selection::new(request, &list_options)?;
     super::list::reach(context, &list_options).await?;
     let page = selection.page(context, request, &list_options).await?;
     if page.items.len() > 0 {
@@ -139,7 +139,7 @@ pub async fn delete_collection(
     };
     each_item(request, page.items.clone()).try_for_each_concurrent(at_once, delete).await?;
     let Page { items, revision, continue_token, remaining, .. } = page;
-    Ok(Outcome::List(ListOutcome { items, revision, continue_token, remaining }))
+    Ok(Outcome::List(ListOutcome { items, revision, continue_token, remaining, shards: selection.shards }))
 }
 
 /// The objects of a list as a stream, which reads them in batches.

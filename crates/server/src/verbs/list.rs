@@ -203,7 +203,7 @@ impl Selection {
     }
 
     fn is_unselected(&self) -> bool {
-        self.options.label_selector.is_empty() && self.options.field_selector.is_empty()
+        self.options.label_selector.is_empty() && self.options.field_selector.is_empty() && self.shards.is_none()
     }
 
     /// The number of objects after the object `last` at the end of a page that began after `after`.
@@ -335,11 +335,18 @@ pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Statu
 /// Returns a list.
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::of_list(request.query())?;
-    let selection = Selection::new(request, &options)?;
     if let Some(all) = request.computed() {
+        Selection::without_shards(request, &options)?;
         let items = Items::shown(all.into_iter().map(Shown::Tree).collect());
-        return Ok(Outcome::List(ListOutcome { items, revision: 0, continue_token: String::new(), remaining: None }));
+        return Ok(Outcome::List(ListOutcome {
+            items,
+            revision: 0,
+            continue_token: String::new(),
+            remaining: None,
+            shards: None,
+        }));
     }
+    let selection = Selection::new(request, &options)?;
     reach(context, &options).await?;
     let page = selection.page(context, request, &options).await?;
     let of = GroupResource { group: (&request.resource.group).into(), resource: (&request.resource.plural).into() };
@@ -349,5 +356,6 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
         revision: page.revision,
         continue_token: page.continue_token,
         remaining: page.remaining,
+        shards: selection.shards,
     }))
 }

@@ -38,6 +38,7 @@ mod write;
 
 use std::sync::Arc;
 
+use cel::ShardSelector;
 use machinery::{Status, Text, Value};
 use store::Revision;
 
@@ -386,6 +387,8 @@ pub struct ListOutcome {
     pub revision: Revision,
     pub continue_token: String,
     pub remaining: Option<usize>,
+    /// The shards that the list is limited to, if it is.
+    pub shards: Option<ShardSelector>,
 }
 
 /// The outcome of a verb.

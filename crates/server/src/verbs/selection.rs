@@ -1,6 +1,7 @@
 //! The selection of a list, a watch or a deletecollection.
 
 use base::request::ListOptions;
+use cel::ShardSelector;
 use machinery::{Status, Text};
 use objects::{Scope, Stored};
 
@@ -14,10 +15,24 @@ pub struct Selection {
     pub scope: Scope,
     /// Whether a field selector needs more than the name and the namespace.
     pub needs_content: bool,
+    /// The shards that the selection is limited to, if it is.
+    pub shards: Option<ShardSelector>,
 }
 
 impl Selection {
+    /// The selection of all options. Shards are those of the feature gate; without it, they are ignored.
     pub fn new(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
+        let mut selection = Selection::without_shards(request, options)?;
+        if request.resource.gates.sharded_lists() && !options.shard_selector.is_empty() {
+            let shards = ShardSelector::parse(&options.shard_selector);
+            let shards = shards.map_err(|why| Status::untyped(500, format!("invalid shard selector: {why}")))?;
+            selection.shards = Some(shards);
+        }
+        Ok(selection)
+    }
+
+    /// The selection of the options for labels and fields.
+    pub fn without_shards(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
         let mut needs_content = false;
         for term in &options.field_selector.requirements {
             let label = term.field.as_str();
@@ -28,11 +43,14 @@ impl Selection {
         }
         let namespace = if request.resource.namespaced { request.namespace().clone() } else { Text::default() };
         let scope = scope(request, options, &namespace);
-        Ok(Selection { options: options.clone(), scope, needs_content })
+        Ok(Selection { options: options.clone(), scope, needs_content, shards: None })
     }
 
     /// Whether an object is selected.
     pub fn matches(&self, request: &Request, stored: &Stored) -> Result<bool, Status> {
+        if self.shards.as_ref().is_some_and(|shards| !shards.matches(&stored.meta.uid, &stored.meta.namespace)) {
+            return Ok(false);
+        }
         if !self.options.label_selector.is_empty() && !self.options.label_selector.matches(|key| stored.meta.label(key))
         {
             return Ok(false);

@@ -12,7 +12,7 @@ use machinery::Release;
 const KNOWN: &str = include_str!("known.txt");
 
 /// The gates that change what this server does.
-const EFFECTIVE: [&str; 19] = [
+const EFFECTIVE: [&str; 20] = [
     "AllowUnsafeMalformedObjectDeletion",
     "APIResponseCompression",
     "CBORServingAndStorage",
@@ -27,6 +27,7 @@ const EFFECTIVE: [&str; 19] = [
     "GenericWorkload",
     "MutatingAdmissionPolicy",
     "PodGroupPreemptionPolicy",
+    "ShardedListAndWatch",
     "StorageVersionHash",
     "StorageVersionMigrator",
     "TopologyAwareWorkloadScheduling",
@@ -200,6 +201,11 @@ impl FeatureGates {
     /// Deletion of objects that cannot be read, and errors that name them (KEP-3926).
     pub fn unsafe_deletion(&self) -> bool {
         self.is_on("AllowUnsafeMalformedObjectDeletion")
+    }
+
+    /// Lists and watches of a part of a collection (KEP-5866).
+    pub fn sharded_lists(&self) -> bool {
+        self.is_on("ShardedListAndWatch")
     }
 
     /// Watches that begin with the current state (KEP-3157).
