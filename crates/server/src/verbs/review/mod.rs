@@ -59,7 +59,8 @@ pub async fn respond(
         Review::Binding => pods::bind(&admit, object).await?,
         Review::Eviction => pods::evict(&admit, object).await?,
     };
-    let printed = request.strategy.codec().printed(&reviewed);
+    // a token shows the null in its spec, and what is posted to Pods is responded to with another type
+    let printed = if for_token || for_pod { None } else { request.strategy.codec().printed(&reviewed) };
     Ok(Outcome::Object(201, Shown::Tree(printed.unwrap_or(reviewed))))
 }
 
