@@ -1,6 +1,7 @@
 //! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored in v2. Fields that v1 does not have are JSON in annotations.
 
 use machinery::field::{FieldError, FieldPath};
+use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
 use super::autoscaling_versions::{METRICS, newest, to_shown, to_stored};
@@ -115,6 +116,12 @@ fn scaling_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     if list(rules, "policies").is_empty() {
         errors.push(FieldError::required(&path.child("policies"), "must specify at least one Policy"));
     }
+    let tolerance = rules.get("tolerance").filter(|tolerance| !tolerance.is_null());
+    let is_negative = |amount: Quantity| amount.compare(&Quantity::from_int(0)).is_lt();
+    if let Some(tolerance) = tolerance.filter(|tolerance| Quantity::of(tolerance).is_ok_and(is_negative)) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(&path.child("tolerance"), tolerance, why));
+    }
     const PERIOD_MAX: i64 = 1800;
     for (path, policy) in items(rules, "policies", path) {
         let period = policy.get("periodSeconds").and_then(Value::as_int).unwrap_or_default();
@@ -171,8 +178,12 @@ fn source_errors(field: &str, source: &Value, path: &FieldPath, errors: &mut Vec
     if is_resource && text(source, "name").is_empty() {
         errors.push(FieldError::required(&path.child("name"), "must specify a resource name"));
     }
-    if !is_resource && source.str_at(&["metric", "name"]).is_empty() {
-        errors.push(FieldError::required(&path.child("metric").child("name"), "must specify a metric name"));
+    if !is_resource {
+        let (own, name) = (path.child("metric").child("name"), source.str_at(&["metric", "name"]));
+        if name.is_empty() {
+            errors.push(FieldError::required(&own, "must specify a metric name"));
+        }
+        super::checks::invalid_each(&own, name, machinery::names::path_segment(name), errors);
     }
     let (empty, path) = (Value::object(), path.child("target"));
     let target = source.get("target").unwrap_or(&empty);
@@ -211,6 +222,12 @@ fn target_type(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if !["Utilization", "Value", "AverageValue"].contains(&kind) {
         let why = "must be either Utilization, Value, or AverageValue";
         errors.push(FieldError::invalid(&path.child("type"), &Value::from(kind), why));
+    }
+    for name in ["value", "averageValue"] {
+        let Some(given) = target.get(name).filter(|given| !given.is_null()) else { continue };
+        if Quantity::of(given).is_ok_and(|amount| amount.compare(&Quantity::from_int(0)).is_le()) {
+            errors.push(FieldError::invalid(&path.child(name), given, "must be positive"));
+        }
     }
     if let Some(share) = target.get("averageUtilization").filter(|share| share.as_int().is_some_and(|s| s < 1)) {
         errors.push(FieldError::invalid(&path.child("averageUtilization"), share, "must be greater than 0"));

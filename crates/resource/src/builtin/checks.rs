@@ -205,10 +205,12 @@ pub const NO_SIDECAR: &str = "may not be set for init containers without restart
 pub const TWO_BACKENDS: &str = "cannot set both resource and service backends";
 /// The error of an attachment without a source, or with two of them.
 pub const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+/// The error of the selector of a template of Jobs.
+pub const GENERATED_SELECTOR: &str = "`selector` will be auto-generated";
 /// The error of a device with Nodes of its own, in a slice whose devices have none.
 pub const NOT_PER_DEVICE: &str = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 /// Details of errors of values whose fields are not checked.
-const UNCHECKED: [&str; 4] = [NO_SIDECAR, TWO_BACKENDS, NO_SINGLE_SOURCE, NOT_PER_DEVICE];
+const UNCHECKED: [&str; 5] = [NO_SIDECAR, TWO_BACKENDS, NO_SINGLE_SOURCE, NOT_PER_DEVICE, GENERATED_SELECTOR];
 
 /// The error of a selector with which no template is compared, for most kinds; that of StatefulSets has no detail.
 pub const INVALID_SELECTOR: &str = "invalid label selector";

@@ -67,7 +67,7 @@ fn success_rule(rule: &Value, completions: Option<i64>, path: &FieldPath, errors
         let why = "at least one of succeededCount or succeededIndexes must be specified";
         errors.push(FieldError::required(path, why));
     }
-    let mut total = None;
+    let mut total = is_set(rule, indexes).then_some(0);
     if is_set(rule, indexes) {
         let given = text(rule, indexes);
         match count_indexes(given, completions.unwrap_or_default()) {

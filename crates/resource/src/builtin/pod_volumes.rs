@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 use schema::shape;
 
-use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
+use super::checks::{invalid_each, is_set, items, list, text};
 use super::projections::{downward_files, projected};
 use super::rule_checks;
 
@@ -66,7 +66,7 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
 }
 
 /// The source of a volume that counts: the first of its union.
-fn first_source(volume: &Value, go: &'static str) -> Option<&'static str> {
+pub fn first_source(volume: &Value, go: &'static str) -> Option<&'static str> {
     let (union, _) = shape::named(go).fields.iter().find_map(|field| field.rules?.union)?;
     union.names.iter().find(|name| is_set(volume, name)).copied()
 }
@@ -78,12 +78,18 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
     match name {
         "fc" => {
             let (names, ids) = (!list(source, "targetWWNs").is_empty(), !list(source, "wwids").is_empty());
-            if names == ids {
-                let why = "must specify either targetWWNs or wwids, but not both";
-                errors.push(match names {
-                    true => invalid_internal(&path.child("targetWWNs"), source, "core.FCVolumeSource", why),
-                    false => FieldError::required(&path.child("targetWWNs"), why),
-                });
+            let own = path.child("targetWWNs");
+            if names && ids {
+                let shown = source.get("targetWWNs").unwrap_or(&Value::Null);
+                let why = "targetWWNs and wwids can not be specified simultaneously";
+                errors.push(FieldError::invalid(&own, shown, why));
+            } else if !names && !ids {
+                errors.push(FieldError::required(&own, "must specify either targetWWNs or wwids, but not both"));
+            }
+            if let Some(number) = source.get("lun").filter(|lun| names && !lun.is_null())
+                && !number.as_int().is_some_and(|lun| (0..=255).contains(&lun))
+            {
+                errors.push(FieldError::invalid(&path.child("lun"), number, "must be between 0 and 255, inclusive"));
             }
             if names && !is_set(source, "lun") {
                 let why = "lun is required if targetWWNs is specified";
@@ -95,7 +101,7 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
             if name.is_empty() && uuid.is_empty() {
                 errors.push(FieldError::required(&path, "one of datasetName and datasetUUID is required"));
             } else if !name.is_empty() && !uuid.is_empty() {
-                let why = "resource name and UUID can not be specified simultaneously";
+                let why = "datasetName and datasetUUID can not be specified simultaneously";
                 errors.push(FieldError::invalid(&path, &Value::from("resource"), why));
             }
             if name.contains('/') {

@@ -19,7 +19,7 @@ fn percent(text: &str) -> Option<i64> {
 fn amount(value: Option<&Value>) -> i64 {
     match value {
         Some(Value::Int(number)) => *number,
-        Some(Value::String(text)) => text.trim_end_matches('%').parse().unwrap_or_default(),
+        Some(Value::String(text)) => percent(text).unwrap_or_default(),
         _ => 0,
     }
 }

@@ -6,6 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
 
 use super::checks::{TWO_BACKENDS, invalid_each, items, list, text};
+use super::ip::Cidr;
 use super::podspec;
 use super::rule_checks::port_name_problems;
 
@@ -67,7 +68,7 @@ fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     match (is_set("service"), is_set("resource")) {
         (true, true) => return invalid(TWO_BACKENDS),
         (false, false) => return invalid("resource or service backend is required"),
-        (false, true) => return,
+        (false, true) => return resource_errors(backend, &path.child("resource"), errors),
         (true, false) => {}
     }
     let (service, port) = (path.child("service"), path.child("service").child("port"));
@@ -87,6 +88,17 @@ fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError
         _ => {
             errors.push(FieldError::invalid(path, &Value::from(""), "cannot set both port name & port number"));
         }
+    }
+}
+
+/// The names of an object that is a backend.
+fn resource_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if let Some(group) = backend.at(&["resource", "apiGroup"]).and_then(Value::as_str) {
+        invalid_each(&path.child("apiGroup"), group, names::dns1123_subdomain(group), errors);
+    }
+    for name in ["kind", "name"] {
+        let given = backend.str_at(&["resource", name]);
+        invalid_each(&path.child(name), given, names::path_segment(given), errors);
     }
 }
 
@@ -120,8 +132,29 @@ fn port_range(port: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     match port.get("port").filter(|port| !port.is_null()) {
         None => invalid("may not be specified when `port` is not specified"),
         Some(Value::String(_)) => invalid("may not be specified when `port` is non-numeric"),
-        Some(start) if end.as_int() < start.as_int() => invalid("must be greater than or equal to `port`"),
-        Some(_) => {}
+        Some(start) => {
+            if end.as_int() < start.as_int() {
+                invalid("must be greater than or equal to `port`");
+            }
+            if !end.as_int().is_some_and(|end| (1..=65535).contains(&end)) {
+                invalid("must be between 1 and 65535, inclusive");
+            }
+        }
+    }
+}
+
+/// The exceptions of a block are ranges within it; without a valid block, they are not looked at.
+fn exception_errors(block: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(all) = Cidr::parse(text(block, "cidr")) else { return };
+    for (path, exception) in items(block, "except", path) {
+        let given = exception.as_str().unwrap_or_default();
+        super::rule_checks::cidr(given, &path, errors);
+        let Some(part) = Cidr::parse(given) else { continue };
+        let within = Cidr { address: part.address, bits: all.bits }.network().address;
+        let is_below = part.address.is_ipv4() == all.address.is_ipv4() && within == all.network().address;
+        if !is_below || all.bits >= part.bits {
+            errors.push(FieldError::invalid(&path, exception, "must be a strict subset of `cidr`"));
+        }
     }
 }
 
@@ -130,6 +163,9 @@ fn peer_errors(peer: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let selects = ["podSelector", "namespaceSelector"].into_iter().filter(|name| is_set(name));
     for name in selects.clone() {
         podspec::selector_operators(peer.get(name), &path.child(name), errors);
+    }
+    if let Some(block) = peer.get("ipBlock") {
+        exception_errors(block, &path.child("ipBlock"), errors);
     }
     match (selects.count(), is_set("ipBlock")) {
         (0, false) => errors.push(FieldError::required(path, "must specify a peer")),

@@ -42,6 +42,13 @@ const CHECKS: &[(&str, Check)] = &[
     ("driver-name", driver_name),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
+    ("endpoints-namespace", |value, path, errors| match of(value) {
+        "" => {
+            let why = "if the endpointnamespace is set, it must be a valid namespace name";
+            errors.push(FieldError::invalid(path, value, why));
+        }
+        namespace => invalid_each(path, namespace, names::dns1123_label(namespace), errors),
+    }),
     ("endpoint-subsets", |value, path, errors| {
         for (i, subset) in value.as_array().unwrap_or_default().iter().enumerate() {
             if ["addresses", "notReadyAddresses"].iter().all(|name| list(subset, name).is_empty()) {
@@ -55,7 +62,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("host", |value, path, errors| host(of(value), path, errors)),
     ("host-path-type", host_path_type),
     ("host-ports", |value, path, errors| {
-        if !of(value).split(',').all(|pair| pair.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty())) {
+        for _ in of(value).split(',').filter(|pair| !is_host_port(pair)) {
             let why = "must be a host:port pair or multiple pairs separated by commas";
             errors.push(FieldError::invalid(path, value, why));
         }
@@ -74,7 +81,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("hosts", |value, path, errors| {
         each(value, path, |value, path| match value {
             "" => subdomain(value, path, errors),
-            host_name => host(host_name, path, errors),
+            name => served_name(name, path, errors),
         });
     }),
     ("http-header", http_header),
@@ -86,7 +93,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("ip", |value, path, errors| ip(of(value), path, errors)),
     ("ips", |value, path, errors| each(value, path, |value, path| ip(value, path, errors))),
     ("iqn", |value, path, errors| {
-        if !["iqn.", "eui.", "naa."].iter().any(|prefix| of(value).starts_with(prefix)) {
+        if !of(value).is_empty() && !super::iscsi::is_qualified(of(value)) {
             errors.push(FieldError::invalid(path, value, "must be valid format"));
         }
     }),
@@ -111,6 +118,15 @@ const CHECKS: &[(&str, Check)] = &[
         }
     }),
     ("local-path", local_path),
+    ("managed-by", |value, path, errors| match of(value) {
+        "" => errors.push(FieldError::required(path, "")),
+        name => {
+            domain_path(value, path, errors);
+            if name.len() > 63 {
+                errors.push(FieldError::too_long(path, 63));
+            }
+        }
+    }),
     ("mode", mode),
     ("group-version", |value, path, errors| {
         if of(value).matches('/').count() > 1 {
@@ -120,6 +136,17 @@ const CHECKS: &[(&str, Check)] = &[
     ("no-backsteps", no_backsteps),
     ("none", |_, _, _| {}),
     ("own-path", own_path),
+    ("not-empty", |value, path, errors| {
+        if of(value).is_empty() {
+            errors.push(FieldError::required(path, ""));
+        }
+    }),
+    ("parameters", |value, path, errors| {
+        if value.get("").is_some() {
+            errors.push(FieldError::invalid(path, &Value::from(""), "field can not be empty."));
+        }
+    }),
+    ("partition", partition),
     ("path-segment", |value, path, errors| invalid_each(path, of(value), names::path_segment(of(value)), errors)),
     ("policy-types", |value, path, errors| {
         let kinds = value.as_array().unwrap_or_default();
@@ -329,8 +356,13 @@ fn host(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     if value.parse::<IpAddr>().is_ok() {
         let why = "must be a DNS name, not an IP address";
-        return errors.push(FieldError::invalid(path, &Value::from(value), why));
+        errors.push(FieldError::invalid(path, &Value::from(value), why));
     }
+    served_name(value, path, errors);
+}
+
+/// A subdomain, or one below an asterisk.
+fn served_name(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     match value.strip_prefix("*.") {
         Some(_) if names::dns1123_subdomain(&value[2..]).is_empty() => {}
         _ if value.contains('*') => invalid_each(path, value, wildcard_problems(value), errors),
@@ -400,6 +432,21 @@ fn port(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 
 fn port_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     invalid_each(path, of(value), port_name_problems(of(value)), errors);
+}
+
+/// The partition of a disk; zero is the whole disk. Errors have upstream's name of the field.
+fn partition(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if value.as_int().is_some_and(|partition| !(0..=255).contains(&partition)) {
+        let path = FieldPath::new(path.as_str().replace("gcePersistentDisk", "persistentDisk"));
+        errors.push(FieldError::invalid(&path, value, "must be between 1 and 255, inclusive"));
+    }
+}
+
+/// Whether a text is `HOST:PORT`, of which both may be empty; a host with colons stands in brackets.
+fn is_host_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let host = host.strip_prefix('[').map_or((!host.contains(':')).then_some(host), |host| host.strip_suffix(']'));
+    host.is_some_and(|host| !host.contains(['[', ']'])) && !port.contains(['[', ']'])
 }
 
 /// The errors in the name of a port (IANA's service names).

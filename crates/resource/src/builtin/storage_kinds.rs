@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldPath};
+use machinery::quantity::Quantity;
 use machinery::{Release, Value, names};
 
 use super::checks::{NO_SINGLE_SOURCE, invalid_each, invalid_internal, is_set, items, list, text};
@@ -31,8 +32,13 @@ pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -
             errors.push(FieldError::not_supported(&path.child("volumeLifecycleModes"), mode, &MODES));
         }
     }
-    repeated(spec, "tokenRequests", "audience", &path, &mut errors);
+    let mut audiences = HashSet::new();
     for (path, request) in items(spec, "tokenRequests", &path) {
+        let audience = text(request, "audience");
+        if !audiences.insert(audience) {
+            errors.push(FieldError::duplicate(&path.child("audience"), &Value::from(audience)));
+            continue;
+        }
         let Some(seconds) = request.get("expirationSeconds").and_then(Value::as_int) else { continue };
         let path = path.child("expirationSeconds");
         if seconds < TOKEN_SECONDS_MIN {
@@ -43,6 +49,11 @@ pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -
             let why = "may not specify a duration larger than 2^32 seconds";
             errors.push(FieldError::invalid(&path, &Value::Int(seconds), why));
         }
+    }
+    let secrets = spec.get("serviceAccountTokenInSecrets").filter(|set| !set.is_null());
+    if let Some(given) = secrets.filter(|_| audiences.is_empty()) {
+        let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.push(FieldError::invalid(&path.child("serviceAccountTokenInSecrets"), given, why));
     }
     const PERIOD_MIN: i64 = 10;
     let period = spec.get("nodeAllocatableUpdatePeriodSeconds").and_then(Value::as_int);
@@ -134,6 +145,12 @@ pub fn validate_class(class: &Value, _old: Option<&Value>, _release: Release) ->
 pub fn validate_capacity(capacity: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     podspec::selector_operators(capacity.get("nodeTopology"), &FieldPath::new("nodeTopology"), &mut errors);
+    let given = capacity.get("capacity").filter(|amount| !amount.is_null());
+    let is_negative = |amount: Quantity| amount.compare(&Quantity::from_int(0)).is_lt();
+    if let Some(amount) = given.filter(|amount| Quantity::of(amount).is_ok_and(is_negative)) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(&FieldPath::new("capacity"), amount, why));
+    }
     errors
 }
 

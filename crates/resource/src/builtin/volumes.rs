@@ -7,7 +7,7 @@ use machinery::{Release, Value};
 
 use super::checks::{list, text};
 use super::defaults::at_mut;
-use super::podspec;
+use super::{podspec, volume_sources};
 
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
@@ -40,6 +40,12 @@ pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     if old.is_none() && source.is_some_and(|source| !is_known_source(source)) {
         claim.remove_at(&["spec", "dataSource"]);
     }
+    let reference = ["spec", "dataSourceRef"];
+    let has_reference = old.and_then(|old| old.at(&reference)).is_some_and(|reference| !reference.is_null());
+    // what other namespaces have is behind a gate that is off
+    if !has_reference && !claim.str_at(&["spec", "dataSourceRef", "namespace"]).is_empty() {
+        claim.remove_at(&reference);
+    }
     default_claim(claim);
 }
 
@@ -69,16 +75,21 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
 pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
     podspec::selector_operators(selector, &path.child("selector"), errors);
-    if spec.at(&["resources", "requests", "storage"]).is_none() {
+    let storage = spec.at(&["resources", "requests", "storage"]).filter(|amount| !amount.is_null());
+    if storage.is_none() {
         errors.push(FieldError::required(&path.child("resources").key("storage"), ""));
     }
     if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
         && !source.is_null()
-        && text(reference, "namespace").is_empty()
-        && source != reference
+        && !reference.is_null()
     {
-        let error = FieldError::invalid(path, &Value::object(), "must match dataSourceRef");
-        errors.push(error);
+        let is_equal = ["apiGroup", "kind", "name"].iter().all(|name| source.get(name) == reference.get(name));
+        if !text(reference, "namespace").is_empty() {
+            let why = "may not be specified when dataSourceRef.namespace is specified";
+            errors.push(FieldError::invalid(path, &Value::object(), why));
+        } else if !is_equal {
+            errors.push(FieldError::invalid(path, &Value::object(), "must match dataSourceRef"));
+        }
     }
     for name in ["dataSource", "dataSourceRef"] {
         if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
@@ -158,20 +169,31 @@ fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, err
     }
 }
 
-/// The references to Secrets of a CSI driver.
-const SECRETS: [&str; 4] =
-    ["controllerExpandSecretRef", "controllerPublishSecretRef", "nodeExpandSecretRef", "nodePublishSecretRef"];
+/// Only volumes of CSI have a class of attributes, whose name is not empty.
+fn attributes_class(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(class) = spec.get("volumeAttributesClassName").and_then(Value::as_str) else { return };
+    let own = path.child("volumeAttributesClassName");
+    if class.is_empty() {
+        errors.push(FieldError::required(&own, "an empty string is disallowed"));
+    } else {
+        super::checks::invalid_each(&own, class, machinery::names::dns1123_subdomain(class), errors);
+    }
+    if !super::checks::is_set(spec, "csi") {
+        let why = "has to be specified when using volumeAttributesClassName";
+        errors.push(FieldError::required(&path.child("csi"), why));
+    }
+}
 
 /// The source and the node affinity of a volume are immutable.
 fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
-    let mut old_source = old.clone();
+    let mut source = spec.clone();
     // a driver may get the Secret for expansion later
     let expansion = ["csi", "controllerExpandSecretRef"];
-    if let Some(secret) = spec.at(&expansion).filter(|_| super::checks::is_set(old, "csi")) {
-        old_source.set_at(&expansion, secret.clone());
+    if super::checks::is_set(old, "csi") && old.at(&expansion).is_none_or(Value::is_null) {
+        source.remove_at(&expansion);
     }
-    let (before, after) = (print(&old_source), print(spec));
+    let (before, after) = (print(old), print(&source));
     if before != after {
         let difference = machinery::difflines::unified(&before, &after);
         let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
@@ -179,6 +201,11 @@ fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
     }
     let affinity = |spec: &Value| spec.get("nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
     let is_changed = |old: Value| affinity(spec).is_none_or(|new| with_stable_labels(old, &new) != new);
+    let class = "volumeAttributesClassName";
+    if super::checks::is_set(old, class) && !super::checks::is_set(spec, class) {
+        let error = FieldError::forbidden(&path.child(class), "update from non-nil value to nil is forbidden");
+        errors.push(error);
+    }
     if affinity(old).is_some_and(is_changed) {
         let print = |affinity: Value| machinery::types::internal_json(&affinity, "core.VolumeNodeAffinity", false);
         let shown = affinity(spec).map_or_else(|| "null".to_owned(), print);
@@ -233,14 +260,8 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     if let Some(required) = spec.at(&["nodeAffinity", "required"]) {
         podspec::node_selector(required, &path.child("nodeAffinity").child("required"), &mut errors);
     }
-    super::pod_volumes::source_errors(spec, "core.v1.PersistentVolumeSource", &path, &mut errors);
-    for name in SECRETS.into_iter().filter(|_| super::checks::is_set(spec, "csi")) {
-        let Some(secret) = spec.at(&["csi", name]).filter(|secret| !secret.is_null()) else { continue };
-        let path = path.child("csi").child(name);
-        for field in ["name", "namespace"].into_iter().filter(|field| text(secret, field).is_empty()) {
-            errors.push(FieldError::required(&path.child(field), ""));
-        }
-    }
+    volume_sources::errors(volume.str_at(&["metadata", "name"]), spec, &path, &mut errors);
+    attributes_class(spec, &path, &mut errors);
     if let Some(old) = old.and_then(|old| old.get("spec")) {
         volume_changes(spec, old, &path, &mut errors);
         let mode = |spec: &Value| spec.get("volumeMode").cloned().unwrap_or_default();

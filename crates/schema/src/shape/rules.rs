@@ -30,6 +30,8 @@ pub struct Rules {
     pub is_unshown: bool,
     /// Whether updates do not check the value.
     pub is_checked_once: bool,
+    /// Whether the rules of what is below the field do not hold.
+    pub is_unchecked: bool,
     /// The feature gate without which the field is dropped; empty if it is always dropped.
     pub gate: Option<&'static str>,
 }
@@ -119,6 +121,7 @@ fn add(rules: &mut Rules, rule: &'static str) {
         "check!" => rules.checks.push((rest, Checked::All)),
         "immutable" => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
         "once" => rules.is_checked_once = true,
+        "unchecked" => rules.is_unchecked = true,
         "gated" => rules.gate = Some(rest),
         _ => {}
     }
@@ -223,7 +226,8 @@ impl RuleErrors<'_> {
                     self.immutable(value, rules, field, &path);
                 }
             }
-            let is_checked = !(self.is_update && field.rules.is_some_and(|rules| rules.is_checked_once));
+            let is_skipped = |rules: &Rules| rules.is_unchecked || self.is_update && rules.is_checked_once;
+            let is_checked = !field.rules.is_some_and(is_skipped);
             if let Some(inner) = value.filter(|_| is_checked) {
                 self.visit(inner, old, &field.shape, &path);
             }
@@ -353,6 +357,7 @@ mod tests {
                 "check!",
                 "immutable",
                 "once",
+                "unchecked",
                 "union",
             ];
             assert!(words.contains(&parts[2].split(' ').next().unwrap_or_default()), "{line}");

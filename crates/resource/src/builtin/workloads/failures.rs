@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
 
-use crate::builtin::checks::{invalid_shown, items, list, text};
+use crate::builtin::checks::{invalid_each, invalid_shown, items, list, text};
 
 /// How a Job responds to failed Pods.
 pub(super) fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -20,6 +20,10 @@ pub(super) fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, erro
         .flat_map(|kind| spec.at(&["template", "spec", kind]).and_then(Value::as_array).unwrap_or_default())
         .map(|container| text(container, "name"))
         .collect();
+    let rules = list(policy, "rules").len();
+    if rules > RULES_MAX {
+        errors.push(FieldError::too_many(&path.child("podFailurePolicy").child("rules"), rules, RULES_MAX));
+    }
     for (path, rule) in items(policy, "rules", &path.child("podFailurePolicy")) {
         let action = text(rule, "action");
         if action.is_empty() {
@@ -38,6 +42,7 @@ pub(super) fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, erro
         if let Some(codes) = codes {
             exit_codes(codes, &containers, &path.child("onExitCodes"), errors);
         }
+        pod_conditions(rule, &path, errors);
         match (codes, conditions.is_empty()) {
             (Some(_), false) => {
                 let why = "specifying both OnExitCodes and OnPodConditions is not supported";
@@ -48,6 +53,30 @@ pub(super) fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, erro
                 errors.push(invalid_shown(&path, String::new(), why));
             }
             _ => {}
+        }
+    }
+}
+
+/// The most rules of a policy, and conditions of a rule.
+const RULES_MAX: usize = 20;
+const CODES_MAX: usize = 255;
+
+/// The conditions of Pods that a rule looks for.
+fn pod_conditions(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
+    let count = list(rule, "onPodConditions").len();
+    if count > RULES_MAX {
+        errors.push(FieldError::too_many(&path.child("onPodConditions"), count, RULES_MAX));
+    }
+    for (path, pattern) in items(rule, "onPodConditions", path) {
+        let (kind, status) = (text(pattern, "type"), text(pattern, "status"));
+        invalid_each(&path.child("type"), kind, names::qualified_name(kind), errors);
+        let path = path.child("status");
+        if status.is_empty() {
+            let why = "valid values: [\"False\" \"True\" \"Unknown\"]";
+            errors.push(FieldError::required(&path, why));
+        } else if !STATUSES.contains(&status) {
+            errors.push(FieldError::not_supported(&path, &Value::from(status), &STATUSES));
         }
     }
 }
@@ -67,6 +96,9 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
     if values.is_empty() {
         let given = codes.get("values").cloned().unwrap_or_default();
         errors.push(FieldError::invalid(&path.child("values"), &given, "at least one value is required"));
+    }
+    if values.len() > CODES_MAX {
+        errors.push(FieldError::too_many(&path.child("values"), values.len(), CODES_MAX));
     }
     let mut known = HashSet::new();
     for (path, value) in items(codes, "values", path) {

@@ -6,7 +6,7 @@ use machinery::{Map, Release, Value, names};
 
 use super::failures::failure_policy;
 use super::{labels_or_null, shown_selector, template_errors};
-use crate::builtin::checks::{invalid_shown, list, text};
+use crate::builtin::checks::{GENERATED_SELECTOR, invalid_shown, list, text};
 use crate::builtin::{job_rules, pods};
 
 /// A Job.
@@ -132,8 +132,7 @@ pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release
     let (spec, path) =
         (object.at(&["spec", "jobTemplate", "spec"]).unwrap_or(&empty), path.child("jobTemplate").child("spec"));
     if let Some(selector) = spec.get("selector").filter(|selector| !selector.is_null()) {
-        let why = "`selector` will be auto-generated";
-        errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), why));
+        errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), GENERATED_SELECTOR));
     }
     if spec.get("manualSelector").and_then(Value::as_bool) == Some(true) {
         let path = path.child("manualSelector");
@@ -180,16 +179,49 @@ fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     failure_policy(spec, policy, path, errors);
     job_rules::success_policy(spec, path, errors);
-    if is_set("podFailurePolicy") && text(spec, "podReplacementPolicy") == "TerminatingOrFailed" {
-        let path = path.child("podReplacementPolicy");
-        errors.push(FieldError::not_supported(&path, &Value::from("TerminatingOrFailed"), &["Failed"]));
+    let known: &[&str] = if is_set("podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
+    if is_set("podReplacementPolicy") && !known.contains(&text(spec, "podReplacementPolicy")) {
+        let given = value("podReplacementPolicy");
+        errors.push(FieldError::not_supported(&path.child("podReplacementPolicy"), &given, known));
     }
+    if indexed {
+        index_limits(spec, path, errors);
+    }
+}
+
+/// The most indexes of a Job that is indexed, and of those the most that may fail or run at once.
+fn index_limits(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const INDEXES_MAX: i64 = 100_000;
+    const MANY_MAX: i64 = 10_000;
     let number = |name: &str| spec.get(name).and_then(Value::as_int);
-    if let Some(most) = number("maxFailedIndexes")
-        && indexed
-        && number("completions").is_some_and(|all| most > all)
-    {
-        let why = "must be less than or equal to completions";
-        errors.push(FieldError::invalid(&path.child("maxFailedIndexes"), &Value::Int(most), why));
+    let mut invalid = |name: &str, number: i64, why: String| {
+        errors.push(FieldError::invalid(&path.child(name), &Value::Int(number), why));
+    };
+    let (failed, parallel) = (number("maxFailedIndexes"), number("parallelism"));
+    let completions = number("completions");
+    if let Some(parallel) = parallel.filter(|parallel| *parallel > INDEXES_MAX) {
+        let why = format!("must be less than or equal to {INDEXES_MAX} when completion mode is Indexed");
+        invalid("parallelism", parallel, why);
+    }
+    if let Some(failed) = failed.filter(|failed| completions.is_some_and(|all| *failed > all)) {
+        invalid("maxFailedIndexes", failed, "must be less than or equal to completions".to_owned());
+    }
+    if let Some(failed) = failed.filter(|failed| *failed > INDEXES_MAX) {
+        invalid("maxFailedIndexes", failed, format!("must be less than or equal to {INDEXES_MAX}"));
+    }
+    if number("backoffLimitPerIndex").is_none() || completions.is_none_or(|all| all <= INDEXES_MAX) {
+        return;
+    }
+    for (name, given) in [("parallelism", parallel), ("maxFailedIndexes", failed)] {
+        if let Some(given) = given.filter(|given| *given > MANY_MAX) {
+            let why = format!(
+                "must be less than or equal to {MANY_MAX} when completions are above {INDEXES_MAX} and used with backoff limit per index"
+            );
+            invalid(name, given, why);
+        }
+    }
+    if failed.is_none() {
+        let why = format!("must be specified when completions is above {INDEXES_MAX}");
+        errors.push(FieldError::required(&path.child("maxFailedIndexes"), why));
     }
 }

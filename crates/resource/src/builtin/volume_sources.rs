@@ -1,0 +1,77 @@
+//! Rules of the sources of PersistentVolumes.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, names};
+
+use super::checks::{invalid_each, is_set, text};
+use super::pod_volumes;
+
+type Errors = Vec<FieldError>;
+
+/// The references to Secrets of a CSI driver.
+const SECRETS: [&str; 4] =
+    ["controllerExpandSecretRef", "controllerPublishSecretRef", "nodeExpandSecretRef", "nodePublishSecretRef"];
+const TYPE: &str = "core.v1.PersistentVolumeSource";
+/// The most bytes of a volume's name and its target portal together, if the initiator has a name.
+const SESSION_MAX: usize = 64;
+
+/// The errors of the source of the volume `name` that depend on several fields.
+pub fn errors(name: &str, spec: &Value, path: &FieldPath, errors: &mut Errors) {
+    pod_volumes::source_errors(spec, TYPE, path, errors);
+    let Some(kind) = pod_volumes::first_source(spec, TYPE) else { return };
+    let (source, at) = (spec.get(kind).unwrap_or(&Value::Null), path.child(kind));
+    match kind {
+        "cinder" => required(source, "secretRef", &["name", "namespace"], &at, errors),
+        "csi" => SECRETS.iter().for_each(|secret| secret_errors(source, secret, &at, errors)),
+        "iscsi" => portal_errors(name, source, &at, errors),
+        "local" if !is_set(spec, "nodeAffinity") => {
+            errors.push(FieldError::required(&path.child("nodeAffinity"), "Local volume requires node affinity"));
+        }
+        "storageos" => {
+            for field in ["volumeName", "volumeNamespace"].into_iter().filter(|field| !text(source, field).is_empty()) {
+                let problems = names::dns1123_label(text(source, field));
+                invalid_each(&at.child(field), text(source, field), problems, errors);
+            }
+            required(source, "secretRef", &["name", "namespace"], &at, errors);
+        }
+        _ => {}
+    }
+}
+
+/// The fields of an object are set, if it has that object.
+fn required(source: &Value, name: &str, fields: &[&str], path: &FieldPath, errors: &mut Errors) {
+    let Some(object) = source.get(name).filter(|object| !object.is_null()) else { return };
+    for field in fields.iter().filter(|field| text(object, field).is_empty()) {
+        errors.push(FieldError::required(&path.child(name).child(field), ""));
+    }
+}
+
+fn secret_errors(source: &Value, name: &str, path: &FieldPath, errors: &mut Errors) {
+    required(source, name, &["name", "namespace"], path, errors);
+    let Some(secret) = source.get(name).filter(|secret| !secret.is_null()) else { return };
+    let (own, namespace) = (text(secret, "name"), text(secret, "namespace"));
+    if !own.is_empty() {
+        invalid_each(&path.child(name).child("name"), own, names::dns1123_subdomain(own), errors);
+    }
+    if !namespace.is_empty() {
+        invalid_each(&path.child(name).child("namespace"), namespace, names::dns1123_label(namespace), errors);
+    }
+}
+
+fn portal_errors(name: &str, source: &Value, path: &FieldPath, errors: &mut Errors) {
+    let (portal, has_initiator) = (text(source, "targetPortal"), is_set(source, "initiatorName"));
+    if has_initiator && name.len() + 1 + portal.len() > SESSION_MAX {
+        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+        errors.push(FieldError::invalid(&path.child("targetportal"), &Value::from(portal), why));
+    }
+    let is_on = |field: &str| source.get(field).and_then(Value::as_bool) == Some(true);
+    if (is_on("chapAuthDiscovery") || is_on("chapAuthSession")) && !is_set(source, "secretRef") {
+        errors.push(FieldError::required(&path.child("secretRef"), ""));
+    }
+    required(source, "secretRef", &["name"], path, errors);
+    let initiator = text(source, "initiatorName");
+    if has_initiator && !super::iscsi::is_qualified(initiator) {
+        let path = path.child("initiatorname");
+        errors.push(FieldError::invalid(&path, &Value::from(initiator), "must be valid format"));
+    }
+}
