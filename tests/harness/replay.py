@@ -169,11 +169,17 @@ def hide_descriptions(value, sent, key=""):
 
 
 def drop(value, path):
-    """Removes what a dotted path names, in place; `*` stands for every item or every key."""
+    """Removes what a dotted path names, in place; `*` stands for every item or every key, a number for an item, which becomes null."""
     head, _, rest = path.partition(".")
     if isinstance(value, list) and head == "*":
         for item in value:
             drop(item, rest)
+    elif isinstance(value, list):
+        if head.isdigit() and int(head) < len(value):
+            if rest:
+                drop(value[int(head)], rest)
+            else:
+                value[int(head)] = None
     elif isinstance(value, dict):
         if head == "*" and rest:
             for item in value.values():
