@@ -10,25 +10,42 @@ pub fn is_qualified(name: &str) -> bool {
         is_separated && id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
     match (name.get(..3), name.get(3..)) {
-        (Some("iqn"), Some(_)) => name.match_indices("iqn.").any(|(at, _)| is_dated(&name[at + 4..])),
+        (Some("iqn"), Some(_)) => has_authority(name),
         (Some("eui"), Some(rest)) => is_id(rest, 16),
         (Some("naa"), Some(rest)) => is_id(rest, 32),
         _ => false,
     }
 }
 
-/// Whether a text is `YYYY-MM.AUTHORITY:ID`.
-fn is_dated(text: &str) -> bool {
-    let Some((authority, id)) = text.split_once(':') else { return false };
-    let (Some(date), Some(domain)) = (authority.as_bytes().get(..8), authority.get(8..)) else { return false };
-    let is_date = date.iter().zip(b"0000-00.").all(|(byte, form)| match form {
-        b'0' => byte.is_ascii_digit(),
-        _ => byte == form,
-    });
-    let is_domain =
-        !domain.is_empty() && domain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte));
+/// Whether a name ends with `iqn.YYYY-MM.AUTHORITY:ID`. The time is linear: each colon is looked at with what is behind the one
+/// before it.
+fn has_authority(name: &str) -> bool {
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}');
-    is_date && is_domain && !id.is_empty() && !id.contains(|c: char| ",;*&$|".contains(c) || is_space(c))
+    let is_outside = |c: char| ",;*&$|".contains(c) || is_space(c);
+    let id_from = name.char_indices().rfind(|(_, c)| is_outside(*c)).map_or(0, |(at, c)| at + c.len_utf8());
+    let mut begin = 0;
+    for (colon, _) in name.match_indices(':') {
+        let authority = &name[begin..colon];
+        begin = colon + 1;
+        if (id_from..name.len()).contains(&begin) && ends_with_authority(authority) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a text without colons ends with `iqn.YYYY-MM.AUTHORITY`.
+fn ends_with_authority(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    let from = text.char_indices().rfind(|(_, c)| !is_part(*c)).map_or(0, |(at, c)| at + c.len_utf8());
+    let parts = &text[from..];
+    parts.match_indices("iqn.").any(|(at, _)| is_dated(&parts.as_bytes()[at + 4..]))
+}
+
+/// Whether bytes begin with `YYYY-MM.` and go on.
+fn is_dated(bytes: &[u8]) -> bool {
+    let has_form = |(byte, form): (&u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    bytes.len() > 8 && bytes.iter().zip(b"0000-00.").all(has_form)
 }
 
 #[cfg(test)]
@@ -46,6 +63,9 @@ mod tests {
             ("iqn.2001-04.:a", false),
             ("iqn.2001-04.com.example:a b", false),
             ("iqn-iqn.2001-04.x:a", true),
+            ("iqn.2001-04.x:iqn.2001-04.x:", true),
+            ("iqn.2001-04.x :a", false),
+            ("iqn.2001-04.x:a,iqn.2001-04.y:b", true),
             (&format!("eui.{sixteen}"), true),
             (&format!("eui.{sixteen}a"), false),
             (&format!("naa.{two}"), true),
@@ -55,5 +75,12 @@ mod tests {
         ] {
             assert_eq!(is_qualified(name), wanted, "{name}");
         }
+    }
+
+    /// A search from each `iqn.` to the end took minutes.
+    #[test]
+    fn long_names_take_linear_time() {
+        assert!(!is_qualified(&"iqn.2001-04.".repeat(200_000)));
+        assert!(!is_qualified(&"iqn.2001-04.:".repeat(200_000)));
     }
 }
