@@ -31,3 +31,5 @@ pub const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 /// Warnings after which no further pairs of ports or paths of a Pod are compared. Ours: kube-apiserver compares all,
 /// and sends fewer.
 pub const WARNINGS_MAX: usize = 1000;
+/// Errors of one list of pairs of hosts and ports, each of which repeats the list. Ours: kube-apiserver has one for each pair.
+pub const HOST_PORTS_REPORTED: usize = 16;

@@ -8,6 +8,7 @@ use schema::shape::Check;
 
 use super::checks::{invalid_each, list, text};
 use super::config::data_key;
+use crate::limits::HOST_PORTS_REPORTED;
 
 /// The check of a name.
 pub fn named(name: &str) -> Option<Check> {
@@ -62,7 +63,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("host", |value, path, errors| host(of(value), path, errors)),
     ("host-path-type", host_path_type),
     ("host-ports", |value, path, errors| {
-        for _ in of(value).split(',').filter(|pair| !is_host_port(pair)) {
+        // each error has the whole text
+        for _ in of(value).split(',').filter(|pair| !is_host_port(pair)).take(HOST_PORTS_REPORTED) {
             let why = "must be a host:port pair or multiple pairs separated by commas";
             errors.push(FieldError::invalid(path, value, why));
         }
