@@ -24,8 +24,12 @@ pub fn name(served: &ServedResource, kind: &str) -> String {
 /// The name of the schema of a built-in kind.
 pub fn built_in_name(group: &str, version: &str, kind: &str) -> String {
     let name = format!("{}.{version}.{kind}", types::go_package(group));
-    // the legacy APIs are not in the table of types
-    types::openapi_name(&name).unwrap_or_else(|| format!("io.k8s.api.{name}"))
+    // the legacy APIs are not in the table of types; their package is that of v1
+    let of_stable = || {
+        let stable = types::openapi_name(&format!("{}.v1.{kind}", types::go_package(group)))?;
+        Some(stable.replace(".v1.", &format!(".{version}.")))
+    };
+    types::openapi_name(&name).or_else(of_stable).unwrap_or_else(|| format!("io.k8s.api.{name}"))
 }
 
 /// Group, version and kind of a kind of a resource.
