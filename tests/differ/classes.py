@@ -45,7 +45,7 @@ def signature(a, b):
     found, places = [], list(differences(a, b))
     # the text of a body in YAML counts if its fields are equal
     fields = [place for place in places if place[0][-1:] != (TEXT,)]
-    if any(path[0] == "body" for path, _, _ in fields):
+    if any(path[:1] == ("body",) for path, _, _ in fields):
         places = fields
     for path, one, other in places:
         text = f"{name(path)}: {leaf(one)} | {leaf(other)}"
