@@ -59,7 +59,7 @@ def test_looping_webhooks_are_reinvoked_once(launch):
         both = [(name, hooks.on("/" + name, other)) for name in ("ping", "pong")]
         hooked(server, "mutating", *both, reinvocationPolicy="IfNeeded")
         made = server.ok("POST", MAPS, {"metadata": {"name": "m"}})
-        asked = [path for path, _ in hooks.asked]
+        asked = [path for path, _ in hooks.received]
         assert asked == ["/ping", "/pong", "/ping", "/pong"], asked
         assert made["data"]["turn"] == "1", made
 
@@ -229,7 +229,7 @@ def test_conditions_of_a_terminating_namespace(launch):
     with launch("--controllers=*,root-ca-cert-publisher") as server:
         place, about = CORE + "/held", "kubernetes.io/description"
         server.ok("POST", CORE, {"metadata": {"name": "held", "finalizers": ["acme.io/hold"]}})
-        authority = server.awaited(place + "/configmaps/kube-root-ca.crt")
+        authority = server.wait_for(place + "/configmaps/kube-root-ca.crt")
         server.request("PATCH", place + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {about: "x", "a": "b"}}},
                        headers={"Content-Type": "application/merge-patch+json"})
         mended = eventually(lambda: [found for found in [server.ok("GET", place + "/configmaps/kube-root-ca.crt")]

@@ -59,7 +59,7 @@ def one_round(server, writers, watch, number, chance):
     watch.run(server, until=int(mark["resourceVersion"]))
     failures = [who.failure for who in [*writers, watch] if who.failure]
     assert not failures, failures
-    missed = acknowledged - watch.seen
+    missed = acknowledged - watch.delivered
     assert not missed, f"acknowledged and not seen by the watch: {sorted(missed)[:5]}"
     versions[mark["name"]] = mark["resourceVersion"]
     assert watch.state == versions, "the events do not lead to the list"

@@ -367,7 +367,7 @@ def compare(writers, watches, one, two):
     for watch in watches:
         eventually(lambda: watch.version >= int(mark["resourceVersion"]) or watch.failure, seconds=30)
         assert not watch.failure, watch.failure
-        missed = {version for writer in writers for version in writer.acknowledged} - watch.seen
+        missed = {version for writer in writers for version in writer.acknowledged} - watch.delivered
         assert not missed, f"acknowledged and not seen by a watch: {sorted(missed)[:5]}"
         assert watch.state == versions, "the events do not lead to the list"
 

@@ -74,7 +74,7 @@ def test_a_noisy_client_waits_for_itself(launch):
         waiting = "apiserver_flowcontrol_current_inqueue_requests"
         eventually(lambda: value(metrics_of(server)[0], waiting, priority_level="narrow") == 3)
         fifth = UnfinishedRequest(server, noisy)
-        status, answer, headers = fifth.answer()
+        status, answer, headers = fifth.read_response()
         assert (status, headers["retry-after"]) == (429, "1") and "Too many requests" in answer, (status, answer)
         found = []
         quiet = threading.Thread(target=lambda: found.append(server.request("GET", MAPS, token=calm)[0]))

@@ -270,7 +270,7 @@ def test_timeouts(launch):
     with launch("--request-timeout=300ms") as server:
         for query in ("", "?timeout=0", "?timeout=1h", "?timeout=20ms"):
             half = UnfinishedRequest(server, TOKEN, query)
-            status, answer, _ = half.answer()
+            status, answer, _ = half.read_response()
             assert status == 504 and late in answer and '"reason":"Timeout"' in answer, (query, status, answer)
             half.close()
         status, answer, _ = server.request("GET", MAPS + "?timeout=soon", token="wrong")

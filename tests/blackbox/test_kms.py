@@ -65,7 +65,7 @@ def test_kms_values_are_those_of_kube_apiserver(launch, place):
                 if restarted:
                     server.restart()
                 for name in made:
-                    got = server.awaited(f"{SECRETS}/{name}")
+                    got = server.wait_for(f"{SECRETS}/{name}")
                     assert got["data"] == made[name]["data"], name
             # the older form is stale, and the newer one is not
             before = {name: server.ok("GET", f"{SECRETS}/{name}")["metadata"]["resourceVersion"] for name in made}

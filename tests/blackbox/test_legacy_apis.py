@@ -182,13 +182,13 @@ def test_kubectl_applies_v1beta1(launch, kubectl_binary):
         has(kubectl("delete", "-f", file), "deleted")
 
 
-def test_kubectl_walk(launch, kubectl_binary):
-    """The walk through the page on definitions with the page's manifests for releases before 1.16."""
-    walk = [page.walk_create_and_delete, page.walk_validation, page.walk_printer_columns, page.walk_subresources,
-            page.walk_categories, page.walk_namespace_deletion]
+def test_kubectl_tutorial(launch, kubectl_binary):
+    """The tutorial on CustomResourceDefinitions with its manifests for releases before 1.16."""
+    cases = [page.tutorial_create_and_delete, page.tutorial_validation, page.tutorial_printer_columns, page.tutorial_subresources,
+             page.tutorial_categories, page.tutorial_namespace_deletion]
     with launch(BETA) as server:
-        for number, section in enumerate(walk):
-            with Kubectl(kubectl_binary, server, f"walk-{number}") as kubectl:
+        for number, case in enumerate(cases):
+            with Kubectl(kubectl_binary, server, f"tutorial-{number}") as kubectl:
                 kubectl.manifests = MANIFESTS / "v1beta1"
                 server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": kubectl.namespace}})
-                section(kubectl)
+                case(kubectl)

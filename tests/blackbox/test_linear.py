@@ -324,16 +324,16 @@ def cut(proxies, seconds):
     def fault():
         [proxy.cut() for proxy in proxies]
         time.sleep(seconds)
-        [proxy.heal() for proxy in proxies]
+        [proxy.restore() for proxy in proxies]
     return fault
 
 
 def silent(proxies, seconds):
     """Connections stay open, but no bytes are transmitted for a while."""
     def fault():
-        [proxy.be_silent() for proxy in proxies]
+        [proxy.stall() for proxy in proxies]
         time.sleep(seconds)
-        [proxy.heal() for proxy in proxies]
+        [proxy.restore() for proxy in proxies]
     return fault
 
 
@@ -349,9 +349,9 @@ def one_embedded(launch):
         network = proxy_to(stack, server.url)
 
         def slow():
-            disk.is_slow(SLOW_MILLISECONDS)
+            disk.delay_syncs(SLOW_MILLISECONDS)
             time.sleep(3 * MOMENT)
-            disk.is_well()
+            disk.recover()
 
         faults = [killed(server), killed(server), restarted(server), paused(lambda: server.process), slow, cut([network], MOMENT),
                   silent([network], MOMENT)]

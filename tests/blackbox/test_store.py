@@ -32,7 +32,7 @@ def filled(launch):
     """A server that has been stopped, and its one file of changes."""
     server = launch(storage="embedded")
     with server:
-        server.own = False
+        server.owns_dir = False
         for number in range(20):
             server.ok("POST", MAPS, config_map(f"map-{number}"))
     (segment,) = (server.dir / "log").iterdir()
@@ -179,11 +179,11 @@ def test_a_disk_that_cannot_sync(launch):
         server.ok("POST", MAPS, config_map("before"))
         listed = server.ok("GET", MAPS)
         names = {item["metadata"]["name"] for item in listed["items"]}
-        disk.fails()
+        disk.fail_syncs()
         for name in ("lost", "other"):
             status, answer, _ = server.request("POST", MAPS, config_map(name))
             assert (status, answer["reason"]) == (500, "InternalError") and "cannot sync the log: Input/output error" in answer["message"], answer
-        disk.is_well()
+        disk.recover()
         assert server.request("DELETE", MAPS + "/before")[0] == 500, "a later sync means nothing"
         status, answer, _ = server.request("GET", "/readyz")
         assert status == 500 and "[-]storage failed: the store is unavailable: cannot sync the log: Input/output error" in answer, answer
@@ -204,7 +204,7 @@ def test_a_disk_without_room(launch):
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
         server.ok("POST", MAPS, config_map("before"))
         listed = server.ok("GET", MAPS)
-        disk.is_full()
+        disk.fill()
         for name in ("one", "two", "three"):
             status, answer, _ = server.request("POST", MAPS, config_map(name))
             assert (status, answer["reason"]) == (500, "InternalError") and "cannot write to the log: No space left on device" in answer["message"], answer
@@ -213,7 +213,7 @@ def test_a_disk_without_room(launch):
         assert server.request("GET", "/livez")[0] == 200
         assert server.ok("GET", MAPS)["items"] == listed["items"]
         assert events(server, listed["metadata"]["resourceVersion"]) == 0, "watches go on"
-        disk.is_well()
+        disk.recover()
         eventually(lambda: server.request("GET", "/readyz")[0] == 200)
         server.ok("POST", MAPS, config_map("after"))
         names = {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
@@ -229,13 +229,13 @@ def test_a_disk_without_room_at_the_start(launch):
         server.ok("POST", MAPS, config_map("before"))
         server.stop(signal.SIGKILL)
         found = contents(server.dir / "log")
-        disk.is_full()
+        disk.fill()
         for data in (server.dir, server.dir / "new"):
             done = subprocess.run([launch.binary, "serve", "--secure-port", "0", "--data-dir", data], capture_output=True, text=True,
                                   timeout=30, env={**os.environ, **disk.environment})
             said = done.stdout + done.stderr
             assert done.returncode == 1 and len(said.splitlines()) == 1 and "No space left on device" in said, said
-        disk.is_well()
+        disk.recover()
         assert contents(server.dir / "log") == found
         server.start()
         server.ok("GET", MAPS + "/before")

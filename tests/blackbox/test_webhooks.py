@@ -213,10 +213,10 @@ def test_admission_requests(server, hooks):
         configure(server, kind, hook(kind.lower(), client, rules=[rule], matchConditions=mine))
 
     def asked(method, path, body=None, code=None, **more):
-        before = len(hooks.asked)
+        before = len(hooks.received)
         status, answer, _ = server.request(method, path, body, **more)
         assert code is None or status == code, answer
-        return answer, hooks.asked[before:]
+        return answer, hooks.received[before:]
 
     def told(asked):
         plural = lambda request: "/".join(filter(None, [request["resource"]["resource"], request.get("subResource")]))
@@ -271,14 +271,14 @@ def test_admission_requests_of_scales(server, hooks):
     for kind, path in (("Mutating", "/m"), ("Validating", "/v")):
         configure(server, kind, hook(kind.lower(), hooks.on(path, lambda _: {"allowed": True}), rules=[rule]))
     server.ok("PUT", crews + "/c/scale", {"metadata": {"name": "c", "namespace": "default"}, "spec": {"replicas": 2}})
-    (_, sent), (_, made) = hooks.asked
+    (_, sent), (_, made) = hooks.received
     assert sent["object"]["status"] == {"replicas": 0} and "uid" not in sent["object"]["metadata"], sent
     assert sent["object"]["metadata"]["managedFields"][0]["subresource"] == "scale", sent
     assert made["object"]["spec"] == {"replicas": 2} and "managedFields" not in made["object"]["metadata"], made
     assert made["object"]["metadata"]["uid"] and made["oldObject"]["spec"] == {"replicas": 1}, made
     stale = {"metadata": {"name": "c", "namespace": "default", "resourceVersion": "1"}, "spec": {"replicas": 3}}
     assert server.request("PUT", crews + "/c/scale", stale)[0] == 409
-    assert [path for path, _ in hooks.asked] == ["/m", "/v", "/m"], "who changes it is asked before its version is looked at"
+    assert [path for path, _ in hooks.received] == ["/m", "/v", "/m"], "who changes it is asked before its version is looked at"
     server.ok("PATCH", crews + "/c", {"metadata": {"managedFields": [{}]}})
     wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "c"}, "spec": {"replicas": 2}}
     status, answer, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
