@@ -147,8 +147,8 @@ def test_two_servers(launch):
             assert [item["data"]["text"] for item in second.ok("GET", f"{namespace}/configmaps")["items"] if item["metadata"]["name"] == name] == ["y"]
             changed["data"]["text"] = "z"
             second.ok("PUT", f"{namespace}/configmaps/{name}", changed)
-            status, answer, _ = first.request("PUT", f"{namespace}/configmaps/{name}", changed)
-            assert status == 409, answer
+            status, response, _ = first.request("PUT", f"{namespace}/configmaps/{name}", changed)
+            assert status == 409, response
             assert first.request("POST", f"{namespace}/configmaps", config_map(name))[0] == 409
             first.ok("DELETE", f"{namespace}/configmaps/{name}")
             assert second.request("GET", f"{namespace}/configmaps/{name}")[0] == 404
@@ -186,8 +186,8 @@ def test_services_have_addresses_of_their_own(launch):
         assert etcd.get("/registry/ranges/servicenodeports").startswith(b"k8s\0")
         taken = made[0]["spec"]
         for field in ({"clusterIP": taken["clusterIP"]}, {"type": "NodePort", "ports": [{"port": 80, "nodePort": taken["ports"][0]["nodePort"]}]}):
-            status, answer, _ = two.request("POST", SERVICES, service("other", **field))
-            assert status == 422 and "is already allocated" in answer["message"], answer
+            status, response, _ = two.request("POST", SERVICES, service("other", **field))
+            assert status == 422 and "is already allocated" in response["message"], response
         one.ok("DELETE", f"{SERVICES}/s-0")
         two.ok("POST", SERVICES, service("other", clusterIP=taken["clusterIP"], type="NodePort", ports=[{"port": 80, "nodePort": taken["ports"][0]["nodePort"]}]))
         # lost reservations are restored at the next start
@@ -196,8 +196,8 @@ def test_services_have_addresses_of_their_own(launch):
         one.restart()
         eventually(lambda: etcd.get(f"/registry/ipaddresses/{taken['clusterIP']}") is not None)
         eventually(lambda: etcd.get("/registry/ranges/servicenodeports") is not None)
-        status, answer, _ = one.request("POST", SERVICES, service("more", clusterIP=taken["clusterIP"]))
-        assert status == 422, answer
+        status, response, _ = one.request("POST", SERVICES, service("more", clusterIP=taken["clusterIP"]))
+        assert status == 422, response
 
 
 def test_custom_resources_are_cbor_behind_their_gate(launch):
@@ -398,10 +398,10 @@ class FollowingWatch(ResumingWatch):
 
     def watch(self, server):
         try:
-            answer = Client(server, timeout=20).send("GET", f"{MAPS}?watch=1&resourceVersion={self.version}")
-            if answer.status != 200:
+            response = Client(server, timeout=20).send("GET", f"{MAPS}?watch=1&resourceVersion={self.version}")
+            if response.status != 200:
                 return
-            for line in answer:
+            for line in response:
                 if not line.endswith(b"\n") or self.ended:
                     return
                 self.take(json.loads(line))
@@ -430,16 +430,16 @@ def test_waits_for_etcd(launch):
 
     eventually(lambda: f"[-]storage failed: the store is unavailable: etcd at {member.url}: " in ready()[1])
     assert ready()[0] == 500 and server.request("GET", "/livez")[0] == 200
-    status, answer, headers = server.request("GET", MAPS)
-    assert (status, headers["retry-after"]) == (503, "1"), answer
+    status, response, headers = server.request("GET", MAPS)
+    assert (status, headers["retry-after"]) == (503, "1"), response
     with etcd:
         thread.join(30)
         with server_stopped_after(server):
             server.ok("POST", MAPS, config_map("a"))
             assert ready()[0] == 200
             member.stop(signal.SIGKILL)
-            status, answer, _ = server.request("POST", MAPS, config_map("b"))
-            assert status == 500 and member.url in answer["message"], answer
+            status, response, _ = server.request("POST", MAPS, config_map("b"))
+            assert status == 500 and member.url in response["message"], response
             assert "[-]storage failed: " in ready()[1]
             assert server.ok("GET", MAPS + "/a?resourceVersion=0")["data"]
             assert server.request("GET", "/livez")[0] == 200
@@ -553,9 +553,9 @@ def test_compacted_under_the_server(launch):
         newest = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
         eventually(lambda: compacted() >= newest)
         server.restart()
-        status, answer, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={old}&timeoutSeconds=1")
-        told = answer if isinstance(answer, dict) else json.loads(answer.splitlines()[0])
-        assert told.get("object", told)["code"] == 410, answer
+        status, response, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={old}&timeoutSeconds=1")
+        told = response if isinstance(response, dict) else json.loads(response.splitlines()[0])
+        assert told.get("object", told)["code"] == 410, response
         assert len(server.ok("GET", MAPS)["items"]) >= 3
 
 
@@ -666,8 +666,8 @@ def test_another_cluster(launch):
         member.start(etcd.members)
         etcd.wait()
         eventually(lambda: "has cluster id" in server.request("GET", "/readyz")[1])
-        status, answer, _ = server.request("POST", MAPS, config_map("b"))
-        assert status == 500 and "the id that it had before" in answer["message"], answer
+        status, response, _ = server.request("POST", MAPS, config_map("b"))
+        assert status == 500 and "the id that it had before" in response["message"], response
         assert not etcd.keys("/registry/")
         # nor by the next start, which waits for the right one and says so
         server.stop()
@@ -697,13 +697,13 @@ def test_etcd_without_room(launch):
         start, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
         while True:
             body = {"metadata": {"name": f"map-{len(made)}"}, "data": {"text": text}}
-            status, answer, _ = server.request("POST", MAPS, body)
+            status, response, _ = server.request("POST", MAPS, body)
             if status != 201:
                 break
             made.append(body["metadata"]["name"])
             assert len(made) * len(text) < 2 * quota, "there is no end to the room"
-        assert (status, answer["reason"]) == (500, "InternalError"), answer
-        assert "mvcc: database space exceeded" in answer["message"], answer
+        assert (status, response["reason"]) == (500, "InternalError"), response
+        assert "mvcc: database space exceeded" in response["message"], response
         listed = server.ok("GET", MAPS + "?labelSelector=!other")
         assert {item["metadata"]["name"] for item in listed["items"]} >= set(made)
         # many megabytes: on a busy machine no second is enough for them
@@ -729,7 +729,7 @@ def test_changes_lost(launch):
         server.ok("POST", BOATS, boat("gone"))
         stored = json.loads(etcd.get("/registry/harbor.example.com/boats/default/gone"))
         start = server.ok("GET", BOATS)["metadata"]["resourceVersion"]
-        answer = Client(server).send("GET", f"{BOATS}?watch=1&resourceVersion={start}")
+        response = Client(server).send("GET", f"{BOATS}?watch=1&resourceVersion={start}")
         server.process.send_signal(signal.SIGSTOP)
         etcd.members[0].stop(signal.SIGKILL)
         etcd.members[0].start(etcd.members)
@@ -740,7 +740,7 @@ def test_changes_lost(launch):
         newest = etcd.put("/ready", b"")["header"]["revision"]
         etcd.call("/v3/kv/compaction", {"revision": newest})
         server.process.send_signal(signal.SIGCONT)
-        event = json.loads(next(iter(answer)))
+        event = json.loads(next(iter(response)))
         assert (event["type"], event["object"]["code"]) == ("ERROR", 410), event
         found = server.ok("GET", BOATS)
         assert [item["metadata"]["name"] for item in found["items"]] == ["new"], found
@@ -758,10 +758,10 @@ def test_member_hangs(launch):
             member.process.send_signal(signal.SIGSTOP)
             try:
                 for number in range(10):
-                    status, answer, _ = server.request("POST", MAPS, config_map(f"{member.name}-{number}"))
+                    status, response, _ = server.request("POST", MAPS, config_map(f"{member.name}-{number}"))
                     if status == 201:
                         break
-                    assert status == 500 and "has not responded within 5 s" in answer["message"], answer
+                    assert status == 500 and "has not responded within 5 s" in response["message"], response
                 assert status == 201
                 made |= {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
             finally:

@@ -32,8 +32,8 @@ def test_default_objects_are_maintained(launch):
         uid = server.ok("GET", FLOW + "/flowschemas/exempt")["metadata"]["uid"]
         server.ok("DELETE", FLOW + "/flowschemas/exempt")
         eventually(lambda: server.request("GET", FLOW + "/flowschemas/exempt")[1].get("metadata", {}).get("uid", uid) != uid)
-        status, answer, _ = server.request("PATCH", FLOW + "/flowschemas/catch-all", {"spec": {"matchingPrecedence": 9}})
-        assert status == 422 and "spec of 'catch-all' must equal the fixed value" in answer["message"], answer
+        status, response, _ = server.request("PATCH", FLOW + "/flowschemas/catch-all", {"spec": {"matchingPrecedence": 9}})
+        assert status == 422 and "spec of 'catch-all' must equal the fixed value" in response["message"], response
 
 
 def test_responses_name_schema_and_level(launch):
@@ -74,8 +74,8 @@ def test_a_noisy_client_waits_for_itself(launch):
         waiting = "apiserver_flowcontrol_current_inqueue_requests"
         eventually(lambda: value(metrics_of(server)[0], waiting, priority_level="narrow") == 3)
         fifth = UnfinishedRequest(server, noisy)
-        status, answer, headers = fifth.read_response()
-        assert (status, headers["retry-after"]) == (429, "1") and "Too many requests" in answer, (status, answer)
+        status, response, headers = fifth.read_response()
+        assert (status, headers["retry-after"]) == (429, "1") and "Too many requests" in response, (status, response)
         found = []
         quiet = threading.Thread(target=lambda: found.append(server.request("GET", MAPS, token=calm)[0]))
         quiet.start()

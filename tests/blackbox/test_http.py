@@ -23,8 +23,8 @@ UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-
 
 
 def text(server, path, **more):
-    status, answer, headers = server.request("GET", path, **more)
-    return status, answer, headers["content-type"]
+    status, response, headers = server.request("GET", path, **more)
+    return status, response, headers["content-type"]
 
 
 def test_health(launch):
@@ -46,9 +46,9 @@ def test_health(launch):
 def test_index(launch):
     """Every listed path exists, or is the prefix of existing ones: `kubectl get --raw /`."""
     with launch() as server:
-        status, answer, headers = server.request("GET", "/")
+        status, response, headers = server.request("GET", "/")
         assert (status, headers["content-type"]) == (200, "application/json"), (status, headers)
-        paths = answer["paths"]
+        paths = response["paths"]
         assert paths == sorted(paths) and {"/api/v1", "/apis/apiextensions.k8s.io/v1", "/readyz/shutdown"} <= set(paths), paths
         for path in paths:
             assert path.endswith("/") or server.request("GET", path, headers={"Accept": "*/*"})[0] == 200, path
@@ -65,20 +65,20 @@ def test_statusz_and_flagz(launch):
             return server.request(method, path, headers={"Accept": accept}, **more)
 
         for accept in ("", "*/*", "text/*", "application/json, text/plain;q=0.5"):
-            status, answer, headers = page("/statusz", accept)
+            status, response, headers = page("/statusz", accept)
             assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8"), accept
-            lines = answer.split("\n")
+            lines = response.split("\n")
             assert lines[:2] == ["", "apiserver statusz"] and lines[2].startswith("Warning: This endpoint is not meant"), lines
             names = ["Started", "Up", "Go version", "Binary version", "Emulation version", "Paths"]
             assert all(line.startswith(name) for line, name in zip(lines[4:], names, strict=False)), lines
             assert lines[9].endswith(" /flagz /healthz /livez /metrics /readyz /statusz /version"), lines
         document = page("/statusz", structured("application/json", "Statusz"))
         assert document[0] == 200 and document[2]["content-type"] == structured("application/json", "Statusz")
-        answer = document[1]
-        assert set(answer) == {"kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion",
+        response = document[1]
+        assert set(response) == {"kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion",
                                "emulationVersion", "paths"}
-        assert answer["kind"] == "Statusz" and answer["apiVersion"] == "config.k8s.io/v1beta1", answer
-        assert answer["metadata"] == {"name": "apiserver"} and answer["emulationVersion"] == "1.37", answer
+        assert response["kind"] == "Statusz" and response["apiVersion"] == "config.k8s.io/v1beta1", response
+        assert response["metadata"] == {"name": "apiserver"} and response["emulationVersion"] == "1.37", response
 
         flags = page("/flagz", structured("application/yaml", "Flagz", "v1alpha1"))
         assert flags[2]["content-type"] == structured("application/yaml", "Flagz", "v1alpha1")
@@ -89,8 +89,8 @@ def test_statusz_and_flagz(launch):
         refused = "only the following media types are accepted: application/json, application/yaml, text/plain"
         for accept in ("application/json", "text/html", structured("text/plain", "Statusz"), structured("application/json", "Flagz"),
                        structured("application/cbor", "Statusz"), structured("application/json", "Statusz", "v1")):
-            status, answer, headers = page("/statusz", accept)
-            assert (status, answer["message"], headers["content-type"]) == (406, refused, "application/json"), (accept, answer)
+            status, response, headers = page("/statusz", accept)
+            assert (status, response["message"], headers["content-type"]) == (406, refused, "application/json"), (accept, response)
         assert page("/statusz", "application/yaml")[2]["content-type"] == "application/yaml"
         for path in ("/statusz", "/flagz"):
             assert page(path + "/", "*/*")[:2] == (404, "404 page not found\n")
@@ -214,8 +214,8 @@ def test_in_flight(launch):
         half = UnfinishedRequest(server, "plain-token")
         busy = {"request_kind": "mutating"}
         eventually(lambda: value(metrics_of(server)[0], "apiserver_current_inflight_requests", **busy) == 1)
-        status, answer, headers = server.request("POST", MAPS, one, token="plain-token")
-        assert (status, answer) == (429, "Too many requests, please try again later.\n"), (status, answer)
+        status, response, headers = server.request("POST", MAPS, one, token="plain-token")
+        assert (status, response) == (429, "Too many requests, please try again later.\n"), (status, response)
         assert (headers["retry-after"], headers["content-type"]) == ("1", "text/plain; charset=utf-8"), headers
         assert headers["x-content-type-options"] == "nosniff", headers
         assert server.request("GET", MAPS, token="plain-token")[0] == 200, "who reads has places of their own"
@@ -270,12 +270,12 @@ def test_timeouts(launch):
     with launch("--request-timeout=300ms") as server:
         for query in ("", "?timeout=0", "?timeout=1h", "?timeout=20ms"):
             half = UnfinishedRequest(server, TOKEN, query)
-            status, answer, _ = half.read_response()
-            assert status == 504 and late in answer and '"reason":"Timeout"' in answer, (query, status, answer)
+            status, response, _ = half.read_response()
+            assert status == 504 and late in response and '"reason":"Timeout"' in response, (query, status, response)
             half.close()
-        status, answer, _ = server.request("GET", MAPS + "?timeout=soon", token="wrong")
+        status, response, _ = server.request("GET", MAPS + "?timeout=soon", token="wrong")
         wanted = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
-        assert (status, answer["message"]) == (400, wanted), answer
+        assert (status, response["message"]) == (400, wanted), response
         assert server.ok("GET", MAPS)["items"] == []
 
 
@@ -347,14 +347,14 @@ def test_discovery_in_other_encodings(launch):
     paths = ("/api", "/apis", "/apis/coordination.k8s.io", "/api/v1", "/apis/coordination.k8s.io/v1")
 
     def ask(server, path, accept):
-        status, answer, headers = server.request("GET", path, headers={"Accept": accept})
-        return status, headers.get("content-type"), answer
+        status, response, headers = server.request("GET", path, headers={"Accept": accept})
+        return status, headers.get("content-type"), response
 
     for gate in ("false", "true"):
         with launch(f"--feature-gates=CBORServingAndStorage={gate}") as server:
             for path in paths:
-                status, kind, answer = ask(server, path, protobuf)
-                assert (status, kind) == (200, protobuf) and answer.startswith("k8s\0"), (path, status, kind)
+                status, kind, response = ask(server, path, protobuf)
+                assert (status, kind) == (200, protobuf) and response.startswith("k8s\0"), (path, status, kind)
                 served = (200, cbor) if gate == "true" else (406, "application/json")
                 assert ask(server, path, cbor)[:2] == served, (gate, path)
             server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
@@ -377,20 +377,20 @@ def test_cbor_is_behind_its_gate(launch):
     cbor, listed = {"Content-Type": "application/cbor", "Accept": "application/cbor"}, "application/yaml, application/vnd."
     applied = {"Content-Type": "application/apply-patch+cbor"}
     with launch() as server:
-        status, answer, _ = server.request("POST", MAPS, body, headers={"Content-Type": "application/cbor"})
-        assert status == 415 and listed in answer["message"] and "cbor" not in answer["message"], answer
+        status, response, _ = server.request("POST", MAPS, body, headers={"Content-Type": "application/cbor"})
+        assert status == 415 and listed in response["message"] and "cbor" not in response["message"], response
         assert server.request("GET", MAPS, headers={"Accept": "application/cbor"})[0] == 406
         assert server.request("PATCH", MAPS + "/c?fieldManager=me", body, headers=applied)[0] == 415
     with launch("--feature-gates=CBORServingAndStorage=true") as server:
-        status, answer, headers = server.request("POST", MAPS, body, headers=cbor)
-        assert (status, headers["content-type"]) == (201, "application/cbor"), (status, answer)
+        status, response, headers = server.request("POST", MAPS, body, headers=cbor)
+        assert (status, headers["content-type"]) == (201, "application/cbor"), (status, response)
         assert server.ok("GET", MAPS + "/c")["data"] == {"a": "b"}
         assert server.ok("PATCH", MAPS + "/d?fieldManager=me", body.replace(b"\x41c", b"\x41d"), headers=applied)["data"] == {"a": "b"}
-        status, answer, headers = server.request("GET", MAPS + "/nobody", headers=cbor)
-        assert (status, headers["content-type"]) == (404, "application/cbor") and "NotFound" in answer, answer
-        status, answer, _ = server.request("POST", MAPS, body[:-1], headers={"Content-Type": "application/cbor"})
-        assert (status, answer["reason"]) == (400, "BadRequest"), answer
+        status, response, headers = server.request("GET", MAPS + "/nobody", headers=cbor)
+        assert (status, headers["content-type"]) == (404, "application/cbor") and "NotFound" in response, response
+        status, response, _ = server.request("POST", MAPS, body[:-1], headers={"Content-Type": "application/cbor"})
+        assert (status, response["reason"]) == (400, "BadRequest"), response
         status, _, headers = server.request("GET", MAPS + "?watch=1&timeoutSeconds=1", headers=cbor)
         assert (status, headers["content-type"]) == (200, "application/cbor-seq"), headers
-        answer = server.request("POST", MAPS, b"", headers={"Content-Type": "text/csv"})[1]
-        assert answer["message"].endswith("application/vnd.kubernetes.protobuf, application/cbor"), answer
+        response = server.request("POST", MAPS, b"", headers={"Content-Type": "text/csv"})[1]
+        assert response["message"].endswith("application/vnd.kubernetes.protobuf, application/cbor"), response

@@ -24,8 +24,8 @@ ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 def who(server, **more):
     """The status of a SelfSubjectReview, and the userInfo or the error."""
-    status, answer, _ = server.request("POST", REVIEWS + "/selfsubjectreviews", {}, **more)
-    return status, answer["status"]["userInfo"] if status == 201 else answer
+    status, response, _ = server.request("POST", REVIEWS + "/selfsubjectreviews", {}, **more)
+    return status, response["status"]["userInfo"] if status == 201 else response
 
 
 def free_port():
@@ -55,9 +55,9 @@ class Issuer:
         self.server.__exit__()
 
     def token(self, audience, **spec):
-        answer = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token",
+        response = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token",
                                 {"spec": {"audiences": [audience], **spec}})
-        return answer["status"]["token"]
+        return response["status"]["token"]
 
 
 def test_issuers_of_tokens(launch):
@@ -160,8 +160,8 @@ def test_health_is_authorized(launch):
         binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:public-info-viewer"
         server.ok("PATCH", binding, {"subjects": None})
         eventually(lambda: [server.request("GET", path, token=None)[0] for path in paths] == [403] * 4)
-        answer = server.request("GET", "/healthz", token=None)[1]
-        assert answer["message"] == 'forbidden: User "system:anonymous" cannot get path "/healthz"', answer
+        response = server.request("GET", "/healthz", token=None)[1]
+        assert response["message"] == 'forbidden: User "system:anonymous" cannot get path "/healthz"', response
         assert server.request("GET", "/healthz", token="plain-token")[0] == 200, "system:discovery allows it too"
 
 
@@ -179,12 +179,12 @@ def test_a_webhook_decides(launch):
             plain = {"token": "plain-token"}
             assert server.request("GET", MAPS, **plain)[0] == 200
             assert server.request("GET", MAPS.replace("configmaps", "secrets"), **plain)[0] == 403
-            status, answer, _ = server.request("DELETE", MAPS + "/x", **plain)
-            assert status == 403 and answer["message"].endswith('in the namespace "default": never'), answer
+            status, response, _ = server.request("DELETE", MAPS + "/x", **plain)
+            assert status == 403 and response["message"].endswith('in the namespace "default": never'), response
             wanted = {"user": "plain", "uid": "2", "groups": ["system:authenticated"],
                       "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"}}
             assert hooks.requests("/access")[0] == wanted, hooks.requests("/access")
-            assert hooks.query == "timeout=30s", "whoever is asked knows how long the answer is waited for"
+            assert hooks.query == "timeout=30s", "whoever is asked knows how long the response is waited for"
             spec = {"resourceAttributes": {"verb": "delete", "resource": "boats"}}
             status = server.ok("POST", ACCESS, {"spec": spec}, token="plain-token")["status"]
             assert status == {"allowed": False, "denied": True, "reason": "never"}, status
@@ -202,8 +202,8 @@ def test_expressions_ask_a_webhook(launch):
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
     constraints = {"resourceRules": [rule]}
 
-    def check(verb, answer="allowed()"):
-        return f"authorizer.group('g').resource('boats').check('{verb}').{answer}"
+    def check(verb, response="allowed()"):
+        return f"authorizer.group('g').resource('boats').check('{verb}').{response}"
 
     def ask(server, kind, policy):
         server.ok("POST", f"{ADMISSION}/{kind}policybindings", {"metadata": {"name": "asks"}, "spec": {
@@ -294,9 +294,9 @@ def test_authorization_configuration(launch):
             assert server.request("GET", "/version", **plain)[0] == 200
             failing("Deny")
             assert eventually(lambda: server.request("GET", "/version", **plain)[0] == 500)
-            answer = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            response = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                                {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
-            assert (answer["denied"], bool(answer["evaluationError"])) == (True, True), answer
+            assert (response["denied"], bool(response["evaluationError"])) == (True, True), response
 
             # an invalid file changes nothing, and a valid one is applied
             file.write_text(json.dumps(authorizers()))
@@ -375,13 +375,13 @@ def test_front_proxy_headers(launch):
             shown = subprocess.run(command, input=b"", capture_output=True).stdout.decode()
             names_of = shown.partition("Acceptable client certificate CA names\n")[2].splitlines()[:3]
             assert [("CN" in line) for line in names_of] == [True, True, False], shown
-            status, answer = Certified(server, *pair).who(**names)
-            user = answer["status"]["userInfo"]
-            assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), answer
+            status, response = Certified(server, *pair).who(**names)
+            user = response["status"]["userInfo"]
+            assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), response
             assert user["extra"] == {"scope": ["s"]}, user
             own = (str(server.dir / "admin.crt"), str(server.dir / "admin.key"))
-            status, answer = Certified(server, *own).who(**names)
-            assert answer["status"]["userInfo"]["username"] == "kubernetes-admin", "clients are no proxies"
+            status, response = Certified(server, *own).who(**names)
+            assert response["status"]["userInfo"]["username"] == "kubernetes-admin", "clients are no proxies"
             smuggled = who(server, token="plain-token", headers=names)
             assert smuggled[1]["username"] == "plain", smuggled
             assert 'User "system:anonymous"' in who(server, token=None, headers=names)[1]["message"]
@@ -457,8 +457,8 @@ def test_forbidden_requests_end_before_their_body_is_read(launch):
                           'in the namespace "default"')
                 assert (status, said) == (403, wanted), said
                 for kind, wrong in refused.items():
-                    answer = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).answer()
-                    assert answer == (401, "Unauthorized"), (verb, kind, answer)
+                    response = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).answer()
+                    assert response == (401, "Unauthorized"), (verb, kind, response)
         for path in ("/metrics", "/openid/v1/jwks", "/logs", "/debug/pprof"):
             status, said = Raw(server, "GET", path, identities["plain"]).answer()
             assert (status, said) == (403, f'forbidden: User "plain" cannot get path "{path}"'), said
@@ -527,12 +527,12 @@ def test_paths_are_not_normalized(launch):
         role = {"metadata": {"name": "versions"}, "rules": [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
         for trick, short in TRICKS:
-            status, answer = Plain(server, trick, "plain-token").answer()
+            status, response = Plain(server, trick, "plain-token").answer()
             # discovery may be read below /openapi/, but nothing is there
             if trick.startswith("/openapi/"):
-                assert (status, answer) == (404, b"404 page not found\n"), (trick, answer)
+                assert (status, response) == (404, b"404 page not found\n"), (trick, response)
                 continue
-            assert (status, json.loads(answer)["message"]) == (403, long_form(short)), (trick, answer)
+            assert (status, json.loads(response)["message"]) == (403, long_form(short)), (trick, response)
         # such paths do not bypass the permissions of a user who has some
         role = {"metadata": {"name": "maps"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
@@ -541,8 +541,8 @@ def test_paths_are_not_normalized(launch):
             "roleRef": {"kind": "ClusterRole", "name": "maps"}})
         for trick in ("/api/v1/namespaces/kube-system/configmaps/../secrets/s", "/api/v1/namespaces/kube-system/configmaps%2f..%2fsecrets",
                       "/api/v1/configmaps/..%2fsecrets", "/api/v1/namespaces/kube-system/configmaps;/../secrets"):
-            status, answer = Plain(server, trick, "plain-token").answer()
-            assert status in (400, 403, 404) and b"hidden" not in answer and b"aGlkZGVu" not in answer, (trick, answer)
+            status, response = Plain(server, trick, "plain-token").answer()
+            assert status in (400, 403, 404) and b"hidden" not in response and b"aGlkZGVu" not in response, (trick, response)
 
 
 class Plain(Raw):
@@ -612,8 +612,8 @@ def test_signatures_of_tokens_are_verified(launch):
             "a secret that is gone": signed(server, header, {**claims, "kubernetes.io": {**bound, "secret": {"name": "x", "uid": "1"}}}),
         }
         for kind, wrong in refused.items():
-            status, answer = who(server, token=wrong)
-            assert (status, answer.get("message")) == (401, "Unauthorized"), (kind, answer)
+            status, response = who(server, token=wrong)
+            assert (status, response.get("message")) == (401, "Unauthorized"), (kind, response)
             review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": wrong}})["status"]
             assert "authenticated" not in review and review["user"] == {} and review["error"], (kind, review)
 
@@ -634,18 +634,18 @@ def test_client_certificates_are_verified(launch):
         def ask(authority, subject, *extensions, **more):
             return Certified(server, *certificate(authority.dir, server.dir, subject, *extensions, **more)).who()
 
-        status, answer = ask(server, "/O=a/O=b/CN=ann", client)
-        user = answer["status"]["userInfo"]
-        assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "b", "system:authenticated"]), answer
-        for kind, answer in {
+        status, response = ask(server, "/O=a/O=b/CN=ann", client)
+        user = response["status"]["userInfo"]
+        assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "b", "system:authenticated"]), response
+        for kind, response in {
             "expired": ask(server, "/O=system:masters/CN=eve", client, days=-1),
             "foreign": ask(other, "/O=system:masters/CN=eve", client),
             "of a server": ask(server, "/O=system:masters/CN=eve", "extendedKeyUsage=serverAuth"),
         }.items():
-            assert (answer[0], answer[1]["message"]) == (401, "Unauthorized"), (kind, answer)
+            assert (response[0], response[1]["message"]) == (401, "Unauthorized"), (kind, response)
         # the name of an anonymous user is system:anonymous
-        status, answer = ask(server, "/O=system:masters", client)
-        assert status in (401, 403), answer
+        status, response = ask(server, "/O=system:masters", client)
+        assert status in (401, 403), response
 
 
 def test_bodies_of_forbidden_requests_are_not_decoded(launch):
@@ -677,8 +677,8 @@ def test_impersonation_needs_permission(launch):
         server.ok("POST", rbac + "/clusterrolebindings", {"metadata": {"name": "acts"}, "subjects": [{"kind": "User", "name": "plain"}],
                                                           "roleRef": {"kind": "ClusterRole", "name": "acts"}})
         def act(**headers):
-            status, answer = who(server, token="plain-token", headers={f"Impersonate-{key.replace('_', '-')}": value for key, value in headers.items()})
-            return status, answer["username"] if status == 201 else answer["message"]
+            status, response = who(server, token="plain-token", headers={f"Impersonate-{key.replace('_', '-')}": value for key, value in headers.items()})
+            return status, response["username"] if status == 201 else response["message"]
 
         def refused(resource, name, group="", place="at the cluster scope"):
             what = f'{resource.split("/")[0]}{"." + group if group else ""} "{name}" is forbidden'
@@ -741,9 +741,9 @@ def modes_of_impersonation(server, settle=lambda: None):
     def act(method="POST", path=SELF, token="plain-token", **headers):
         headers = [(f"Impersonate-{key.replace('__', '%2f').replace('_', '-')}", text) for key, texts in headers.items()
                    for text in ([texts] if isinstance(texts, str) else texts)]
-        status, answer = answered(server, method, path, [("Authorization", "Bearer " + token), *headers])
-        user = answer.get("status", {}).get("userInfo") if status == 201 else None
-        return status, f'{user["username"]}: {" ".join(sorted(user["groups"]))}' if user else answer["message"]
+        status, response = answered(server, method, path, [("Authorization", "Bearer " + token), *headers])
+        user = response.get("status", {}).get("userInfo") if status == 201 else None
+        return status, f'{user["username"]}: {" ".join(sorted(user["groups"]))}' if user else response["message"]
 
     def cannot(what, verb, resource, group=identity, place="at the cluster scope", why=""):
         user = f'User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
@@ -825,13 +825,13 @@ def modes_of_impersonation(server, settle=lambda: None):
 def test_constrained_impersonation(launch):
     with launch(MODES) as server:
         modes_of_impersonation(server)
-        _, answer, _ = server.request("GET", "/metrics")
+        _, response, _ = server.request("GET", "/metrics")
         for name in ("attempts", "authorization_attempts"):
             for labels in ('mode="arbitrary-node",decision="allowed"', 'mode="user-info",decision="allowed"', 'mode="legacy",decision="allowed"'):
-                assert f"apiserver_impersonation_{name}_total{{{labels}}}" in answer, answer
-                assert f"apiserver_impersonation_{name}_duration_seconds_count{{{labels}}}" in answer, answer
-        assert 'apiserver_impersonation_attempts_total{mode="",decision="denied"}' in answer
-        assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="BETA"} 1' in answer
+                assert f"apiserver_impersonation_{name}_total{{{labels}}}" in response, response
+                assert f"apiserver_impersonation_{name}_duration_seconds_count{{{labels}}}" in response, response
+        assert 'apiserver_impersonation_attempts_total{mode="",decision="denied"}' in response
+        assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="BETA"} 1' in response
 
 
 def test_agents_impersonate_their_node(launch):
@@ -850,8 +850,8 @@ def test_agents_impersonate_their_node(launch):
                 "roleRef": {"kind": "ClusterRole", "name": "agents"}})
             status, user = who(server, token="agent-token", headers={"Impersonate-User": "system:node:n1"})
             assert (status, user) == (201, {"username": "system:node:n1", "groups": ["system:nodes", "system:authenticated"]}), user
-            status, answer = who(server, token="agent-token", headers={"Impersonate-User": "system:node:n2"})
-            assert status == 403 and "cannot impersonate-on:arbitrary-node:create" in answer["message"], answer
+            status, response = who(server, token="agent-token", headers={"Impersonate-User": "system:node:n2"})
+            assert status == 403 and "cannot impersonate-on:arbitrary-node:create" in response["message"], response
 
 
 def test_misplaced_tokens(launch):
@@ -914,8 +914,8 @@ def test_uses_of_tokens_in_secrets(launch):
         account = "system:serviceaccount:default:bot"
         for name, warning, kind in [("manual", None, "manual"), ("automatic", f'299 - "{AUTOMATIC}"', "autogenerated")]:
             for _ in range(2):
-                status, answer, headers = used(name)
-                assert (status, answer["status"]["userInfo"]["uid"], headers.get("warning")) == (201, uid, warning), headers
+                status, response, headers = used(name)
+                assert (status, response["status"]["userInfo"]["uid"], headers.get("warning")) == (201, uid, warning), headers
             wanted = {"authentication.k8s.io/legacy-token": account, f"authentication.k8s.io/legacy-token-{kind}-secret": name}
             notes = last(REVIEWS + "/selfsubjectreviews")["annotations"]
             assert {key: text for key, text in notes.items() if key.startswith("authentication")} == wanted, notes
@@ -925,16 +925,16 @@ def test_uses_of_tokens_in_secrets(launch):
         # what is said of a warning is said on every path and before what the verb says
         headers = server.request("GET", "/version", token=tokens["automatic"])[2]
         assert headers["warning"] == f'299 - "{AUTOMATIC}"', headers
-        status, answer, headers = used("invalid")
-        assert (status, answer["message"], headers.get("warning")) == (401, "Unauthorized", None), answer
+        status, response, headers = used("invalid")
+        assert (status, response["message"], headers.get("warning")) == (401, "Unauthorized", None), response
         told("invalid")
         review = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["invalid"]}})
         why = ("[invalid bearer token, the token in secret default/invalid for service account default/bot has been marked invalid. "
                "Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
                "'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token]")
         assert review[1]["status"] == {"user": {}, "error": why}, review
-        status, answer, headers = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["automatic"]}})
-        assert answer["status"]["authenticated"] and "warning" not in headers, "only whoever uses it is told"
+        status, response, headers = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["automatic"]}})
+        assert response["status"]["authenticated"] and "warning" not in headers, "only whoever uses it is told"
         server.ok("PATCH", core + "/secrets/invalid", {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": None}}})
         assert used("invalid")[0] == 201
         # a past day is replaced, a future one is not
@@ -942,8 +942,8 @@ def test_uses_of_tokens_in_secrets(launch):
         used("manual")
         told("manual")
         assert about("manual")["resourceVersion"] != version
-        _, answer, _ = server.request("GET", "/metrics")
-        counted = dict(line.split() for line in answer.splitlines() if line.startswith("serviceaccount_"))
+        _, response, _ = server.request("GET", "/metrics")
+        counted = dict(line.split() for line in response.splitlines() if line.startswith("serviceaccount_"))
         assert counted["serviceaccount_legacy_manual_token_uses_total"] == "4", counted
         assert counted["serviceaccount_invalid_legacy_auto_token_uses_total"] == "2", counted
         assert int(counted["serviceaccount_legacy_auto_token_uses_total"]) == 4, counted

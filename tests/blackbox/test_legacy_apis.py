@@ -82,8 +82,8 @@ def test_one_object_in_two_versions(launch):
         eventually(lambda: any('"MODIFIED"' in line and '"v2"' in line for line in events.lines))
         assert all('"apiVersion":"apiextensions.k8s.io/v1beta1"' in line for line in events.lines), events.lines
         # instances are not affected
-        status, answer, _ = server.request("POST", CRONTABS, crontab(spec={"cronSpec": "* *"}))
-        assert status == 422 and "spec.cronSpec in body should match" in answer["message"], answer
+        status, response, _ = server.request("POST", CRONTABS, crontab(spec={"cronSpec": "* *"}))
+        assert status == 422 and "spec.cronSpec in body should match" in response["message"], response
         server.ok("POST", CRONTABS, crontab(spec={"cronSpec": "*", "more": 1}))
         rows = server.ok("GET", CRONTABS, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})["rows"]
         assert [row["cells"] for row in rows] == [["a", "*"]], rows
@@ -103,16 +103,16 @@ def test_apply_in_two_versions(launch):
         old = definition(version="v1", names={**names, "shortNames": ["cron"]},
                          additionalPrinterColumns=[{"name": "A", "type": "string", "JSONPath": ".a"}])
         assert apply(V1, "new", new)[0] == 201
-        status, answer = apply(V1BETA1, "old", old)
-        fields = [cause["field"] for cause in answer["details"]["causes"]]
-        assert status == 409 and ".spec.names.shortNames" in fields, answer
-        status, answer = apply(V1BETA1, "old", old, "true")
-        assert status == 200 and answer["spec"]["validation"] == {"openAPIV3Schema": {"type": "object"}}, answer
+        status, response = apply(V1BETA1, "old", old)
+        fields = [cause["field"] for cause in response["details"]["causes"]]
+        assert status == 409 and ".spec.names.shortNames" in fields, response
+        status, response = apply(V1BETA1, "old", old, "true")
+        assert status == 200 and response["spec"]["validation"] == {"openAPIV3Schema": {"type": "object"}}, response
         stored = server.ok("GET", V1 + "/crontabs.stable.example.com")["spec"]
         assert stored["names"]["shortNames"] == ["cron"] and stored["versions"][0]["schema"] == version["schema"], stored
         assert stored["versions"][0]["additionalPrinterColumns"] == [{"name": "A", "type": "string", "jsonPath": ".a"}], stored
-        status, answer = apply(V1, "new", new)
-        assert status == 409 and all('"old"' in cause["message"] for cause in answer["details"]["causes"]), answer
+        status, response = apply(V1, "new", new)
+        assert status == 409 and all('"old"' in cause["message"] for cause in response["details"]["causes"]), response
 
 
 def test_rules_follow_the_request(launch):
@@ -129,23 +129,23 @@ def test_rules_follow_the_request(launch):
         # v1 leaves what is stored as it is, and takes nothing of the kind anew
         server.ok("PATCH", V1 + name, {"metadata": {"labels": {"a": "b"}}})
         server.ok("PATCH", V1BETA1 + name, {"spec": {"validation": {"openAPIV3Schema": {"required": ["spec"]}}}})
-        status, answer, _ = server.request("POST", CRONTABS, crontab("b"))
-        assert status == 422 and "spec: Required value" in answer["message"], answer
+        status, response, _ = server.request("POST", CRONTABS, crontab("b"))
+        assert status == 422 and "spec: Required value" in response["message"], response
         server.ok("PATCH", V1BETA1 + name, {"spec": {"preserveUnknownFields": False, "validation": {"openAPIV3Schema": {"type": "object"}}}})
-        status, answer, _ = server.request("PATCH", V1 + name, {"spec": {"preserveUnknownFields": True}})
-        assert status == 422 and "spec.preserveUnknownFields: Invalid value: true: cannot set to true" in answer["message"], answer
+        status, response, _ = server.request("PATCH", V1 + name, {"spec": {"preserveUnknownFields": True}})
+        assert status == 422 and "spec.preserveUnknownFields: Invalid value: true: cannot set to true" in response["message"], response
         bad = {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}}
-        status, answer, _ = server.request("PATCH", V1BETA1 + name, {"spec": {"validation": bad}})
-        assert status == 422 and "must use apiextensions.k8s.io/v1)" in answer["message"], answer
+        status, response, _ = server.request("PATCH", V1BETA1 + name, {"spec": {"validation": bad}})
+        assert status == 422 and "must use apiextensions.k8s.io/v1)" in response["message"], response
         for path, version in ((V1, "v1beta1"), (V1BETA1, "v1")):
-            status, answer, _ = server.request("POST", path, {**definition(), "apiVersion": "apiextensions.k8s.io/" + version})
-            assert status == 400 and "does not match the expected API version" in answer["message"], answer
+            status, response, _ = server.request("POST", path, {**definition(), "apiVersion": "apiextensions.k8s.io/" + version})
+            assert status == 400 and "does not match the expected API version" in response["message"], response
         scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
         subresources = {"subresources": {"scale": {**scale, "ScaleGroupVersion": "autoscaling/v1"}}}
         found = server.ok("PATCH", V1BETA1 + name, {"spec": subresources})
         assert found["spec"]["subresources"] == {"scale": scale}, "a member that was never released is unknown"
-        status, answer, _ = server.request("PATCH", V1BETA1 + name + "?fieldValidation=Strict", {"spec": {"versions": None, "odd": 1}})
-        assert status == 422 and 'unknown field "spec.odd"' in answer["message"], answer
+        status, response, _ = server.request("PATCH", V1BETA1 + name + "?fieldValidation=Strict", {"spec": {"versions": None, "odd": 1}})
+        assert status == 422 and 'unknown field "spec.odd"' in response["message"], response
 
 
 def test_is_discovered(launch):

@@ -170,11 +170,11 @@ class Worker(threading.Thread):
                 # the server is restarting or unreachable
                 self.stop.wait(0.02)
 
-    def expect(self, status, answer):
+    def expect(self, status, response):
         """An error other than an outage is a failure."""
         if status in self.setting.outages:
-            raise ConnectionError(answer)
-        assert status == 200, (status, answer)
+            raise ConnectionError(response)
+        assert status == 200, (status, response)
 
 
 class Actor(Worker):
@@ -199,12 +199,12 @@ class Actor(Worker):
         expected = self.known.get(key) if what in ("update", "delete") else None
         operation = Operation(what, key, time.monotonic(), value=value, expected=expected)
         self.operations.append(operation)
-        status, answer = self.ask(operation)
+        status, response = self.ask(operation)
         if status in self.setting.outages:
-            raise ConnectionError(answer)
+            raise ConnectionError(response)
         operation.end = time.monotonic()
-        operation.told = self.outcome(operation, status, answer)
-        self.learn(operation, answer)
+        operation.told = self.outcome(operation, status, response)
+        self.learn(operation, response)
 
     def ask(self, operation):
         path = f"{MAPS}/{operation.key}"
@@ -220,17 +220,17 @@ class Actor(Worker):
                 return self.client.ask("DELETE", path, options or None)
         return self.client.ask("GET", path)
 
-    def outcome(self, operation, status, answer):
-        reason = answer.get("reason")
+    def outcome(self, operation, status, response):
+        reason = response.get("reason")
         refusals = {"AlreadyExists": "exists", "Conflict": "conflict", "NotFound": "missing"}
         told = "ok" if status in (200, 201) else refusals.get(reason)
-        assert told, (operation, status, answer)
+        assert told, (operation, status, response)
         return told
 
-    def learn(self, operation, answer):
+    def learn(self, operation, response):
         if operation.told == "ok" and operation.what != "delete":
-            operation.version = int(answer["metadata"]["resourceVersion"])
-            operation.value = answer["data"]["n"]
+            operation.version = int(response["metadata"]["resourceVersion"])
+            operation.value = response["data"]["n"]
             self.known[operation.key] = operation.version
         elif operation.told == "missing" or operation.what == "delete" and operation.told == "ok":
             self.known.pop(operation.key, None)
@@ -238,17 +238,17 @@ class Actor(Worker):
     def list(self):
         stale = self.random.random() < 0.3
         start = time.monotonic()
-        status, answer = self.client.ask("GET", MAPS + ("?resourceVersion=0" if stale else ""))
-        self.expect(status, answer)
-        self.listings.append(listing(answer, start, stale))
+        status, response = self.client.ask("GET", MAPS + ("?resourceVersion=0" if stale else ""))
+        self.expect(status, response)
+        self.listings.append(listing(response, start, stale))
 
     def list_by_watch(self):
         """The state of a moment as the beginning of a watch."""
         options = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=5"
         start, items = time.monotonic(), []
-        answer = self.client.send("GET", f"{MAPS}?{options}")
-        self.expect(answer.status, answer)
-        for line in answer:
+        response = self.client.send("GET", f"{MAPS}?{options}")
+        self.expect(response.status, response)
+        for line in response:
             event = json.loads(line)
             if event["type"] == "BOOKMARK":
                 list_of = {"metadata": event["object"]["metadata"], "items": items}
@@ -259,12 +259,12 @@ class Actor(Worker):
         self.client = None
 
 
-def listing(answer, start, stale=False):
+def listing(response, start, stale=False):
     items = {}
-    for item in answer["items"]:
+    for item in response["items"]:
         if "n" in item.get("data", {}):
             items[item["metadata"]["name"]] = (item["data"]["n"], int(item["metadata"]["resourceVersion"]))
-    return Listing(int(answer["metadata"]["resourceVersion"]), items, start, time.monotonic(), stale)
+    return Listing(int(response["metadata"]["resourceVersion"]), items, start, time.monotonic(), stale)
 
 
 class Watcher(Worker):
@@ -277,9 +277,9 @@ class Watcher(Worker):
     def one(self):
         seconds = self.random.choice([3, 60])
         options = f"watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={self.version}"
-        answer = self.client.send("GET", f"{MAPS}?{options}")
-        self.expect(answer.status, answer)
-        for line in answer:
+        response = self.client.send("GET", f"{MAPS}?{options}")
+        self.expect(response.status, response)
+        for line in response:
             if not line.endswith(b"\n"):
                 break
             self.take(json.loads(line))
@@ -439,11 +439,11 @@ def one_history(setting, chance):
 
 def marked(setting, name):
     """The version of an object that all watches see; nothing during an outage."""
-    status, answer, _ = setting.server.request("POST", MAPS, {"metadata": {"name": name}})
+    status, response, _ = setting.server.request("POST", MAPS, {"metadata": {"name": name}})
     if status == 409:
-        status, answer, _ = setting.server.request("GET", f"{MAPS}/{name}")
-    assert status in (200, 201, *setting.outages), answer
-    return int(answer["metadata"]["resourceVersion"]) if status < 300 else None
+        status, response, _ = setting.server.request("GET", f"{MAPS}/{name}")
+    assert status in (200, 201, *setting.outages), response
+    return int(response["metadata"]["resourceVersion"]) if status < 300 else None
 
 
 def wait_for_answers(threads, actors, more):

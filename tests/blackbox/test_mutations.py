@@ -109,17 +109,17 @@ def test_what_goes_wrong(launch):
         }
         for name, (mutation, why) in cases.items():
             assert policy(server, name, mutation)[0] == 201
-            status, answer, _ = server.request("POST", boats, body)
+            status, response, _ = server.request("POST", boats, body)
             start = f"policy '{name}' with binding '{name}' denied request: "
-            assert (status, answer["reason"]) == (403, "Invalid") and answer["message"].startswith(start) and why in answer["message"], answer
+            assert (status, response["reason"]) == (403, "Invalid") and response["message"].startswith(start) and why in response["message"], response
             ignoring = server.ok("PATCH", f"{ADMISSION}/mutatingadmissionpolicies/{name}", {"spec": {"failurePolicy": "Ignore"}})
             assert ignoring["metadata"]["generation"] == 2
             server.ok("POST", boats + "?dryRun=All", body)
             server.ok("DELETE", f"{ADMISSION}/mutatingadmissionpolicies/{name}")
         # the result of a policy is validated like a request
         assert policy(server, "sails", apply("Object{spec: Object.spec{sails: 9}}"))[0] == 201
-        status, answer, _ = server.request("POST", boats, body)
-        assert status == 422 and "should be less than or equal to 5" in answer["message"], answer
+        status, response, _ = server.request("POST", boats, body)
+        assert status == 422 and "should be less than or equal to 5" in response["message"], response
 
 
 def test_invalid_policies(launch):
@@ -138,11 +138,11 @@ def test_invalid_policies(launch):
         ]
         for spec, why in cases:
             mutations = spec.pop("mutations")
-            status, answer, _ = policy(server, "p", *mutations, bind=False, **spec)
-            assert status == 422 and why in answer["message"], answer
-        status, answer, _ = server.request("POST", ADMISSION + "/validatingadmissionpolicies", {"metadata": {"name": "v"}, "spec": {
+            status, response, _ = policy(server, "p", *mutations, bind=False, **spec)
+            assert status == 422 and why in response["message"], response
+        status, response, _ = server.request("POST", ADMISSION + "/validatingadmissionpolicies", {"metadata": {"name": "v"}, "spec": {
             "matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": "Object{} == Object{}"}]}})
-        assert status == 422 and "undeclared reference to 'Object'" in answer["message"], answer
+        assert status == 422 and "undeclared reference to 'Object'" in response["message"], response
 
 
 def test_parameters(launch):
@@ -157,8 +157,8 @@ def test_parameters(launch):
                   {"metadata": {"name": "p"}, "spec": {"policyName": "p", "paramRef": reference}})
         assert server.ok("POST", MAPS, {"metadata": {"name": "m"}})["metadata"]["annotations"] == {"from": "hello"}
         server.ok("DELETE", "/api/v1/namespaces/kube-system/configmaps/texts")
-        status, answer, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}})
-        assert (status, answer["reason"]) == (403, "Forbidden") and "no params found for policy binding with `Deny` parameterNotFoundAction" in answer["message"], answer
+        status, response, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}})
+        assert (status, response["reason"]) == (403, "Forbidden") and "no params found for policy binding with `Deny` parameterNotFoundAction" in response["message"], response
 
 
 def test_webhooks_reinvoke_policies(launch):

@@ -120,8 +120,8 @@ def test_backup_beside_a_server(launch):
         assert server.ok("GET", MAPS + "/kept") == kept
         made = server.ok("POST", MAPS, config_map("new"))
         assert int(made["metadata"]["resourceVersion"]) > version
-        status, answer, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={version - 1}&timeoutSeconds=5")
-        assert (answer["type"], answer["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410, answer
+        status, response, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={version - 1}&timeoutSeconds=5")
+        assert (response["type"], response["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410, response
     status, said = run_pintle(launch, "store", "restore", backup, "--data-dir", place / "data")
     assert status == 1 and "already contains a store" in said, said
     backup.write_bytes(backup.read_bytes()[:-10])
@@ -150,13 +150,13 @@ def test_files_that_may_not_grow(launch):
     with launch(storage="embedded", before=limited) as server:
         watch, made = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
         while True:
-            status, answer, _ = server.request("POST", MAPS, config_map(f"map-{len(made)}"))
+            status, response, _ = server.request("POST", MAPS, config_map(f"map-{len(made)}"))
             if status != 201:
                 break
-            made.append(answer["metadata"]["name"])
-        assert (status, answer["reason"]) == (500, "InternalError") and "cannot write to the log: File too large" in answer["message"], answer
-        status, answer, _ = server.request("GET", "/readyz")
-        assert status == 500 and "[-]storage failed" in answer, answer
+            made.append(response["metadata"]["name"])
+        assert (status, response["reason"]) == (500, "InternalError") and "cannot write to the log: File too large" in response["message"], response
+        status, response, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed" in response, response
         assert server.request("GET", "/livez")[0] == 200
         assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == set(made)
         assert server.ok("GET", f"{MAPS}/{made[0]}")["metadata"]["name"] == made[0]
@@ -181,12 +181,12 @@ def test_a_disk_that_cannot_sync(launch):
         names = {item["metadata"]["name"] for item in listed["items"]}
         disk.fail_syncs()
         for name in ("lost", "other"):
-            status, answer, _ = server.request("POST", MAPS, config_map(name))
-            assert (status, answer["reason"]) == (500, "InternalError") and "cannot sync the log: Input/output error" in answer["message"], answer
+            status, response, _ = server.request("POST", MAPS, config_map(name))
+            assert (status, response["reason"]) == (500, "InternalError") and "cannot sync the log: Input/output error" in response["message"], response
         disk.recover()
         assert server.request("DELETE", MAPS + "/before")[0] == 500, "a later sync means nothing"
-        status, answer, _ = server.request("GET", "/readyz")
-        assert status == 500 and "[-]storage failed: the store is unavailable: cannot sync the log: Input/output error" in answer, answer
+        status, response, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed: the store is unavailable: cannot sync the log: Input/output error" in response, response
         assert server.request("GET", "/livez")[0] == 200
         found = server.ok("GET", MAPS)
         assert found["items"] == listed["items"]
@@ -206,10 +206,10 @@ def test_a_disk_without_room(launch):
         listed = server.ok("GET", MAPS)
         disk.fill()
         for name in ("one", "two", "three"):
-            status, answer, _ = server.request("POST", MAPS, config_map(name))
-            assert (status, answer["reason"]) == (500, "InternalError") and "cannot write to the log: No space left on device" in answer["message"], answer
-        status, answer, _ = server.request("GET", "/readyz")
-        assert status == 500 and "[-]storage failed: " in answer and "No space left on device" in answer, answer
+            status, response, _ = server.request("POST", MAPS, config_map(name))
+            assert (status, response["reason"]) == (500, "InternalError") and "cannot write to the log: No space left on device" in response["message"], response
+        status, response, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed: " in response and "No space left on device" in response, response
         assert server.request("GET", "/livez")[0] == 200
         assert server.ok("GET", MAPS)["items"] == listed["items"]
         assert events(server, listed["metadata"]["resourceVersion"]) == 0, "watches go on"

@@ -28,8 +28,8 @@ def registration(name="cron-tab.stable.example.com", versions=("v1",), **more):
 def test_third_party_names(launch):
     with launch(THIRD, BETA) as server:
         def refused(body, *parts, path=RESOURCES):
-            status, answer, _ = server.request("POST", path, body)
-            assert status == 422 and all(part in answer["message"] for part in parts), (status, answer)
+            status, response, _ = server.request("POST", path, body)
+            assert status == 422 and all(part in response["message"] for part in parts), (status, response)
         refused(registration("foo.com"), "metadata.name: Invalid value: \"foo.com\": unexpectedly short resource name: foo.com, "
                                          "expected at least <kind>.<domain>.<tld>")
         refused(registration(metadata={"name": "cron-tab.stable.example.com", "namespace": "default"}),
@@ -47,8 +47,8 @@ def test_third_party_names(launch):
             found = {r["name"]: r for r in server.ok("GET", "/apis/stable.example.com/v1")["resources"]}[plural]
             assert (found["kind"], found["namespaced"], found["singularName"]) == (kind, True, kind.lower()), found
             assert sorted(found["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-        status, answer, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", placed)
-        assert status == 422 and "not allowed on this type" in answer["message"], answer
+        status, response, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", placed)
+        assert status == 422 and "not allowed on this type" in response["message"], response
         # names that one has cannot be taken by another, CRD or ThirdPartyResource
         refused(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
         server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
@@ -87,8 +87,8 @@ def test_third_party_instances(launch):
         assert (other["apiVersion"], other["cronSpec"]) == ("stable.example.com/v2", data["cronSpec"]), other
         # compare and swap where a version is given, overwriting where none is
         server.ok("PUT", CRONTABS + "/a", crontab(cronSpec="1"))
-        status, answer, _ = server.request("PUT", CRONTABS + "/a", {**made, "cronSpec": "2"})
-        assert (status, answer["reason"]) == (409, "Conflict"), answer
+        status, response, _ = server.request("PUT", CRONTABS + "/a", {**made, "cronSpec": "2"})
+        assert (status, response["reason"]) == (409, "Conflict"), response
         assert server.ok("PATCH", CRONTABS + "/a", {"cronSpec": None, "more": 1}).items() >= {"more": 1}.items()
         patch = {"Content-Type": "application/json-patch+json"}
         body = json.dumps([{"op": "add", "path": "/more", "value": 2}]).encode()
@@ -98,8 +98,8 @@ def test_third_party_instances(launch):
         for bad, message in ((crontab("c", kind="Foo"), "kind doesn't match, expecting: CronTab, got Foo"),
                              (crontab("c", apiVersion="stable.example.com/v2"), "version doesn't match, expecting: v1, got v2"),
                              (crontab("c", apiVersion="example.com/v1"), "group doesn't match, expecting: stable.example.com, got example.com")):
-            status, answer, _ = server.request("POST", CRONTABS, bad)
-            assert (status, answer["message"]) == (400, message), answer
+            status, response, _ = server.request("POST", CRONTABS, bad)
+            assert (status, response["message"]) == (400, message), response
         eventually(lambda: any('"ADDED"' in line and '"b-' in line for line in events.lines))
         assert all('"a":"b"' in line for line in events.lines), events.lines
         # deleting a namespace deletes what is in it
@@ -128,8 +128,8 @@ def test_third_party_deletion(launch):
         server.ok("DELETE", name)
         eventually(lambda: any('"DELETED"' in line for line in events.lines))
         eventually(lambda: len(server.ok("GET", older)["items"]) == 1)
-        status, answer, _ = server.request("POST", older, crontab("late", apiVersion="stable.example.com/v2"))
-        assert status == 403 and "terminating" in answer["message"], answer
+        status, response, _ = server.request("POST", older, crontab("late", apiVersion="stable.example.com/v2"))
+        assert status == 403 and "terminating" in response["message"], response
         server.restart()
         assert server.ok("GET", name)["metadata"]["deletionTimestamp"]
         server.ok("PATCH", older + "/held", {"metadata": {"finalizers": None}})
@@ -137,8 +137,8 @@ def test_third_party_deletion(launch):
         assert server.request("GET", older)[0] == 404
         server.ok("POST", RESOURCES, registration())
         assert server.ok("GET", CRONTABS)["items"] == [], "a new one is empty"
-        status, answer, _ = server.request("DELETE", RESOURCES, None)
-        assert status == 200 and len(answer["items"]) == 1, answer
+        status, response, _ = server.request("DELETE", RESOURCES, None)
+        assert status == 200 and len(response["items"]) == 1, response
         eventually(lambda: server.ok("GET", RESOURCES)["items"] == [])
 
 
@@ -204,9 +204,9 @@ class Writers:
         [thread.join() for thread in self.threads]
 
     def ask(self, *what):
-        status, answer, _ = self.server.request(*what)
+        status, response, _ = self.server.request(*what)
         if status not in (200, 201):
-            self.refused.append((what, status, answer))
+            self.refused.append((what, status, response))
 
     def write(self):
         while not self.stop.is_set():
@@ -251,8 +251,8 @@ def test_migration(launch):
             assert definition["status"]["storedVersions"] == ["v1"], definition
             server.restart()
         # from now on it is an ordinary CRD
-        status, answer, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
-        assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer["message"]
+        status, response, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
+        assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in response["message"]
         assert "not found" in migrate(launch, server, "cron-tab.stable.example.com", code=1)
 
 
@@ -272,8 +272,8 @@ def test_migration_is_refused(launch):
             for more in ((), ("--dry-run",)):
                 out = migrate(launch, server, name, *more, code=1)
                 assert f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {why}" in out and len(out.splitlines()) == 1, out
-            status, answer, _ = server.request("DELETE", third)
-            assert status == 409 and why in answer["message"], answer
+            status, response, _ = server.request("DELETE", third)
+            assert status == 409 and why in response["message"], response
             # and its deletion touches nothing that is not its own
             server.ok("DELETE", V1 + "/crontabs.stable.example.com")
             eventually(lambda: server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404)

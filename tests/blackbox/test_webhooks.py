@@ -35,10 +35,10 @@ def create(server, name, query="", **more):
 
 
 def refused(server, name, code, message, query=""):
-    status, answer, _ = create(server, name, query)
-    assert (status, answer["message"]) == (code, message), (status, answer)
+    status, response, _ = create(server, name, query)
+    assert (status, response["message"]) == (code, message), (status, response)
     assert server.request("GET", f"{CORE}/{name}")[0] == 404, "nothing is written"
-    return answer
+    return response
 
 
 def calling(name, why):
@@ -48,8 +48,8 @@ def calling(name, why):
 def test_validating(server, hooks):
     deny = hooks.on("/deny", lambda _: {"allowed": False, "status": {"code": 418, "reason": "Teapot", "message": "short"}})
     configure(server, "Validating", hook("deny", deny))
-    answer = refused(server, "denied", 418, 'admission webhook "deny.hooks.example.com" denied the request: short')
-    assert answer["reason"] == "Teapot"
+    response = refused(server, "denied", 418, 'admission webhook "deny.hooks.example.com" denied the request: short')
+    assert response["reason"] == "Teapot"
     configure(server, "Validating", hook("deny", hooks.on("/no", lambda _: {"allowed": False})))
     refused(server, "denied", 400, 'admission webhook "deny.hooks.example.com" denied the request without explanation')
     warn = hooks.on("/warn", lambda _: {"allowed": True, "warnings": ["mind the gap"]})
@@ -82,8 +82,8 @@ def test_mutating(server, hooks):
     assert create(server, "broken")[0] == 500
     name = hooks.on("/rename", lambda _: patch({"op": "replace", "path": "/metadata/uid", "value": "other"}))
     configure(server, "Mutating", hook("rename", name))
-    status, answer, _ = server.request("PATCH", CORE + "/mutated", {"data": {"c": "d"}})
-    assert status in (409, 422), answer
+    status, response, _ = server.request("PATCH", CORE + "/mutated", {"data": {"c": "d"}})
+    assert status in (409, 422), response
     server.ok("DELETE", ADMISSION + "mutatingwebhookconfigurations/all")
     assert server.ok("GET", CORE + "/mutated")["data"] == {"by": "second"}
 
@@ -104,9 +104,9 @@ def test_patched(server, hooks):
     configure(server, "Mutating", hook("patched", hooks.on("/patched", lambda _: patch(*current))))
     for number, (operation, why) in enumerate(cases):
         current[:] = [operation]
-        status, answer, _ = create(server, f"patched-{number}")
+        status, response, _ = create(server, f"patched-{number}")
         want = (201, None) if why is None else (500, "Internal error occurred: " + why)
-        assert (status, answer.get("message")) == want, answer
+        assert (status, response.get("message")) == want, response
     metadata = hooks.requests("/patched")[0]["object"]["metadata"]
     assert metadata["name"] == "patched-0" and not {"uid", "creationTimestamp"} & set(metadata), metadata
 
@@ -214,9 +214,9 @@ def test_admission_requests(server, hooks):
 
     def asked(method, path, body=None, code=None, **more):
         before = len(hooks.received)
-        status, answer, _ = server.request(method, path, body, **more)
-        assert code is None or status == code, answer
-        return answer, hooks.received[before:]
+        status, response, _ = server.request(method, path, body, **more)
+        assert code is None or status == code, response
+        return response, hooks.received[before:]
 
     def told(asked):
         plural = lambda request: "/".join(filter(None, [request["resource"]["resource"], request.get("subResource")]))
@@ -241,8 +241,8 @@ def test_admission_requests(server, hooks):
     _, calls = asked("POST", "/api/v1/namespaces/absent/serviceaccounts/asked/token", {}, 404)
     assert not calls, "a namespace that is absent is told first"
     lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/new"
-    answer, calls = asked("PUT", lease, {"metadata": {"name": "new", "uid": "u"}}, 409)
-    assert "Key: /registry/leases/default/new, ResourceVersion: 0" in answer["message"] and not calls, answer
+    response, calls = asked("PUT", lease, {"metadata": {"name": "new", "uid": "u"}}, 409)
+    assert "Key: /registry/leases/default/new, ResourceVersion: 0" in response["message"] and not calls, response
     changed = {"metadata": {"name": name, "uid": "another"}, "data": {"a": "b"}}
     _, calls = asked("PUT", f"{CORE}/{name}", changed, 409)
     assert not calls, "another object is told before anybody is asked"
@@ -281,9 +281,9 @@ def test_admission_requests_of_scales(server, hooks):
     assert [path for path, _ in hooks.received] == ["/m", "/v", "/m"], "who changes it is asked before its version is looked at"
     server.ok("PATCH", crews + "/c", {"metadata": {"managedFields": [{}]}})
     wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "c"}, "spec": {"replicas": 2}}
-    status, answer, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
+    status, response, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
         "Content-Type": "application/apply-patch+yaml"})
-    assert status == 500 and answer["message"].startswith("failed to create manager for existing fields"), answer
+    assert status == 500 and response["message"].startswith("failed to create manager for existing fields"), response
 
 
 def test_services(server, hooks):
