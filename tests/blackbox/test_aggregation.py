@@ -163,7 +163,7 @@ def check_available(server, remote):
     # the user must be authorized by both servers
     status, response, _ = server.request("GET", V1, token="plain-token")
     assert (status, response["message"]) == (403, 'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" '
-                                           'in API group "harbor.example.com" in the namespace "default"'), response
+                                             'in API group "harbor.example.com" in the namespace "default"'), response
     rbac = "/apis/rbac.authorization.k8s.io/v1/"
     rules = [{"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["list"]}]
     for each in (server, remote):
@@ -250,8 +250,8 @@ def test_forwarded_requests(launch):
         wait_available(server, "sea.example.com")
         root = "/apis/sea.example.com/v1"
         client_headers = {"X-Remote-User": "evil", "X-Remote-Group": "system:masters", "X-Remote-Extra-Scopes": "all", "X-Remote-Uid": "0",
-                    "X-Mine": "1", "X-Own-User": "evil", "X-Own-Extra-Scopes": "all", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
-                    "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
+                          "X-Mine": "1", "X-Own-User": "evil", "X-Own-Extra-Scopes": "all", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
+                          "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
         server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=&a=x%20y;&a=1", headers=client_headers)
         method, path, headers, body = backend.received.pop()
         assert (method, path, body) == ("GET", root + "/namespaces/n/waves/x/foam?a=1&b=2&watch=", b""), path

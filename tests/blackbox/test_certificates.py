@@ -136,7 +136,7 @@ def test_certificates_renew_without_a_restart(launch, tmp_path):
         eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] == serial(server.dir / "serving.crt"))
         assert days_left(presented(server, server.dir / "ca.crt")) == 365
         assert whoami(server, decoded(server.kubeconfig, "client-certificate-data"), decoded(server.kubeconfig, "client-key-data"),
-                   tmp_path)[0] == "kubernetes-admin"
+                      tmp_path)[0] == "kubernetes-admin"
 
 
 def test_the_certificate_authority_is_rotated_while_clients_connect(launch, tmp_path):

@@ -233,7 +233,7 @@ def test_conditions_of_a_terminating_namespace(launch):
         server.request("PATCH", path + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {description: "x", "a": "b"}}},
                        headers={"Content-Type": "application/merge-patch+json"})
         restored = eventually(lambda: [found for found in [server.ok("GET", path + "/configmaps/kube-root-ca.crt")]
-                                     if found["data"] == authority["data"]])[0]["metadata"]
+                                       if found["data"] == authority["data"]])[0]["metadata"]
         assert restored["annotations"] == {**authority["metadata"]["annotations"], "a": "b"}, restored
         assert "kube-controller-manager" in [m["manager"] for m in restored["managedFields"]], restored
         server.ok("DELETE", path)

@@ -141,7 +141,7 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
 
 
 PATHS = ["/etc/pintle", "/var/lib/pintle", "/usr/bin/pintle", "/usr/lib/systemd/system/pintle.service", "/usr/lib/sysusers.d/pintle.conf",
-          "/usr/share/doc/pintle"]
+         "/usr/share/doc/pintle"]
 
 
 @contextlib.contextmanager
