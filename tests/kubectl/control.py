@@ -31,7 +31,7 @@ def create_boat_with_dependents(kubectl):
 
 
 def dependents(kubectl):
-    return kubectl("get", "configmaps", "--no-headers", "--ignore-not-configuration", "-o", "name").split()
+    return kubectl("get", "configmaps", "--no-headers", "--ignore-not-found", "-o", "name").split()
 
 
 def cascade_background(kubectl):
@@ -82,7 +82,7 @@ def create_token(kubectl):
     has(out.errors, 'cannot create resource "serviceaccounts/token" in API group ""')
     out = kubectl("create", "token", "sailor", "--duration=5m", code=1)
     has(out.errors, "may not specify a duration less than 10 minutes")
-    has(kubectl("create", "token", "nobody", code=1).errors, 'serviceaccounts "nobody" not configuration')
+    has(kubectl("create", "token", "nobody", code=1).errors, 'serviceaccounts "nobody" not found')
     vault = kubectl("create", "token", "sailor", "--audience=vault").strip()
     has(with_token(kubectl, vault, "auth", "whoami", code=1).errors, "Unauthorized")
     kubectl("create", "secret", "generic", "berth")
