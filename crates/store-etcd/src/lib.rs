@@ -48,7 +48,7 @@ pub struct Etcd {
     prefix: String,
     /// The newest head that was returned to a caller; followers request progress until they reach it.
     wanted: watch::Sender<Revision>,
-    /// The number of calls of [`Etcd::head`].
+    /// The number of calls of `head`.
     head_calls: AtomicU64,
     head: Mutex<Head>,
     leases: Option<Leases>,
