@@ -2,8 +2,8 @@
 """Prints a Python command that has the packages of tests/requirements.txt, after installing them below target if they are
 not there.
 
-A virtual environment needs the module ensurepip, which some distributions package apart. Without it, pip installs into a
-directory of its own; without pip too, the script says what to install and fails.
+A virtual environment needs the module ensurepip, which some distributions package separately. Without it, pip installs the
+packages into a directory. Without pip as well, the script prints what to install and fails.
 """
 import hashlib
 import importlib.util
@@ -20,14 +20,14 @@ The tests need pytest, and this Python can neither make a virtual environment no
 Install one of them, for example: apt-get install python3-venv"""
 
 
-def place():
-    """The directory of the environment; it changes with the requirements and with the version of Python."""
+def location():
+    """The directory of the environment; its name depends on the requirements and the version of Python."""
     key = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
     return ROOT / "target" / "python" / key
 
 
 def install(directory):
-    """Installs the requirements into `directory`, which appears only when it is complete."""
+    """Installs the requirements into `directory`, which is created only when the installation is complete."""
     unfinished = directory.with_suffix(f".{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     options = ["install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--requirement", str(REQUIREMENTS)]
@@ -42,8 +42,8 @@ def install(directory):
 
 
 def command():
-    """The words of the command: a virtual environment's interpreter, or ours with PYTHONPATH."""
-    directory = place()
+    """The command as a list: the interpreter of the virtual environment, or the current one with PYTHONPATH."""
+    directory = location()
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         install(directory)

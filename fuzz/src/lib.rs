@@ -1,4 +1,4 @@
-//! Targets for random input, and what drives them (see README.md).
+//! Targets for random input, and their driver (see README.md).
 
 pub mod budget;
 pub mod random;
@@ -11,35 +11,35 @@ use std::sync::Once;
 use random::Random;
 use targets::Target;
 
-/// Bytes of an input.
+/// The size of an input in bytes.
 const INPUT_BYTES_MAX: usize = 4096;
-/// Inputs that are kept to be changed further, seeds aside.
+/// The number of mutated inputs that are kept for further mutations.
 const KEPT_MAX: usize = 256;
 
-/// Inputs of a target, one after another.
+/// The inputs of a target.
 pub struct Inputs {
     random: Random,
     seeds: Vec<Vec<u8>>,
     kept: Vec<Vec<u8>>,
-    given: usize,
+    count: usize,
 }
 
 impl Inputs {
     pub fn new(target: &Target, seed: u64) -> Inputs {
         let seeds = target.seeds.iter().map(|seed| seed.to_vec()).collect();
-        Inputs { random: Random::new(seed), seeds, kept: vec![], given: 0 }
+        Inputs { random: Random::new(seed), seeds, kept: vec![], count: 0 }
     }
 
-    /// The seeds as they are, then changed ones.
+    /// The seeds, and then mutations of them.
     pub fn next_input(&mut self) -> Vec<u8> {
-        let given = self.given;
-        self.given += 1;
-        if let Some(seed) = self.seeds.get(given) {
+        let number = self.count;
+        self.count += 1;
+        if let Some(seed) = self.seeds.get(number) {
             return seed.clone();
         }
         let mut input = self.pick();
         for _ in 0..=self.random.below(4) {
-            self.change(&mut input);
+            self.mutate(&mut input);
         }
         input.truncate(INPUT_BYTES_MAX);
         if self.random.below(4) == 0 {
@@ -54,7 +54,7 @@ impl Inputs {
         input
     }
 
-    /// A seed, or one time in four something that came of one.
+    /// A seed, or one time in four a kept mutation.
     fn pick(&mut self) -> Vec<u8> {
         let from = if self.random.below(4) == 0 && !self.kept.is_empty() { &self.kept } else { &self.seeds };
         match from.len() {
@@ -63,7 +63,7 @@ impl Inputs {
         }
     }
 
-    fn change(&mut self, input: &mut Vec<u8>) {
+    fn mutate(&mut self, input: &mut Vec<u8>) {
         let at = self.random.below(input.len() + 1);
         let end = (at + 1 + self.random.below(8)).min(input.len());
         match self.random.below(7) {
@@ -87,27 +87,27 @@ impl Inputs {
 }
 
 thread_local! {
-    /// What a panic said, while a target runs.
-    static WHY: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// The message of the last panic, while a target runs.
+    static PANIC_MESSAGE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps what a target panics with; other panics are told as always.
-fn listen() {
-    let tell = panic::take_hook();
-    panic::set_hook(Box::new(move |why| {
-        let told = WHY.with_borrow_mut(|kept| kept.as_mut().map(|kept| *kept = why.to_string()));
-        if told.is_none() {
-            tell(why);
+/// Records the message of a panic of a target; other panics are reported as usual.
+fn install_hook() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let recorded = PANIC_MESSAGE.with_borrow_mut(|kept| kept.as_mut().map(|kept| *kept = info.to_string()));
+        if recorded.is_none() {
+            report(info);
         }
     }));
 }
 
-/// Runs an input; the error says what went wrong, and with which input.
+/// Runs an input; the error has the message of a panic, and the input.
 pub fn run(target: &Target, input: &[u8]) -> Result<(), String> {
-    static LISTENING: Once = Once::new();
-    LISTENING.call_once(listen);
-    WHY.set(Some(String::new()));
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(install_hook);
+    PANIC_MESSAGE.set(Some(String::new()));
     let result = panic::catch_unwind(AssertUnwindSafe(|| (target.check)(input)));
-    let why = WHY.take().unwrap_or_default();
-    result.map_err(|_| format!("{}: {why}\n  input: b\"{}\"", target.name, input.escape_ascii()))
+    let message = PANIC_MESSAGE.take().unwrap_or_default();
+    result.map_err(|_| format!("{}: {message}\n  input: b\"{}\"", target.name, input.escape_ascii()))
 }

@@ -17,30 +17,30 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Gives random input to what has to cope with any.
+/// Runs targets on random input.
 #[derive(Parser)]
 struct Arguments {
     /// Targets; all of them if none is named.
     targets: Vec<String>,
 
-    /// How long each target runs.
+    /// Seconds for which each target runs.
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u64,
 
-    /// Names the inputs; by default they are others every time.
+    /// The seed of the inputs; by default it is the time.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Measure what input costs instead, up to this many bytes: time and memory for each byte.
+    /// Measure the cost of input instead, up to this many bytes: time and memory per byte.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "3000000")]
     budget: Option<usize>,
 
-    /// Run this one input.
+    /// Run only the input in this file.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 }
 
-/// Stack of the thread that runs targets, as much as workers of the server have: values may nest deeply.
+/// The stack of the thread that runs targets, which is that of the server's workers: values may nest deeply.
 const STACK_BYTES: usize = 64 << 20;
 
 fn main() -> ExitCode {
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
     let result = work.map_err(|error| error.to_string()).and_then(|thread| thread.join().unwrap_or(Ok(())));
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("{why}");
+        Err(error) => {
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }
@@ -73,7 +73,7 @@ fn run_all(arguments: &Arguments) -> Result<(), String> {
         let (mut inputs, mut count) = (Inputs::new(target, seed), 0u64);
         let end = Instant::now() + Duration::from_secs(arguments.seconds);
         while Instant::now() < end {
-            run(target, &inputs.next_input()).map_err(|why| format!("{why}\n  seed: {seed}"))?;
+            run(target, &inputs.next_input()).map_err(|error| format!("{error}\n  seed: {seed}"))?;
             count += 1;
         }
         println!("{}: {count} inputs", target.name);
@@ -86,7 +86,7 @@ fn seed(arguments: &Arguments) -> u64 {
     arguments.seed.unwrap_or(seconds)
 }
 
-/// Every recipe of one unit, and random ones for the rest of the time.
+/// Runs every recipe of one unit, and random ones for the rest of the time.
 fn run_budgets(arguments: &Arguments, size: usize) -> Result<(), String> {
     let named =
         |subject: &&Subject| arguments.targets.is_empty() || arguments.targets.iter().any(|n| n == subject.name);
@@ -100,8 +100,10 @@ fn run_budgets(arguments: &Arguments, size: usize) -> Result<(), String> {
             plain.next().or_else(|| (Instant::now() < end).then(|| Recipe::random(subject, &mut random)))
         {
             let (half, whole) = (cost(subject, &recipe.input(size / 2)), cost(subject, &recipe.input(size)));
-            let why = subject.exceeded(half, whole);
-            exceeded.extend(why.map(|why| format!("{}: {} bytes took {why}\n  {recipe}", subject.name, whole.input)));
+            let excess = subject.exceeded(half, whole);
+            exceeded.extend(
+                excess.map(|excess| format!("{}: {} bytes took {excess}\n  {recipe}", subject.name, whole.input)),
+            );
             count += 1;
         }
         println!("{}: {count} recipes", subject.name);
@@ -112,14 +114,15 @@ fn run_budgets(arguments: &Arguments, size: usize) -> Result<(), String> {
 fn cost(subject: &Subject, input: &[u8]) -> Cost {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
-    let (start, busy) = (Instant::now(), busy());
+    let (start, cpu_before) = (Instant::now(), cpu_time());
     (subject.run)(input);
-    let time = busy.and_then(|before| Some(self::busy()?.saturating_sub(before))).unwrap_or_else(|| start.elapsed());
+    let time =
+        cpu_before.and_then(|before| Some(cpu_time()?.saturating_sub(before))).unwrap_or_else(|| start.elapsed());
     Cost { input: input.len(), bytes: MEMORY.peak_usage().saturating_sub(before), time }
 }
 
-/// Time that this thread has had a processor, where the system reports it: others may be busy too.
-fn busy() -> Option<Duration> {
+/// The CPU time of this thread, if the system reports it.
+fn cpu_time() -> Option<Duration> {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     statistics.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }

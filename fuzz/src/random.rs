@@ -1,4 +1,4 @@
-//! Numbers that a seed names for good, and values made from them.
+//! Random numbers that are the same for the same seed, and random values.
 
 use machinery::{Map, Text, Value};
 
@@ -10,7 +10,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number that all bytes of the input decide.
+    /// A generator whose seed is a hash of the input.
     pub fn from_input(input: &[u8]) -> Random {
         let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
         Random::new(input.iter().fold(0xCBF2_9CE4_8422_2325, mix))
@@ -23,7 +23,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// Less than `n`, which is not 0.
+    /// A number less than `n`, which is not 0.
     pub fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.next_number() >> 16).unwrap_or_default() % n.max(1)
     }
@@ -40,7 +40,7 @@ impl Random {
         &of[self.below(of.len())]
     }
 
-    /// A value of a few fields and items; with few names, so that two of them meet.
+    /// A value of a few fields and items, with few names, so that names are often equal.
     pub fn value(&mut self, depth: usize, nulls: bool) -> Value {
         match self.below(if depth == 0 { 4 } else { 8 }) {
             0 if nulls => Value::Null,

@@ -1,4 +1,4 @@
-//! What input of each kind costs in memory: time is measured where it can be, in `fuzz --budget`.
+//! Checks the memory that inputs of each kind need. `fuzz --budget` also measures their time.
 
 use fuzz::budget::{Cost, Recipe, SUBJECTS, Subject};
 use peak_alloc::PeakAlloc;
@@ -24,7 +24,8 @@ fn no_input_takes_more_memory_than_its_size_allows() {
         for subject in SUBJECTS {
             for recipe in Recipe::plain(subject) {
                 let cost = cost(subject, &recipe.input(INPUT_BYTES));
-                exceeded.extend(subject.exceeded(cost, cost).map(|why| format!("{}: {why}: {recipe}", subject.name)));
+                exceeded
+                    .extend(subject.exceeded(cost, cost).map(|excess| format!("{}: {excess}: {recipe}", subject.name)));
             }
         }
         assert!(exceeded.is_empty(), "{}", exceeded.join("\n"));

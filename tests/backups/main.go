@@ -1,6 +1,6 @@
-// What tests of backups need of others: `s3` is an S3-compatible object store in memory that verifies signatures, with the
-// keys "access" and "secret" and the bucket "backups", and prints its address; `encrypt PASSPHRASE` and `decrypt PASSPHRASE`
-// are age, from stdin to stdout.
+// Command backups has the counterparts of the tests of backups. `s3` serves an S3-compatible object store in memory and prints its
+// address; it verifies signatures with the keys "access" and "secret" and has the bucket "backups". `encrypt PASSPHRASE` and
+// `decrypt PASSPHRASE` run age from stdin to stdout.
 package main
 
 import (

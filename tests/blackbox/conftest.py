@@ -58,7 +58,7 @@ def hooks(server):
 
 @pytest.fixture(scope="session", params=["built", "installed"])
 def kubectl_binary(request):
-    """The newest kubectl, and the one in PATH, which is the oldest that is supported."""
+    """The newest kubectl, and the one in PATH, which should be the oldest that is supported."""
     binary = kubectl.built() if request.param == "built" else shutil.which("kubectl")
     if not binary:
         pytest.skip("no kubectl in PATH")
@@ -67,7 +67,7 @@ def kubectl_binary(request):
 
 @pytest.fixture(scope="session")
 def etcd_binary():
-    """Builds etcd before the time limit of a test applies."""
+    """Builds etcd outside the timeout of a test."""
     return etcd.build()
 
 

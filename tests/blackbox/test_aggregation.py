@@ -26,7 +26,7 @@ def bundle(server):
 
 
 def register(server, group, service="kubernetes", version="v1", **spec):
-    """An APIService of `default/kubernetes`, or of another Service."""
+    """Creates an APIService for the Service `default/kubernetes` or another one."""
     if isinstance(service, str):
         service = {"namespace": "default", "name": service}
     spec = {"group": group, "version": version, "groupPriorityMinimum": 2000, "versionPriority": 10, "service": service, **spec}
@@ -34,39 +34,39 @@ def register(server, group, service="kubernetes", version="v1", **spec):
 
 
 def condition(server, group, version="v1"):
-    """(status, reason, message) of the condition Available, once it is set."""
-    def found():
+    """Waits for the condition Available, and returns (status, reason, message)."""
+    def conditions():
         return server.ok("GET", f"{SERVICES}/{version}.{group}")["status"].get("conditions")
-    (one,) = eventually(found)
-    assert one["type"] == "Available" and one["lastTransitionTime"], one
-    return one["status"], one["reason"], one["message"]
+    (available,) = eventually(conditions)
+    assert available["type"] == "Available" and available["lastTransitionTime"], available
+    return available["status"], available["reason"], available["message"]
 
 
-def passed(server, group):
+def wait_available(server, group):
     eventually(lambda: condition(server, group) == ("True", "Passed", "all checks passed"))
 
 
 def discovered(server, group):
-    """The versions of a group in the aggregated document."""
+    """The versions of a group in the aggregated discovery document, or None."""
     items = server.ok("GET", "/apis", headers=AGGREGATED)["items"]
     return next((item["versions"] for item in items if item["metadata"]["name"] == group), None)
 
 
-class Beside:
+class Backend:
     """A minimal aggregated API server: it records requests and returns configured responses."""
 
     def __init__(self, certificates):
-        self.certificates, self.asked, self.answers, self.connections = certificates, [], {}, 0
+        self.certificates, self.received, self.responses, self.connections = certificates, [], {}, 0
 
     def __enter__(self):
-        beside = self
+        backend = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def setup(self):
                 super().setup()
-                beside.connections += 1
+                backend.connections += 1
 
             def log_message(self, *_):
                 pass
@@ -74,14 +74,14 @@ class Beside:
             def body(self):
                 if self.headers.get("Transfer-Encoding") != "chunked":
                     return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                whole = b""
+                body = b""
                 while size := int(self.rfile.readline(), 16):
-                    whole += self.rfile.read(size)
+                    body += self.rfile.read(size)
                     self.rfile.readline()
                 self.rfile.readline()
-                return whole
+                return body
 
-            def answer(self):
+            def respond(self):
                 if self.headers.get("Upgrade") and not self.path.endswith("/refused"):
                     return self.echo()
                 body = self.body()
@@ -89,10 +89,10 @@ class Beside:
                 for name, value in self.headers.items():
                     headers.setdefault(name.lower(), []).append(value)
                 path = self.path.split("?")[0]
-                # availability checks are not counted
+                # availability checks are not recorded
                 if headers["x-remote-user"] not in (["system:kube-aggregator"], ["system:aggregator"]):
-                    beside.asked.append((self.command, self.path, headers, body))
-                status, more, sent = beside.answers.get(path, (200, {}, b"{}"))
+                    backend.received.append((self.command, self.path, headers, body))
+                status, more, sent = backend.responses.get(path, (200, {}, b"{}"))
                 self.send_response(status)
                 for name, value in {"Content-Type": "application/json", "Content-Length": str(len(sent)), **more}.items():
                     self.send_header(name, value)
@@ -101,12 +101,12 @@ class Beside:
                     if self.command != "HEAD":
                         self.wfile.write(sent)
                 except OSError:
-                    self.close_connection = True  # one successful check of several is enough
+                    self.close_connection = True  # the server needs one of several concurrent checks
 
             def echo(self):
                 """Upgrades the connection and sends back what it receives, in upper case."""
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                beside.asked.append((self.command, self.path, headers, b""))
+                backend.received.append((self.command, self.path, headers, b""))
                 self.send_response_only(101)
                 for name, value in (("Connection", "Upgrade"), ("Upgrade", self.headers["Upgrade"]), ("X-Own", "yes")):
                     self.send_header(name, value)
@@ -115,7 +115,7 @@ class Beside:
                     self.connection.sendall(received.upper())
                 self.close_connection = True
 
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = respond
 
         self.http = TlsServer(self.certificates, Handler)
         self.port = self.http.server_address[1]
@@ -126,53 +126,54 @@ class Beside:
         self.http.server_close()
 
 
-def mapped(port):
+def address_flag(port):
     return f"--service-address=default/kubernetes=127.0.0.1:{port}"
 
 
 def test_aggregated_pintle(launch):
-    """A Pintle as the aggregated API server, which authenticates the proxy by its certificate: objects, watches, RBAC, discovery, and its end."""
+    """Another Pintle is the aggregated API server and authenticates the proxy by its certificate: objects, watches, RBAC, discovery,
+    and unavailability."""
     with launch() as other:
-        believed = f"--requestheader-client-ca-file={other.dir / 'ca.crt'}"
-        ours = [f"--proxy-client-cert-file={other.dir / 'admin.crt'}", f"--proxy-client-key-file={other.dir / 'admin.key'}"]
-        with launch(believed, storage="embedded") as remote:
+        trusted_ca = f"--requestheader-client-ca-file={other.dir / 'ca.crt'}"
+        proxy_certificate = [f"--proxy-client-cert-file={other.dir / 'admin.crt'}", f"--proxy-client-key-file={other.dir / 'admin.key'}"]
+        with launch(trusted_ca, storage="embedded") as remote:
             port = remote.url.rsplit(":", 1)[1]
-            trust = remote.ok("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")["data"]
-            assert trust["requestheader-client-ca-file"] == (other.dir / "ca.crt").read_text(), trust
-            assert trust["requestheader-username-headers"] == '["X-Remote-User"]' and "BEGIN" in trust["client-ca-file"], trust
-            with launch(mapped(port), *ours) as server:
-                passing_on(server, remote)
-                is_gone(server, remote, port)
+            published = remote.ok("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")["data"]
+            assert published["requestheader-client-ca-file"] == (other.dir / "ca.crt").read_text(), published
+            assert published["requestheader-username-headers"] == '["X-Remote-User"]' and "BEGIN" in published["client-ca-file"], published
+            with launch(address_flag(port), *proxy_certificate) as server:
+                check_available(server, remote)
+                check_unavailable(server, remote, port)
 
 
-def passing_on(server, remote):
+def check_available(server, remote):
     assert server.request("GET", V1)[0] == 404
     remote.ok("POST", DEFINITIONS, {"metadata": {"name": "boats.harbor.example.com"}, "spec": {
         "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bt"]},
         "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": {
             "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}})
     register(server, "harbor.example.com", caBundle=bundle(remote))
-    passed(server, "harbor.example.com")
+    wait_available(server, "harbor.example.com")
     watch = Watch(server, V1 + "?watch=1")
-    made = server.ok("POST", V1, {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "gig"}})
-    assert remote.ok("GET", V1 + "/gig") == made == server.ok("GET", V1 + "/gig")
+    created = server.ok("POST", V1, {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "gig"}})
+    assert remote.ok("GET", V1 + "/gig") == created == server.ok("GET", V1 + "/gig")
     remote.ok("PATCH", V1 + "/gig", {"spec": {"sails": 1}})
     server.ok("DELETE", V1 + "/gig")
     eventually(lambda: [json.loads(line)["type"] for line in watch.lines] == ["ADDED", "MODIFIED", "DELETED"])
     # the user must be authorized by both servers
-    status, answer, _ = server.request("GET", V1, token="plain-token")
-    assert (status, answer["message"]) == (403, 'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" '
-                                           'in API group "harbor.example.com" in the namespace "default"'), answer
-    rights = "/apis/rbac.authorization.k8s.io/v1/"
+    status, response, _ = server.request("GET", V1, token="plain-token")
+    assert (status, response["message"]) == (403, 'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" '
+                                             'in API group "harbor.example.com" in the namespace "default"'), response
+    rbac = "/apis/rbac.authorization.k8s.io/v1/"
     rules = [{"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["list"]}]
-    for one in (server, remote):
-        assert one.request("GET", V1, token="plain-token")[0] == 403
-        one.ok("POST", rights + "clusterroles", {"metadata": {"name": "sailor"}, "rules": rules})
-        one.ok("POST", rights + "clusterrolebindings", {
+    for each in (server, remote):
+        assert each.request("GET", V1, token="plain-token")[0] == 403
+        each.ok("POST", rbac + "clusterroles", {"metadata": {"name": "sailor"}, "rules": rules})
+        each.ok("POST", rbac + "clusterrolebindings", {
             "metadata": {"name": "sailor"}, "subjects": [{"kind": "User", "name": "plain"}],
             "roleRef": {"kind": "ClusterRole", "name": "sailor"}})
     assert server.ok("GET", V1, token="plain-token")["items"] == []
-    documents(server, remote)
+    check_openapi(server, remote)
     # responses of the aggregated server are proxied
     assert server.request("GET", V1 + "/none")[1]["message"] == 'boats.harbor.example.com "none" not found'
     assert server.ok("GET", "/apis/harbor.example.com")["preferredVersion"]["version"] == "v1"
@@ -183,8 +184,8 @@ def passing_on(server, remote):
     assert resource["resource"] == "boats" and resource["shortNames"] == ["bt"] and resource["subresources"][0]["subresource"] == "status", resource
 
 
-def documents(server, remote):
-    """OpenAPI documents of the aggregated server are part of ours: v3 by relaying, v2 merged, with definitions renamed."""
+def check_openapi(server, remote):
+    """OpenAPI documents of the aggregated server are published: those of v3 are proxied, those of v2 merged."""
     name = "apis/harbor.example.com/v1"
     location = lambda one: one.ok("GET", "/openapi/v3")["paths"].get(name)
     found = eventually(lambda: location(server))
@@ -205,7 +206,7 @@ def documents(server, remote):
 
 
 def references(value):
-    """What a document refers to: (section, name)."""
+    """The references of a document, as (section, name)."""
     if isinstance(value, list):
         return [name for item in value for name in references(item)]
     if isinstance(value, dict):
@@ -214,16 +215,16 @@ def references(value):
     return []
 
 
-def is_gone(server, remote, port):
+def check_unavailable(server, remote, port):
     remote.stop()
-    status, answer, headers = server.request("GET", V1)
-    assert (status, answer) == (503, f"error trying to reach service: dial tcp 127.0.0.1:{port}: connect: connection refused\n"), answer
+    status, response, headers = server.request("GET", V1)
+    assert (status, response) == (503, f"error trying to reach service: dial tcp 127.0.0.1:{port}: connect: connection refused\n"), response
     assert headers["content-type"] == "text/plain; charset=utf-8", headers
-    # a change of its spec is handled at once
+    # a change of the spec is handled immediately
     server.ok("PATCH", SERVICES + "/v1.harbor.example.com", {"spec": {"versionPriority": 11}})
     url = f"https://127.0.0.1:{port}/apis/harbor.example.com/v1"
-    why = f'failing or missing response from {url}: Get "{url}": dial tcp 127.0.0.1:{port}: connect: connection refused'
-    eventually(lambda: condition(server, "harbor.example.com") == ("False", "FailedDiscoveryCheck", why))
+    message = f'failing or missing response from {url}: Get "{url}": dial tcp 127.0.0.1:{port}: connect: connection refused'
+    eventually(lambda: condition(server, "harbor.example.com") == ("False", "FailedDiscoveryCheck", message))
     assert server.request("GET", V1)[:2] == (503, "service unavailable\n")
     assert eventually(lambda: (found := discovered(server, "harbor.example.com"))[0]["freshness"] == "Stale" and found) == [
         {"version": "v1", "freshness": "Stale"}]
@@ -233,7 +234,7 @@ def is_gone(server, remote, port):
     # it becomes available again without a change
     remote.port = int(port)
     remote.start()
-    passed(server, "harbor.example.com")
+    wait_available(server, "harbor.example.com")
     eventually(lambda: series + " 0" in metrics())
     server.ok("DELETE", SERVICES + "/v1.harbor.example.com")
     eventually(lambda: series not in metrics())
@@ -242,68 +243,68 @@ def is_gone(server, remote, port):
 
 
 def test_forwarded_requests(launch):
-    """Requests have the user headers of the proxy and none of the client; bodies of any size are passed both ways."""
-    named = ["--requestheader-username-headers=X-Own-User", "--requestheader-extra-headers-prefix=X-Own-Extra-"]
-    with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port), *named) as server:
+    """Requests have the user headers of the proxy and none of the client; bodies of any size are forwarded in both directions."""
+    header_flags = ["--requestheader-username-headers=X-Own-User", "--requestheader-extra-headers-prefix=X-Own-Extra-"]
+    with launch() as other, Backend(other.dir) as backend, launch(address_flag(backend.port), *header_flags) as server:
         register(server, "sea.example.com", caBundle=bundle(other))
-        passed(server, "sea.example.com")
+        wait_available(server, "sea.example.com")
         root = "/apis/sea.example.com/v1"
-        smuggled = {"X-Remote-User": "evil", "X-Remote-Group": "system:masters", "X-Remote-Extra-Scopes": "all", "X-Remote-Uid": "0",
-                    "X-Mine": "1", "X-Own-User": "evil", "X-Own-Extra-Scopes": "all", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
-                    "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
-        server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=&a=x%20y;&a=1", headers=smuggled)
-        method, path, headers, body = beside.asked.pop()
+        client_headers = {"X-Remote-User": "evil", "X-Remote-Group": "system:masters", "X-Remote-Extra-Scopes": "all", "X-Remote-Uid": "0",
+                          "X-Mine": "1", "X-Own-User": "evil", "X-Own-Extra-Scopes": "all", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
+                          "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
+        server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=&a=x%20y;&a=1", headers=client_headers)
+        method, path, headers, body = backend.received.pop()
         assert (method, path, body) == ("GET", root + "/namespaces/n/waves/x/foam?a=1&b=2&watch=", b""), path
-        told = {name: value for name, value in headers.items() if name not in ("accept", "accept-encoding", "user-agent", "connection")}
-        host = f"127.0.0.1:{beside.port}"
-        assert told == {
+        forwarded = {name: value for name, value in headers.items() if name not in ("accept", "accept-encoding", "user-agent", "connection")}
+        host = f"127.0.0.1:{backend.port}"
+        assert forwarded == {
             "x-remote-user": ["bob"], "x-remote-uid": ["7"], "x-remote-group": ["system:masters", "system:authenticated"],
             "x-remote-extra-a.b%2fc": ["d"], "x-mine": ["1"], "audit-id": ["an-id"], "host": [host],
             "content-type": ["application/json"], "x-forwarded-for": ["10.0.0.1, 127.0.0.1"], "x-forwarded-host": [host],
-            "x-forwarded-proto": ["https"], "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"]}, told
-        # a client cannot name the user headers as headers of its connection, which are not forwarded
+            "x-forwarded-proto": ["https"], "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"]}, forwarded
+        # the user headers are forwarded even if the client names them in Connection, unlike other headers named there
         connection = http.client.HTTPSConnection(urllib.parse.urlsplit(server.url).netloc, context=insecure())
         connection.request("GET", root + "/waves", headers={
             "Authorization": f"Bearer {TOKEN}", "Connection": "X-Remote-User, X-Remote-Group, X-Mine", "X-Mine": "1"})
         assert connection.getresponse().status == 200
-        headers = beside.asked.pop()[2]
+        headers = backend.received.pop()[2]
         assert (headers["x-remote-user"], headers["x-remote-group"]) == (["tester"], ["system:masters", "system:authenticated"]), headers
         assert "x-mine" not in headers
         # the proxied path is the one that was authorized
         server.ok("GET", root + "/namespaces/n%2fwaves/%41%20")
-        assert beside.asked.pop()[1] == root + "/namespaces/n/waves/A%20"
-        # reads reuse one connection as long as the server keeps it open
-        before = beside.connections
+        assert backend.received.pop()[1] == root + "/namespaces/n/waves/A%20"
+        # reads reuse a connection while the server keeps it open
+        before = backend.connections
         for _ in range(50):
             server.ok("GET", root + "/waves")
-        assert beside.connections - before < 20, "one for all, and a few by those who look whether it is there"
-        beside.answers[root + "/once"] = (200, {"Connection": "close"}, b"{}")
+        assert backend.connections - before < 20, "one connection, and a few of availability checks"
+        backend.responses[root + "/once"] = (200, {"Connection": "close"}, b"{}")
         for _ in range(5):
             server.ok("GET", root + "/once")
-        # nor is a header that a response names as one of its connection
-        beside.answers[root + "/once"] = (200, {"Connection": "close, X-Hop", "X-Hop": "1", "X-Own": "1"}, b"{}")
+        # a header that a response names in Connection is not returned
+        backend.responses[root + "/once"] = (200, {"Connection": "close, X-Hop", "X-Hop": "1", "X-Own": "1"}, b"{}")
         _, _, headers = server.request("GET", root + "/once")
         assert headers["x-own"] == "1" and "x-hop" not in headers, headers
-        beside.asked.clear()
+        backend.received.clear()
         large = json.dumps({"text": "x" * 8_000_000}).encode()
-        beside.answers[root + "/waves"] = (201, {"X-Own": "yes"}, large)
+        backend.responses[root + "/waves"] = (201, {"X-Own": "yes"}, large)
         for sent in (large, iter([large[:100], large[100:]])):
-            status, answer, headers = server.request("POST", root + "/waves", sent)
-            assert (status, answer["text"], headers["x-own"]) == (201, "x" * 8_000_000, "yes"), headers
-            assert beside.asked.pop()[3] == large
-        beside.answers[root + "/away"] = (302, {"Location": "https://elsewhere.example.com/"}, b"")
+            status, response, headers = server.request("POST", root + "/waves", sent)
+            assert (status, response["text"], headers["x-own"]) == (201, "x" * 8_000_000, "yes"), headers
+            assert backend.received.pop()[3] == large
+        backend.responses[root + "/away"] = (302, {"Location": "https://elsewhere.example.com/"}, b"")
         assert server.request("GET", root + "/away")[:2] == (
             502, "the backend attempted to redirect this request, which is not permitted")
-        status, answer, headers = server.request("HEAD", root + "/waves")
-        assert (status, answer, headers["content-length"]) == (201, "", str(len(large))), headers
-        assert server.request("GET", root + "/waves", token=None)[0] == 403 and not [a for a in beside.asked if a[0] == "GET" and a[1].endswith("waves")]
+        status, response, headers = server.request("HEAD", root + "/waves")
+        assert (status, response, headers["content-length"]) == (201, "", str(len(large))), headers
+        assert server.request("GET", root + "/waves", token=None)[0] == 403 and not [r for r in backend.received if r[0] == "GET" and r[1].endswith("waves")]
 
 
 def test_upgraded_connections(launch):
-    """Connections are upgraded to the protocols of exec, port-forward and watches; bytes pass both ways until one side ends."""
-    with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port)) as server:
+    """Connections are upgraded to the protocols of exec, port-forward and watches, and bytes are forwarded in both directions."""
+    with launch() as other, Backend(other.dir) as backend, launch(address_flag(backend.port)) as server:
         register(server, "sea.example.com", caBundle=bundle(other))
-        passed(server, "sea.example.com")
+        wait_available(server, "sea.example.com")
         path = "/apis/sea.example.com/v1/namespaces/n/waves/x/exec"
         for protocol in ("SPDY/3.1", "websocket"):
             with upgrade(server, path, protocol) as (head, stream):
@@ -314,18 +315,18 @@ def test_upgraded_connections(launch):
                     while len(received) < len(sent):
                         received += stream.recv(65536)
                     assert received == sent.upper()
-            _, _, headers, _ = beside.asked.pop()
+            _, _, headers, _ = backend.received.pop()
             assert headers["x-remote-user"] == "tester" and headers["upgrade"] == protocol, headers
             assert headers["sec-websocket-protocol"] == "v5.channel.k8s.io" and "authorization" not in headers, headers
         with upgrade(server, path, "h2c") as (head, _):
-            assert head.startswith("HTTP/1.1 200 "), "its requests could name another user"
+            assert head.startswith("HTTP/1.1 200 "), "requests within h2c could have the headers of another user"
         with upgrade(server, path + "/refused", "SPDY/3.1") as (head, _):
             assert head.startswith("HTTP/1.1 200 "), head
 
 
 @contextlib.contextmanager
 def upgrade(server, path, protocol):
-    """The head of the response to a request for an upgrade, and the connection."""
+    """Sends a request for an upgrade. Yields the head of the response, and the connection."""
     url = urllib.parse.urlsplit(server.url)
     with socket.create_connection((url.hostname, url.port), timeout=30) as plain, insecure().wrap_socket(plain) as stream:
         stream.sendall("\r\n".join([f"POST {path} HTTP/1.1", f"Host: {url.netloc}", "Connection: Upgrade", f"Upgrade: {protocol}",
@@ -339,19 +340,19 @@ def upgrade(server, path, protocol):
 
 
 def test_reasons_of_unavailability(launch):
-    with launch() as other, Beside(other.dir) as beside, launch(mapped(beside.port)) as server:
-        make = lambda name, **spec: server.ok("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
-        make("nowhere", ports=[{"port": 443}])
-        make("local", type="ExternalName", externalName="localhost")
-        port = {"namespace": "default", "name": "local", "port": beside.port}
+    with launch() as other, Backend(other.dir) as backend, launch(address_flag(backend.port)) as server:
+        create_service = lambda name, **spec: server.ok("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
+        create_service("nowhere", ports=[{"port": 443}])
+        create_service("local", type="ExternalName", externalName="localhost")
+        port = {"namespace": "default", "name": "local", "port": backend.port}
         register(server, "gone.example.com", "gone")
         register(server, "port.example.com", {"namespace": "default", "name": "nowhere", "port": 80}, version="v2")
         register(server, "nowhere.example.com", "nowhere")
-        beside.answers["/apis/broken.example.com/v1"] = (500, {}, b"{}")
+        backend.responses["/apis/broken.example.com/v1"] = (500, {}, b"{}")
         register(server, "broken.example.com", port, caBundle=bundle(other))
         register(server, "distrusted.example.com", caBundle=bundle(server))
         register(server, "unverified.example.com", port, insecureSkipTLSVerify=True)
-        url = f"https://localhost:{beside.port}/apis/broken.example.com/v1"
+        url = f"https://localhost:{backend.port}/apis/broken.example.com/v1"
         cases = [
             ("gone", "v1", "ServiceNotFound", 'service/gone in "default" is not present'),
             ("port", "v2", "ServicePortError", 'service/nowhere in "default" is not listening on port 80'),
@@ -364,12 +365,12 @@ def test_reasons_of_unavailability(launch):
             assert server.request("GET", f"/apis/{group}/{version}/things")[:2] == (503, "service unavailable\n")
             assert discovered(server, group) == [{"version": version, "freshness": "Stale"}]
         # availability checks do not verify the certificate; forwarded requests do
-        passed(server, "distrusted.example.com")
+        wait_available(server, "distrusted.example.com")
         assert server.request("GET", "/apis/distrusted.example.com/v1/things")[:2] == (
             503, "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n")
-        passed(server, "unverified.example.com")
+        wait_available(server, "unverified.example.com")
         assert server.ok("GET", "/apis/unverified.example.com/v1/things") == {}
-        # a service that comes into being is found
-        make("gone", type="ExternalName", externalName="localhost")
+        # a Service that is created later is found
+        create_service("gone", type="ExternalName", externalName="localhost")
         server.ok("PATCH", SERVICES + "/v1.gone.example.com", {"spec": {"service": port, "insecureSkipTLSVerify": True}})
-        passed(server, "gone.example.com")
+        wait_available(server, "gone.example.com")

@@ -32,12 +32,12 @@ class Audited(Pintle):
         self.flags = (*policy(self, *rules, **more), "--audit-log-path", str(self.log), *flags)
 
     def events(self, uri=""):
-        found = [json.loads(line) for line in self.log.read_text().splitlines()]
-        return [event for event in found if uri in event["requestURI"]]
+        events = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [event for event in events if uri in event["requestURI"]]
 
     def last(self, uri, stage="ResponseComplete"):
-        found = eventually(lambda: [event for event in self.events(uri) if event["stage"] == stage])
-        return found[-1]
+        """The last event of a stage, for requests whose URI contains `uri`."""
+        return eventually(lambda: [event for event in self.events(uri) if event["stage"] == stage])[-1]
 
 
 def test_levels_and_stages(launch):
@@ -53,16 +53,16 @@ def test_levels_and_stages(launch):
         server.request("GET", MAPS + "/absent", token="plain-token", headers={"X-Forwarded-For": "10.1.2.3"})
         server.request("GET", "/version", token="wrong")
         server.ok("DELETE", "/api/v1/namespaces/default/configmaps/m", {"propagationPolicy": "Background"})
-        made = server.last(MAPS + "?")
-        assert {key: made[key] for key in ("kind", "apiVersion", "level", "verb", "user", "sourceIPs")} == {
+        created = server.last(MAPS + "?")
+        assert {key: created[key] for key in ("kind", "apiVersion", "level", "verb", "user", "sourceIPs")} == {
             "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "verb": "create",
             "user": {"username": "tester", "uid": "1", "groups": ["system:masters", "system:authenticated"]},
-            "sourceIPs": ["127.0.0.1"]}, made
-        assert made["objectRef"] == {"resource": "configmaps", "namespace": "default", "name": "m", "apiVersion": "v1"}, made
-        assert made["responseStatus"] == {"metadata": {}, "code": 201}, made
-        assert made["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, "data": {"a": "b"}}, made
-        assert made["responseObject"]["metadata"]["name"] == "m" and "managedFields" not in made["responseObject"]["metadata"], made
-        assert made["annotations"] == {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}, made
+            "sourceIPs": ["127.0.0.1"]}, created
+        assert created["objectRef"] == {"resource": "configmaps", "namespace": "default", "name": "m", "apiVersion": "v1"}, created
+        assert created["responseStatus"] == {"metadata": {}, "code": 201}, created
+        assert created["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, "data": {"a": "b"}}, created
+        assert created["responseObject"]["metadata"]["name"] == "m" and "managedFields" not in created["responseObject"]["metadata"], created
+        assert created["annotations"] == {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}, created
         stages = [event["stage"] for event in server.events(MAPS + "?")]
         assert stages == ["RequestReceived", "ResponseComplete"], stages
         patched, deleted = [event for event in server.events(MAPS + "/m") if event["stage"] == "ResponseComplete"]
@@ -70,17 +70,17 @@ def test_levels_and_stages(launch):
         assert deleted["requestObject"] == {
             "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal", "propagationPolicy": "Background"}, deleted
         assert (deleted["responseStatus"]["status"], deleted["responseStatus"]["details"]["name"]) == ("Success", "m"), deleted
-        assert server.last(SECRETS)["objectRef"]["name"] == "s", "what a body names is known where bodies are not recorded"
-        refused = server.last(MAPS + "/absent")
-        assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid", refused
-        assert (refused["responseStatus"]["code"], refused["responseStatus"]["reason"]) == (403, "Forbidden"), refused
-        assert refused["sourceIPs"] == ["10.1.2.3", "127.0.0.1"], refused
+        assert server.last(SECRETS)["objectRef"]["name"] == "s", "the name in a body is recorded at the level Metadata"
+        forbidden = server.last(MAPS + "/absent")
+        assert forbidden["annotations"]["authorization.k8s.io/decision"] == "forbid", forbidden
+        assert (forbidden["responseStatus"]["code"], forbidden["responseStatus"]["reason"]) == (403, "Forbidden"), forbidden
+        assert forbidden["sourceIPs"] == ["10.1.2.3", "127.0.0.1"], forbidden
         unknown = server.last("/version")
         assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer", unknown
         assert (unknown["responseStatus"]["code"], unknown["user"]) == (401, {}), unknown
         assert not server.events("/readyz")
         text = server.log.read_text()
-        assert "hidden" not in text and TOKEN not in text, "secrets are recorded without what is in them"
+        assert "hidden" not in text and TOKEN not in text, "the content of Secrets is not recorded"
 
 
 def test_bodies_are_recorded(launch):
@@ -96,10 +96,10 @@ def test_bodies_are_recorded(launch):
             "metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "n"}}}, named
         wrong = event("POST", MAPS + "?wrong", {"metadata": {"name": "m"}, "data": 5})
         assert "requestObject" not in wrong and "name" not in wrong["objectRef"], wrong
-        loose = event("PATCH", MAPS + "/m?dryRun=x", {"data": {}})
-        assert "requestObject" not in loose and loose["responseStatus"]["code"] == 422, loose
-        asked = event("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
-        assert (asked["requestObject"]["metadata"], asked["requestObject"]["status"]) == ({}, {"userInfo": {}}), asked
+        invalid = event("PATCH", MAPS + "/m?dryRun=x", {"data": {}})
+        assert "requestObject" not in invalid and invalid["responseStatus"]["code"] == 422, invalid
+        review = event("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+        assert (review["requestObject"]["metadata"], review["requestObject"]["status"]) == ({}, {"userInfo": {}}), review
         accounts = "/api/v1/namespaces/default/serviceaccounts"
         server.ok("POST", accounts, {"metadata": {"name": "runner"}})
         token = event("POST", accounts + "/runner/token", {})
@@ -111,8 +111,8 @@ def test_bodies_are_recorded(launch):
         assert row["name"] == "m" and "managedFields" not in row, row
         groups = event("GET", "/apis")
         assert groups["responseObject"]["kind"] == "APIGroupList" and "objectRef" not in groups, groups
-        odd = event("GET", MAPS + "/absent", headers={"Accept": "text/csv"})
-        assert odd["responseStatus"] == {"metadata": {}, "code": 406} and "responseObject" not in odd, odd
+        not_acceptable = event("GET", MAPS + "/absent", headers={"Accept": "text/csv"})
+        assert not_acceptable["responseStatus"] == {"metadata": {}, "code": 406} and "responseObject" not in not_acceptable, not_acceptable
         assert event("OPTIONS", MAPS)["verb"] == ""
 
 
@@ -162,19 +162,19 @@ def test_policies_and_webhooks_add_annotations(launch):
                     for name, config in (("note.acme.io", client), ("gone.acme.io", closed), ("more.acme.io", change))]
         server.ok("POST", admission + "/mutatingwebhookconfigurations", {"metadata": {"name": "notes"}, "webhooks": webhooks})
         server.ok("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "1", "b": "2"}})
-        notes = server.last(MAPS)["annotations"]
-        assert notes.pop("validation.policy.admission.k8s.io/validation_failure") == (
+        annotations = server.last(MAPS)["annotations"]
+        assert annotations.pop("validation.policy.admission.k8s.io/validation_failure") == (
             '[{"message":"failed expression: size(object.data) \\u003c 2","policy":"small","binding":"all",'
-            '"expressionIndex":1,"validationActions":["Audit"]}]'), notes
-        assert notes["small/size"] == "3" and "small/nothing" not in notes, notes
-        assert notes["note.acme.io/seen"] == "yes", notes
-        called = [notes[f"mutation.webhook.admission.k8s.io/round_0_index_{i}"] for i in range(3)]
+            '"expressionIndex":1,"validationActions":["Audit"]}]'), annotations
+        assert annotations["small/size"] == "3" and "small/nothing" not in annotations, annotations
+        assert annotations["note.acme.io/seen"] == "yes", annotations
+        called = [annotations[f"mutation.webhook.admission.k8s.io/round_0_index_{i}"] for i in range(3)]
         assert called == [
             f'{{"configuration":"notes","webhook":"{name}.acme.io","mutated":{mutated}}}'
             for name, mutated in (("note", "false"), ("gone", "false"), ("more", "true"))], called
-        assert notes["failed-open.mutation.webhook.admission.k8s.io/round_0_index_1"] == "gone.acme.io", notes
+        assert annotations["failed-open.mutation.webhook.admission.k8s.io/round_0_index_1"] == "gone.acme.io", annotations
         patches = "patch.webhook.admission.k8s.io/round_0_index_2"
-        assert patches not in notes, "patches are recorded where bodies are"
+        assert patches not in annotations, "patches are recorded at the levels that record bodies"
         for webhook in webhooks:
             webhook["rules"] = [{**webhook["rules"][0], "operations": ["UPDATE"]}]
         webhooks[1]["failurePolicy"] = "Fail"
@@ -185,13 +185,13 @@ def test_policies_and_webhooks_add_annotations(launch):
             '"patch":[{"op":"add","path":"/data/more","value":"1"}],"patchType":"JSONPatch"}')
         server.ok("PATCH", admission + "/mutatingwebhookconfigurations/notes", {"webhooks": webhooks[1:2]})
         assert server.request("PATCH", MAPS + "/m", {"data": {"more": None}})[0] == 500
-        closed_notes = server.last(MAPS + "/m")["annotations"]
-        assert json.loads(closed_notes["mutation.webhook.admission.k8s.io/round_0_index_0"])["mutated"] is False, closed_notes
+        annotations = server.last(MAPS + "/m")["annotations"]
+        assert json.loads(annotations["mutation.webhook.admission.k8s.io/round_0_index_0"])["mutated"] is False, annotations
 
 
 def test_slow_requests_have_latency_annotations(launch):
     def late(_):
-        time.sleep(0.6)  # what takes its time is what is tried here
+        time.sleep(0.6)  # latencies above 500 ms are recorded
         return {"allowed": True}
 
     with Audited(launch, {"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}) as server, Hooks(server) as hooks:
@@ -201,9 +201,9 @@ def test_slow_requests_have_latency_annotations(launch):
                 "name": "late.acme.io", "clientConfig": hooks.on("/late", late), "rules": [rule], "sideEffects": "None",
                 "admissionReviewVersions": ["v1"]}]})
         server.ok("POST", MAPS, {"metadata": {"name": "m"}})
-        notes = server.last(MAPS)["annotations"]
-        latency = {key.split("/")[1]: text for key, text in notes.items() if key.startswith("apiserver.latency.k8s.io/")}
-        assert {"validating-webhook", "total"} <= set(latency) and "mutating-webhook" not in latency, notes
+        annotations = server.last(MAPS)["annotations"]
+        latency = {key.split("/")[1]: text for key, text in annotations.items() if key.startswith("apiserver.latency.k8s.io/")}
+        assert {"validating-webhook", "total"} <= set(latency) and "mutating-webhook" not in latency, annotations
         assert all(re.fullmatch(r"[0-9.]+(s|ms|µs|ns)", text) for text in latency.values()), latency
         server.ok("GET", MAPS + "/m")
         quick = server.last(MAPS + "/m")["annotations"]
@@ -224,7 +224,7 @@ def test_events_are_sent_in_batches(launch):
             first = eventually(lambda: hooks.lists)[0]
             assert (first["kind"], first["apiVersion"], len(first["items"])) == ("EventList", "audit.k8s.io/v1", 3), first
             assert server.stop() == 0
-            assert len(hooks.lists[1]["items"]) == 1, "what is left is sent before the end"
+            assert len(hooks.lists[1]["items"]) == 1, "remaining events are sent before the server stops"
 
 
 def test_log_files_are_rotated(launch):
@@ -232,20 +232,20 @@ def test_log_files_are_rotated(launch):
         long = "x" * 6000
         for i in range(100):
             server.request("GET", f"{MAPS}/{i}?q={long}")
-        aside = eventually(lambda: list(server.dir.glob("audit-*.log")))
-        assert len(aside) == 1 and aside[0].stat().st_size <= 1 << 20, aside
+        rotated = eventually(lambda: list(server.dir.glob("audit-*.log")))
+        assert len(rotated) == 1 and rotated[0].stat().st_size <= 1 << 20, rotated
         assert server.stop() == 0
-        everything = aside[0].read_text() + server.log.read_text()
-        stages = [json.loads(line)["stage"] for line in everything.splitlines()]
+        log = rotated[0].read_text() + server.log.read_text()
+        stages = [json.loads(line)["stage"] for line in log.splitlines()]
         assert stages.count("ResponseComplete") == 100, len(stages)
 
 
 def test_invalid_policies_are_reported(launch):
-    for rules, wanted in (([], "loaded illegal policy with 0 rules"), ([{"level": "All"}], 'rules[0].level: Unsupported value: "All"')):
+    for rules, message in (([], "loaded illegal policy with 0 rules"), ([{"level": "All"}], 'rules[0].level: Unsupported value: "All"')):
         server = launch()
         server.flags = (*policy(server, *rules), "--audit-log-path=-")
         try:
             with server:
                 raise RuntimeError("it started")
         except AssertionError as error:
-            assert "--audit-policy-file: " in str(error) and wanted in str(error), error
+            assert "--audit-policy-file: " in str(error) and message in str(error), error

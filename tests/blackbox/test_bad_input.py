@@ -1,4 +1,4 @@
-"""Bad input: the exact response of kube-apiserver over HTTP, one clear line and a non-zero exit status on the command line."""
+"""Invalid input: responses over HTTP are those of kube-apiserver, commands print one line and exit with a non-zero status."""
 import json
 import pathlib
 import shutil
@@ -17,7 +17,7 @@ MEDIA = ("the body of the request was in an unknown format - accepted media type
 CONFIGURATIONS = ["--authentication-config", "--authorization-config", "--admission-control-config-file", "--encryption-provider-config",
                   "--audit-policy-file"]
 BYTES_MAX = 3 * 1024 * 1024
-# (what, method, path, content type, body) and (code, reason, message)
+# (description, method, path, content type, body) and (code, reason, message)
 REQUESTS = [
     (("broken JSON", "POST", MAPS, "application/json", "{metadata"),
      (400, "BadRequest", UNRECOGNIZED + "couldn't get version/kind; json parse error: invalid character 'm' looking for "
@@ -40,7 +40,7 @@ REQUESTS = [
     (("a version with a sign", "GET", MAPS + "?resourceVersion=%2B5", None, None),
      (400, "BadRequest", 'invalid resource version: resourceVersion: Invalid value: "+5": strconv.ParseUint: parsing "+5": '
                          "invalid syntax")),
-    (("a label that selects no namespace", "GET", "/api/v1/namespaces?fieldSelector=name%3Ddefault", None, None),
+    (("an unsupported field label", "GET", "/api/v1/namespaces?fieldSelector=name%3Ddefault", None, None),
      (400, "BadRequest", "field label not supported: name")),
     (("too many operations", "PATCH", "/api/v1/namespaces/default", "application/json-patch+json",
       json.dumps([{"op": "test", "path": "/kind", "value": "Namespace"}] * 10_001)),
@@ -62,16 +62,16 @@ def test_malformed_requests(launch):
         before = server.ok("GET", MAPS)["items"]
         for (what, method, path, media, body), want in REQUESTS:
             data = body.encode() if isinstance(body, str) else iter(body) if isinstance(body, list) else body
-            status, answer, _ = server.request(method, path, data, headers={"Content-Type": media} if media else None)
-            assert isinstance(answer, dict) and answer["status"] == "Failure", (what, answer)
-            assert (status, answer["reason"], answer["message"]) == want, (what, status, json.dumps(answer))
-        status, answer, headers = server.request("GET", "/apis/nowhere.example.com/v1/boats")
-        assert (status, answer, headers["content-type"]) == (404, "404 page not found\n", "text/plain; charset=utf-8"), answer
-        assert server.ok("GET", MAPS)["items"] == before, "refused requests have changed something"
+            status, response, _ = server.request(method, path, data, headers={"Content-Type": media} if media else None)
+            assert isinstance(response, dict) and response["status"] == "Failure", (what, response)
+            assert (status, response["reason"], response["message"]) == want, (what, status, json.dumps(response))
+        status, response, headers = server.request("GET", "/apis/nowhere.example.com/v1/boats")
+        assert (status, response, headers["content-type"]) == (404, "404 page not found\n", "text/plain; charset=utf-8"), response
+        assert server.ok("GET", MAPS)["items"] == before, "a rejected request has changed an object"
 
 
 def test_malformed_command_lines(launch):
-    """Each fails with one line that names the problem."""
+    """Each command fails with one line that names the problem."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
     text = directory / "text"
     text.write_text("no certificate, no token\n")
@@ -91,12 +91,12 @@ def test_malformed_command_lines(launch):
         base = [] if "--data-dir" in flags else ["--data-dir", str(directory / "data"), "--storage", "memory"]
         done = subprocess.run([launch.binary, "serve", "--secure-port", "0", *base, *flags], capture_output=True, text=True,
                               timeout=30)
-        words = done.stdout + done.stderr
-        assert done.returncode == 1 and part in words and len(words.strip().splitlines()) == 1, (flags, words)
+        output = done.stdout + done.stderr
+        assert done.returncode == 1 and part in output and len(output.strip().splitlines()) == 1, (flags, output)
     shutil.rmtree(directory)
 
 
-@pytest.mark.parametrize("words, part", [
+@pytest.mark.parametrize("arguments, part", [
     (["export", "--data-dir", "missing", "out"], "data directory missing: there is no store"),
     (["export", "--data-dir", "text", "out"], "data directory text: Not a directory"),
     (["import", "--data-dir", "new", "text"], "text: the file is corrupt"),
@@ -113,16 +113,16 @@ def test_malformed_command_lines(launch):
     (["cel", "cost", "-f", "text"], "text: there is no CustomResourceDefinition"),
     (["config", "view", "--config", "text"], "--config: text: wanted fields"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
-def test_malformed_input_of_commands(launch, tmp_path, words, part):
-    """Each fails with one line that names the problem, and changes nothing."""
+def test_malformed_input_of_commands(launch, tmp_path, arguments, part):
+    """Each command fails with one line that names the problem, and changes nothing."""
     (tmp_path / "text").write_text("some text\n")
-    done = subprocess.run([launch.binary, *words], cwd=tmp_path, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+    done = subprocess.run([launch.binary, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
     assert done.returncode == 1 and not done.stdout and part in done.stderr, done
     assert len(done.stderr.splitlines()) == 1 and [path.name for path in tmp_path.iterdir()] == ["text"], done
 
 
 def test_early_responses_are_readable(launch):
-    """A client that sends a large body gets the response of a request that is refused before its body is read."""
+    """A client that sends a large body can read the response of a request that is rejected before its body is read."""
     body = b"a: " + b"x" * 2_000_000
     cases = [
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x?fieldManager=m", {"Accept": "text/plain"}, 406),

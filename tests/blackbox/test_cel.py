@@ -1,4 +1,4 @@
-"""`pintle cel cost`: it agrees with the server about a CRD, and the bounds that it suggests are sufficient."""
+"""`pintle cel cost` and the server agree on a CRD, and the limits that the command suggests are sufficient."""
 import copy
 import json
 import pathlib
@@ -37,12 +37,12 @@ def cost(launch, definition):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "crd.json")
         file.write_text(json.dumps(definition))
-        words = [launch.binary, "cel", "cost", "-f", str(file)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+        command = [launch.binary, "cel", "cost", "-f", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     return done.returncode, done.stdout + done.stderr
 
 
-def bounded(items):
+def with_max_items(items):
     definition = copy.deepcopy(DEFINITION)
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["list"]["maxItems"] = items
@@ -50,12 +50,12 @@ def bounded(items):
 
 
 def test_the_server_agrees_on_costs(launch):
-    status, said = cost(launch, DEFINITION)
-    assert status == 1 and "list has no maxItems" in said, said
-    enough = int(re.search(r"add maxItems: (\d+) or less", said).group(1))
+    status, output = cost(launch, DEFINITION)
+    assert status == 1 and "list has no maxItems" in output, output
+    enough = int(re.search(r"add maxItems: (\d+) or less", output).group(1))
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
     with launch() as server:
-        for definition, good in [(DEFINITION, False), (bounded(enough + 1), False), (bounded(enough), True)]:
-            told, said = cost(launch, definition)
-            code, answer, _ = server.request("POST", path, definition)
-            assert (told == 0) == good == (code == 201), (told, said, code, answer)
+        for definition, accepted in [(DEFINITION, False), (with_max_items(enough + 1), False), (with_max_items(enough), True)]:
+            status, output = cost(launch, definition)
+            code, response, _ = server.request("POST", path, definition)
+            assert (status == 0) == accepted == (code == 201), (status, output, code, response)

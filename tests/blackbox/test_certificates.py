@@ -1,5 +1,4 @@
-"""Certificates and people: the certificates that the server makes, their renewal and rotation, kubeconfigs, and certificate
-signing requests."""
+"""The certificates of the server, their renewal and rotation, kubeconfigs, and CertificateSigningRequests."""
 import base64
 import json
 import os
@@ -31,13 +30,13 @@ def pintle(launch, *arguments, status=0, **environment):
 
 
 def listed(launch, directory):
-    """The certificates of a directory by their names; of two authorities the one that signs."""
+    """The certificates of a directory by name; of two certificate authorities, the one that signs."""
     rows = json.loads(pintle(launch, "certificates", "list", "--data-dir", str(directory), "-o", "json"))
     return {row["name"]: row for row in reversed(rows)}
 
 
 def presented(server, authority, name="localhost"):
-    """The serving certificate, verified by the CA bundle."""
+    """The serving certificate, after its verification with a CA bundle."""
     context = ssl.create_default_context(cafile=str(authority))
     address = (server.url.split("//")[1].rsplit(":", 1)[0], int(server.url.rsplit(":", 1)[1]))
     with socket.create_connection(address) as connection, context.wrap_socket(connection, server_hostname=name) as tls:
@@ -53,13 +52,13 @@ def days_left(certificate):
 
 
 def read(kubeconfig):
-    """A kubeconfig, without a library for YAML: each field is on a line of its own."""
+    """The fields of a kubeconfig, without a library for YAML: each field is on a line of its own."""
     lines = [line.strip().removeprefix("- ") for line in pathlib.Path(kubeconfig).read_text().splitlines()]
     return dict(line.split(": ", 1) for line in reversed(lines) if ": " in line)
 
 
-def who(server, certificate, key, tmp_path, newest=ssl.TLSVersion.MAXIMUM_SUPPORTED):
-    """The user and groups of a client certificate (PEM), over at most this version of TLS."""
+def whoami(server, certificate, key, tmp_path, newest=ssl.TLSVersion.MAXIMUM_SUPPORTED):
+    """The user and groups of a client certificate (PEM), by a request with at most this version of TLS."""
     for name, content in (("client.crt", certificate), ("client.key", key)):
         (tmp_path / name).write_bytes(content)
     context = ssl.create_default_context(cafile=str(server.dir / "ca.crt"))
@@ -85,7 +84,7 @@ def decoded(kubeconfig, field):
 def test_client_certificates_by_version_of_tls(launch, tmp_path, version):
     with launch() as server:
         certificate, key = (decoded(server.kubeconfig, f"client-{part}-data") for part in ("certificate", "key"))
-        assert who(server, certificate, key, tmp_path, version)[0] == "kubernetes-admin"
+        assert whoami(server, certificate, key, tmp_path, version)[0] == "kubernetes-admin"
 
 
 def test_names_and_lifetime(launch):
@@ -115,32 +114,32 @@ def test_names_are_added_at_the_next_start(launch):
 
 
 def test_certificates_renew_without_a_restart(launch, tmp_path):
-    """Both by the command, and by the server itself when it finds a certificate that expires soon."""
+    """Certificates are renewed by the command, and by the server when they expire soon."""
     with launch() as server:
         before = presented(server, server.dir / "ca.crt")["serialNumber"]
         # another user in the same kubeconfig keeps its certificate
         pintle(launch, "kubeconfig", "create", "jane", "--merge", "--context", "jane", "--data-dir", str(server.dir), KUBECONFIG=server.kubeconfig)
         jane = pathlib.Path(server.kubeconfig).read_text().partition("- name: jane\n  user:")[2]
-        said = pintle(launch, "certificates", "renew", "--data-dir", str(server.dir))
+        output = pintle(launch, "certificates", "renew", "--data-dir", str(server.dir))
         assert jane and jane in pathlib.Path(server.kubeconfig).read_text()
-        assert "serving.crt is renewed" in said and "admin.crt is renewed" in said, said
+        assert "serving.crt is renewed" in output and "admin.crt is renewed" in output, output
         renewed = (server.dir / "serving.crt").read_text()
         eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] != before)
-        # a certificate that the server would renew: its key is another one
+        # a certificate that expires soon, with another key
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 3, "-subj", "/CN=old",
                 "-keyout", tmp_path / "k", "-out", tmp_path / "c")
         shutil.copy(tmp_path / "k", server.dir / "serving.key")
         shutil.copy(tmp_path / "c", server.dir / "serving.crt")
         server.process.send_signal(1)
-        given = (tmp_path / "c").read_text()
-        eventually(lambda: (server.dir / "serving.crt").read_text() not in (renewed, given))
+        expiring = (tmp_path / "c").read_text()
+        eventually(lambda: (server.dir / "serving.crt").read_text() not in (renewed, expiring))
         eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] == serial(server.dir / "serving.crt"))
         assert days_left(presented(server, server.dir / "ca.crt")) == 365
-        assert who(server, decoded(server.kubeconfig, "client-certificate-data"), decoded(server.kubeconfig, "client-key-data"),
-                   tmp_path)[0] == "kubernetes-admin"
+        assert whoami(server, decoded(server.kubeconfig, "client-certificate-data"), decoded(server.kubeconfig, "client-key-data"),
+                      tmp_path)[0] == "kubernetes-admin"
 
 
-def test_authority_is_rotated_under_clients(launch, tmp_path):
+def test_the_certificate_authority_is_rotated_while_clients_connect(launch, tmp_path):
     with launch("--controllers=*,root-ca-cert-publisher") as server:
         former, kubeconfig = tmp_path / "former.crt", tmp_path / "former.kubeconfig"
         shutil.copy(server.dir / "ca.crt", former)
@@ -156,10 +155,10 @@ def test_authority_is_rotated_under_clients(launch, tmp_path):
         new = tmp_path / "new.crt"
         new.write_text(bundle.read_text().replace(former.read_text(), ""))
         eventually(lambda: published() == bundle.read_text())
-        # clients with either authority, and with certificates of the former one
+        # clients that trust either certificate authority, and clients with certificates of the former one
         for authority in (former, new, bundle):
             assert presented(server, authority)
-        assert who(server, *credentials, tmp_path)[0] == "kubernetes-admin"
+        assert whoami(server, *credentials, tmp_path)[0] == "kubernetes-admin"
         eventually(lambda: decoded(server.kubeconfig, "certificate-authority-data").decode() == bundle.read_text())
         pintle(launch, "certificates", "rotate-ca", "--finish", "--data-dir", str(server.dir))
         assert bundle.read_text() == new.read_text()
@@ -168,13 +167,13 @@ def test_authority_is_rotated_under_clients(launch, tmp_path):
         with pytest.raises(ssl.SSLCertVerificationError):
             presented(server, former)
         with pytest.raises(AssertionError, match="401|403"):
-            who(server, *credentials, tmp_path)
+            whoami(server, *credentials, tmp_path)
 
 
-def test_wrong_directories_are_refused(launch, tmp_path):
+def test_directories_without_certificates_are_rejected(launch, tmp_path):
     for command in (("list",), ("renew",), ("rotate-ca",)):
-        words = pintle(launch, "certificates", *command, "--data-dir", str(tmp_path / "none"), status=1)
-        assert str(tmp_path / "none") in words and "has no certificates" in words, words
+        output = pintle(launch, "certificates", *command, "--data-dir", str(tmp_path / "none"), status=1)
+        assert str(tmp_path / "none") in output and "has no certificates" in output, output
     assert not (tmp_path / "none").exists()
 
 
@@ -185,12 +184,12 @@ def test_kubeconfigs_of_users(launch, tmp_path):
         file.write_text(pintle(launch, "kubeconfig", "create", "jane", "--group", "dev", "--group", "qa", "--ttl", "1h", *data))
         assert read(file)["server"] == server.url
         certificate, key = decoded(file, "client-certificate-data"), decoded(file, "client-key-data")
-        assert who(server, certificate, key, tmp_path) == ("jane", ["dev", "qa", "system:authenticated"])
+        assert whoami(server, certificate, key, tmp_path) == ("jane", ["dev", "qa", "system:authenticated"])
         target = tmp_path / "config"
         target.write_text("apiVersion: v1\nkind: Config\ncurrent-context: mine\nusers:\n- name: me\n  user:\n    token: t\n")
         merge = ("kubeconfig", "create", "joe", "--merge", "--context", "small", "--server", "https://pintle.example.com:6443", *data)
-        words = pintle(launch, *merge, KUBECONFIG=str(target))
-        assert str(target) in words
+        output = pintle(launch, *merge, KUBECONFIG=str(target))
+        assert str(target) in output
         text = target.read_text()
         assert "token: t" in text and "current-context: mine" in text and "name: joe" in text, text
         assert read(target)["server"] == "https://pintle.example.com:6443"
@@ -248,11 +247,11 @@ def test_approved_requests_are_signed(launch, tmp_path):
         approve(server, "joe")
         status = lambda name: server.ok("GET", f"{REQUESTS}/{name}")["status"]
         certificate = base64.b64decode(eventually(lambda: status("jane").get("certificate")))
-        assert who(server, certificate, (tmp_path / "jane.key").read_bytes(), tmp_path) == ("jane", ["dev", "qa", "system:authenticated"])
+        assert whoami(server, certificate, (tmp_path / "jane.key").read_bytes(), tmp_path) == ("jane", ["dev", "qa", "system:authenticated"])
         (tmp_path / "jane.crt").write_bytes(certificate)
-        shown = openssl("x509", "-in", tmp_path / "jane.crt", "-noout", "-enddate", "-ext", "extendedKeyUsage,basicConstraints").decode()
-        end = ssl.cert_time_to_seconds(shown.splitlines()[0].removeprefix("notAfter="))
-        assert 3500 < end - time.time() <= 3600 and "Client Authentication" in shown and "CA:FALSE" in shown, shown
+        details = openssl("x509", "-in", tmp_path / "jane.crt", "-noout", "-enddate", "-ext", "extendedKeyUsage,basicConstraints").decode()
+        end = ssl.cert_time_to_seconds(details.splitlines()[0].removeprefix("notAfter="))
+        assert 3500 < end - time.time() <= 3600 and "Client Authentication" in details and "CA:FALSE" in details, details
         failed = eventually(lambda: [c for c in status("joe")["conditions"] if c["type"] == "Failed"])[0]
         assert (failed["reason"], failed["message"]) == ("SignerValidationFailure", "invalid usage for client certificate: server auth")
         assert "certificate" not in status("joe") and "certificate" not in status("denied")
@@ -264,7 +263,7 @@ def test_signing_can_be_turned_off(launch, tmp_path):
     with launch("--controllers=-csrsigning,*") as server:
         server.ok("POST", REQUESTS, signing_request(tmp_path, "jane", "/CN=jane"))
         approve(server, "jane")
-        # what follows an approval is done before a namespace is cleaned up
+        # the signing controller would have handled the approval by the time the namespace is deleted
         server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "short"}})
         server.ok("DELETE", "/api/v1/namespaces/short")
         eventually(lambda: server.request("GET", "/api/v1/namespaces/short")[0] == 404)

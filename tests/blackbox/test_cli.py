@@ -1,4 +1,4 @@
-"""The command line, and start, restart and shutdown of the process."""
+"""The command line, and the start, restart and shutdown of the process."""
 import concurrent.futures
 import json
 import os
@@ -41,7 +41,7 @@ def boat(name, sails=1):
 
 
 def serve(launch, *flags):
-    """Runs a server that must fail to start. Returns its exit status and its output."""
+    """Runs `pintle serve`, which must fail to start, and returns its exit status and output."""
     done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
     return done.returncode, done.stdout + done.stderr
 
@@ -67,16 +67,16 @@ def test_survives_a_restart(launch):
 
 def test_one_process_per_directory(launch):
     with launch(storage="embedded") as server:
-        status, words = serve(launch, "--data-dir", str(server.dir), "--secure-port", "0")
-        assert status != 0 and f"process id {server.process.pid}" in words, words
-        assert len(words.strip().splitlines()) == 1, words
+        status, output = serve(launch, "--data-dir", str(server.dir), "--secure-port", "0")
+        assert status != 0 and f"process id {server.process.pid}" in output, output
+        assert len(output.strip().splitlines()) == 1, output
 
 
 def test_refuses_newer_formats(launch):
     directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
     (directory / "FORMAT").write_text("pintle 99\n")
-    status, words = serve(launch, "--data-dir", str(directory), "--secure-port", "0")
-    assert status != 0 and "format 99" in words, words
+    status, output = serve(launch, "--data-dir", str(directory), "--secure-port", "0")
+    assert status != 0 and "format 99" in output, output
     shutil.rmtree(directory)
 
 
@@ -85,33 +85,33 @@ def test_corruption_is_reported(launch):
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
         server.stop()
         (server.dir / "FORMAT").write_text("something else\n")
-        status, words = serve(launch, "--data-dir", str(server.dir), "--secure-port", "0")
-        assert status != 0 and "is corrupt" in words, words
+        status, output = serve(launch, "--data-dir", str(server.dir), "--secure-port", "0")
+        assert status != 0 and "is corrupt" in output, output
 
 
 def test_port_in_use(launch):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
         directory = tempfile.mkdtemp(prefix="pintle-test-")
-        status, words = serve(launch, "--data-dir", directory, "--secure-port", port, "--storage", "memory")
+        status, output = serve(launch, "--data-dir", directory, "--secure-port", port, "--storage", "memory")
         shutil.rmtree(directory)
-    assert status != 0 and f"cannot listen on 127.0.0.1:{port}" in words, words
+    assert status != 0 and f"cannot listen on 127.0.0.1:{port}" in output, output
 
 
 def test_unwritable_directory(launch):
-    status, words = serve(launch, "--data-dir", "/proc/pintle", "--secure-port", "0")
-    assert status != 0 and "/proc/pintle" in words and len(words.strip().splitlines()) == 1, words
+    status, output = serve(launch, "--data-dir", "/proc/pintle", "--secure-port", "0")
+    assert status != 0 and "/proc/pintle" in output and len(output.strip().splitlines()) == 1, output
 
 
 def test_wrong_flags(launch):
-    status, words = serve(launch, "--data-dri", "x")
-    assert status == 2 and "--data-dir" in words, words
-    status, words = serve(launch, "--alow-privileged")
-    assert status == 2 and "--allow-privileged" in words, words
-    status, words = serve(launch, "--disable-admission-plugins", "PodSecurty", "--storage", "memory", "--secure-port", "0")
-    assert status == 1 and "\"PodSecurty\" is unknown; did you mean \"PodSecurity\"?" in words, words
+    status, output = serve(launch, "--data-dri", "x")
+    assert status == 2 and "--data-dir" in output, output
+    status, output = serve(launch, "--alow-privileged")
+    assert status == 2 and "--allow-privileged" in output, output
+    status, output = serve(launch, "--disable-admission-plugins", "PodSecurty", "--storage", "memory", "--secure-port", "0")
+    assert status == 1 and "\"PodSecurty\" is unknown; did you mean \"PodSecurity\"?" in output, output
 
 
 def test_flags_without_effect_are_accepted_with_one_warning(launch):
@@ -136,7 +136,7 @@ def test_help_is_grouped(launch):
 
 
 def run(launch, *arguments, **environment):
-    """Runs a command. Returns its exit status and its output."""
+    """Runs a command, and returns its exit status and output."""
     done = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=30, env=os.environ | environment)
     return done.returncode, done.stdout + done.stderr
 
@@ -155,30 +155,30 @@ def test_configuration_file(launch, tmp_path):
     file.write_text(head + "storage: memory\nevent-ttl: 2h\nkubeconfig-context: small\n")
     with launch("--config", str(file), "--event-ttl", "3h") as server:
         assert "current-context: small" in pathlib.Path(server.kubeconfig).read_text()
-    status, words = run(launch, "config", "view", "--event-ttl", "3h", PINTLE_CONFIG=str(file), PINTLE_SECURE_PORT="7443")
-    assert status == 0 and words.startswith(head), words
+    status, output = run(launch, "config", "view", "--event-ttl", "3h", PINTLE_CONFIG=str(file), PINTLE_SECURE_PORT="7443")
+    assert status == 0 and output.startswith(head), output
     for line in ("event-ttl: 3h # flag", "kubeconfig-context: small # file", "secure-port: 7443 # environment", "durability: sync # default"):
-        assert line in words.splitlines(), words
+        assert line in output.splitlines(), output
     for content, want in (("secure-prot: 1", "there is no flag \"secure-prot\"; did you mean \"secure-port\"?"),
                           ("secure-port: many", "invalid value 'many' for '--secure-port <PORT>'")):
         file.write_text(head + content)
-        status, words = serve(launch, "--config", str(file), "--data-dir", str(tmp_path / "data"))
-        assert status == 1 and str(file) in words and want in words and len(words.splitlines()) == 1, words
+        status, output = serve(launch, "--config", str(file), "--data-dir", str(tmp_path / "data"))
+        assert status == 1 and str(file) in output and want in output and len(output.splitlines()) == 1, output
     assert not (tmp_path / "data").exists()
-    status, words = serve(launch, "--config", str(tmp_path / "missing"))
-    assert status == 1 and "missing: cannot read it" in words, words
+    status, output = serve(launch, "--config", str(tmp_path / "missing"))
+    assert status == 1 and "missing: cannot read it" in output, output
 
 
 def test_version_and_completions(launch, tmp_path):
-    status, words = run(launch, "version", "-o", "json")
-    assert status == 0 and set(json.loads(words)) == {"version", "commit", "kubernetesVersion", "platform"}, words
+    status, output = run(launch, "version", "-o", "json")
+    assert status == 0 and set(json.loads(output)) == {"version", "commit", "kubernetesVersion", "platform"}, output
     script = tmp_path / "completion"
     script.write_text(run(launch, "completion", "bash")[1])
     done = subprocess.run(["bash", "-c", f". {script}; COMP_WORDS=(pintle serve --secure-p); COMP_CWORD=2; _pintle pintle --secure-p; "
                            "echo ${COMPREPLY[@]}"], capture_output=True, text=True, timeout=30)
     assert done.stdout.strip() == "--secure-port", done
-    status, words = run(launch, "completion", "csh")
-    assert status == 2 and "possible values: bash" in words, words
+    status, output = run(launch, "completion", "csh")
+    assert status == 2 and "possible values: bash" in output, output
 
 
 def test_kubeconfig_is_private(launch):
@@ -201,21 +201,21 @@ def test_drains_on_stop(launch):
 def test_unauthenticated_and_forbidden_requests(launch):
     with launch() as server:
         path = "/api/v1/namespaces/default/configmaps"
-        status, answer, _ = server.request("GET", path, token="wrong")
-        assert (status, answer["reason"], answer["message"]) == (401, "Unauthorized", "Unauthorized"), answer
-        status, answer, _ = server.request("GET", path, token=None)
+        status, response, _ = server.request("GET", path, token="wrong")
+        assert (status, response["reason"], response["message"]) == (401, "Unauthorized", "Unauthorized"), response
+        status, response, _ = server.request("GET", path, token=None)
         want = ('configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" '
                 'in the namespace "default"')
-        assert (status, answer["message"]) == (403, want), answer
-        status, answer, _ = server.request("GET", path + "/x", token="plain-token")
-        assert status == 403 and 'User "plain" cannot get' in answer["message"], answer
+        assert (status, response["message"]) == (403, want), response
+        status, response, _ = server.request("GET", path + "/x", token="plain-token")
+        assert status == 403 and 'User "plain" cannot get' in response["message"], response
         assert server.request("GET", "/readyz", token=None)[0] == 200
-        status, answer, _ = server.request("POST", path, b"x" * (3 * 1024 * 1024 + 1))
-        assert (status, answer["reason"]) == (413, "RequestEntityTooLarge"), answer
+        status, response, _ = server.request("POST", path, b"x" * (3 * 1024 * 1024 + 1))
+        assert (status, response["reason"]) == (413, "RequestEntityTooLarge"), response
 
 
 def test_bench_against_another(launch):
-    """The benchmark measures two servers, prints how they compare, and leaves the other one as it was."""
+    """The benchmark measures two servers, prints a comparison, and removes its objects from the other server."""
     root = pathlib.Path(__file__).resolve().parents[2]
     with launch() as server:
         command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "bench", "--quick", "--only", "create,watch,first",
@@ -236,7 +236,7 @@ def token_of(server, name="sailor", **spec):
     return server.ok("POST", f"{ACCOUNTS}/{name}/token", {"spec": spec})["status"]["token"]
 
 
-def asks_who(server, token):
+def whoami(server, token):
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     return server.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, token=token)
 
@@ -249,10 +249,10 @@ def test_account_tokens(launch):
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
         server.stop()
         server.start()
-        status, answer, _ = asks_who(server, token)
-        assert (status, answer["status"]["userInfo"]["username"]) == (201, "system:serviceaccount:default:sailor"), answer
-        status, answer, _ = asks_who(server, vault)
-        assert (status, answer["message"]) == (401, "Unauthorized"), answer
+        status, response, _ = whoami(server, token)
+        assert (status, response["status"]["userInfo"]["username"]) == (201, "system:serviceaccount:default:sailor"), response
+        status, response, _ = whoami(server, vault)
+        assert (status, response["message"]) == (401, "Unauthorized"), response
 
         def review(token, *audiences):
             body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
@@ -263,11 +263,11 @@ def test_account_tokens(launch):
         assert review(vault) == {"user": {}, "error": '[invalid bearer token, token audiences ["vault"] is invalid for the target '
                                                       'audiences ["https://kubernetes.default.svc.cluster.local"]]'}
         assert server.request("GET", "/openid/v1/jwks", token=None)[0] == 403
-        status, answer, headers = server.request("GET", "/openid/v1/jwks", token=token, headers=KEY_SET)
+        status, response, headers = server.request("GET", "/openid/v1/jwks", token=token, headers=KEY_SET)
         assert (status, headers["content-type"]) == (200, "application/jwk-set+json"), headers
         server.ok("DELETE", ACCOUNTS + "/sailor")
         server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
-        assert asks_who(server, token)[0] == 401, "a token does not pass to another account of that name"
+        assert whoami(server, token)[0] == 401, "a token is not valid for another ServiceAccount of the same name"
 
 
 def test_account_flags(launch):
@@ -275,29 +275,29 @@ def test_account_flags(launch):
         eventually((other.dir / "service-account.key").exists)
         key = str(other.dir / "service-account.key")
         other.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
-        foreign = token_of(other)
+        other_token = token_of(other)
         flags = ["--service-account-issuer=https://issuer.example.com", "--service-account-issuer=https://old.example.com",
                  "--service-account-key-file", key, "--api-audiences=api,more", "--service-account-max-token-expiration=2h"]
         with launch(*flags) as server:
             server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
             body = {"spec": {"expirationSeconds": 90000}}
-            status, answer, headers = server.request("POST", ACCOUNTS + "/sailor/token", body)
-            assert (status, answer["spec"]["expirationSeconds"]) == (201, 7200), answer
-            assert answer["spec"]["audiences"] == ["api", "more"], answer
+            status, response, headers = server.request("POST", ACCOUNTS + "/sailor/token", body)
+            assert (status, response["spec"]["expirationSeconds"]) == (201, 7200), response
+            assert response["spec"]["audiences"] == ["api", "more"], response
             assert "requested expiration of 90000 seconds shortened to 7200 seconds" in headers["warning"], headers
-            assert asks_who(server, answer["status"]["token"])[0] == 201
-            assert asks_who(server, foreign)[0] == 401
+            assert whoami(server, response["status"]["token"])[0] == 201
+            assert whoami(server, other_token)[0] == 401
             assert len(server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)["keys"]) == 2
-            found = server.ok("GET", "/.well-known/openid-configuration")
-            assert found["issuer"] == "https://issuer.example.com", found
+            configuration = server.ok("GET", "/.well-known/openid-configuration")
+            assert configuration["issuer"] == "https://issuer.example.com", configuration
         for flag, want in (("--service-account-max-token-expiration=5m", "must be between 1 hour and 2^32 seconds"),
                            ("--service-account-key-file=" + str(other.tokens), "it holds no key"),
                            ("--service-account-signing-key-file=/none", "cannot read /none"),
                            ("--controllers=-sweeper", '"sweeper" is not in the list of known controllers')):
             directory = tempfile.mkdtemp(prefix="pintle-test-")
-            status, words = serve(launch, "--data-dir", directory, "--secure-port", "0", flag)
+            status, output = serve(launch, "--data-dir", directory, "--secure-port", "0", flag)
             shutil.rmtree(directory)
-            assert status != 0 and want in words, words
+            assert status != 0 and want in output, output
 
 
 def test_roles_are_reconciled(launch):
@@ -324,7 +324,7 @@ def test_registrations_are_restored_at_start(launch):
     path = "/apis/apiregistration.k8s.io/v1/apiservices/v1."
     with launch(storage="embedded") as server:
         alter_registrations(server)
-        # a CRD wakes the controller of its APIServices
+        # a new CRD triggers the controller of APIServices
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "boats.last.example.com"},
             "spec": {"group": "last.example.com", "scope": "Cluster", "names": {"plural": "boats", "kind": "Boat"}, "versions": [
@@ -341,35 +341,35 @@ def test_registrations_are_restored_at_start(launch):
 
 def test_controllers(launch):
     core, roles = "/api/v1/namespaces/default", "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
-    chosen = "--controllers=*,-garbagecollector,serviceaccount,root-ca-certificate-publisher-controller"
-    with launch(chosen, "--event-ttl=1s") as server:
-        def found(path):
-            status, answer, _ = server.request("GET", path)
-            return answer if status == 200 else None
+    controllers = "--controllers=*,-garbagecollector,serviceaccount,root-ca-certificate-publisher-controller"
+    with launch(controllers, "--event-ttl=1s") as server:
+        def get(path):
+            status, response, _ = server.request("GET", path)
+            return response if status == 200 else None
         event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default", "name": "x"}}
         watch = Watch(server, core + "/events?watch=1")
         server.ok("POST", core + "/events", event)
         eventually(lambda: any('"DELETED"' in line for line in watch.lines))
-        assert found(core + "/events")["items"] == []
-        before = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        assert get(core + "/events")["items"] == []
+        before = eventually(lambda: get(core + "/serviceaccounts/default"))["metadata"]["uid"]
         server.ok("DELETE", core + "/serviceaccounts/default")
-        after = eventually(lambda: found(core + "/serviceaccounts/default"))["metadata"]["uid"]
+        after = eventually(lambda: get(core + "/serviceaccounts/default"))["metadata"]["uid"]
         assert before != after
-        authority = eventually(lambda: found(core + "/configmaps/kube-root-ca.crt"))["data"]["ca.crt"]
+        authority = eventually(lambda: get(core + "/configmaps/kube-root-ca.crt"))["data"]["ca.crt"]
         assert authority == (server.dir / "ca.crt").read_text()
         server.ok("PATCH", core + "/configmaps/kube-root-ca.crt", {"data": {"ca.crt": "no", "more": "x"}})
-        eventually(lambda: found(core + "/configmaps/kube-root-ca.crt")["data"] == {"ca.crt": authority})
-        view = eventually(lambda: found(roles + "view")["rules"])
+        eventually(lambda: get(core + "/configmaps/kube-root-ca.crt")["data"] == {"ca.crt": authority})
+        view = eventually(lambda: get(roles + "view")["rules"])
         rule = {"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["get"]}
         server.ok("POST", roles, {"metadata": {"name": "boats", "labels": {
             "rbac.authorization.k8s.io/aggregate-to-view": "true"}}, "rules": [rule]})
         for role in ("view", "edit", "admin"):
-            eventually(lambda: rule in (found(roles + role)["rules"] or []))
+            eventually(lambda: rule in (get(roles + role)["rules"] or []))
         server.ok("DELETE", roles + "boats")
-        eventually(lambda: found(roles + "view")["rules"] == view)
+        eventually(lambda: get(roles + "view")["rules"] == view)
         server.ok("POST", core + "/configmaps", {"metadata": {"name": "alone"}})
         server.ok("DELETE", core + "/configmaps/alone?propagationPolicy=Orphan")
-        assert found(core + "/configmaps/alone")["metadata"]["finalizers"] == ["orphan"]
+        assert get(core + "/configmaps/alone")["metadata"]["finalizers"] == ["orphan"]
 
 
 def test_quotas(launch):
@@ -384,8 +384,8 @@ def test_quotas(launch):
         server.ok("POST", core + "/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
         eventually(lambda: status() == {"hard": hard, "used": {"count/configmaps": "1", "secrets": "0", "cpu": "0"}})
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            made = sorted(answer[0] for answer in pool.map(create, [f"c{i}" for i in range(8)]))
-        assert made == [201, 201] + [403] * 6, made
+            statuses = sorted(status for status, _, _ in pool.map(create, [f"c{i}" for i in range(8)]))
+        assert statuses == [201, 201] + [403] * 6, statuses
         server.ok("DELETE", core + "/configmaps/before")
         eventually(lambda: status()["used"]["count/configmaps"] == "2")
         assert create("again")[0] == 201

@@ -19,7 +19,7 @@ DESCRIPTORS = 256
 CLOSED_SECONDS = 45
 
 
-def place(server):
+def address(server):
     url = urlparse(server.url)
     return url.hostname, url.port
 
@@ -29,7 +29,7 @@ def silent(server, protocols=None):
     context = insecure()
     if protocols:
         context.set_alpn_protocols(protocols)
-    return context.wrap_socket(socket.create_connection(place(server), timeout=10))
+    return context.wrap_socket(socket.create_connection(address(server), timeout=10))
 
 
 def config_map(name, size=10):
@@ -48,7 +48,7 @@ def test_idle_connections(launch):
             try:
                 connections.append(silent(server))
             except (OSError, ssl.SSLError):
-                pass  # it made room for another one
+                pass  # the server closed it in favour of a newer one
             if i % 32 == 0:
                 server.ok("POST", MAPS, config_map(f"map-{i}", 900_000), timeout=10)
         assert len(connections) > DESCRIPTORS / 2, len(connections)
@@ -69,15 +69,15 @@ def test_limit_is_raised(launch):
 
 
 def test_silent_connections_are_closed(launch):
-    """A connection without a request is closed after the time that kube-apiserver allows for it, in every protocol."""
+    """A connection without a request is closed after the timeout of kube-apiserver, in every protocol."""
     with launch() as server:
-        began = time.monotonic()
+        start = time.monotonic()
         half = silent(server, ["http/1.1"])
         half.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\n")
         waiting = {"no protocol": silent(server), "HTTP/1.1": silent(server, ["http/1.1"]), "half a header": half,
-                   "HTTP/2": silent(server, ["h2"]), "no handshake": socket.create_connection(place(server), timeout=10)}
+                   "HTTP/2": silent(server, ["h2"]), "no handshake": socket.create_connection(address(server), timeout=10)}
         for name, connection in waiting.items():
-            connection.settimeout(max(0.1, CLOSED_SECONDS - (time.monotonic() - began)))
+            connection.settimeout(max(0.1, CLOSED_SECONDS - (time.monotonic() - start)))
             try:
                 # HTTP/2 begins with the settings of the server
                 while connection.recv(4096):
@@ -92,16 +92,16 @@ def test_silent_connections_are_closed(launch):
 
 
 def test_goaway(launch):
-    """HTTP/2 connections of clients without credentials end after one request, those of others do not."""
+    """HTTP/2 connections of unauthenticated clients are closed after one request, others are not."""
     with launch() as server:
         for token, closes in ((None, True), ("wrong", True), (TOKEN, False)):
-            connection = Http2(*place(server))
+            connection = Http2(*address(server))
             connection.get(MAPS, token)
             assert connection.until(HEADERS) is not None
             if closes:
                 frame = connection.until(GOAWAY)
                 assert frame is not None and frame[3][4:8] == bytes(4), (token, frame)
-                assert connection.until(HEADERS) is None, "the connection goes on"
+                assert connection.until(HEADERS) is None, "the connection is still open"
             else:
                 connection.get(MAPS, token)
                 assert connection.until(HEADERS) is not None
@@ -109,7 +109,7 @@ def test_goaway(launch):
 
 
 def test_unread_streams(launch):
-    """Lists and initial events that no client reads take no memory of their own, and others are served."""
+    """Lists and initial events that clients do not read need no memory of their own, and other clients are served."""
     objects, size, streams = 200, 100_000, 300
     watch = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     with launch() as server:
@@ -119,7 +119,7 @@ def test_unread_streams(launch):
             before = server.resident_mib()
             connections = []
             for _ in range(streams // 100):
-                connection = Http2(*place(server), window=1 << 24)
+                connection = Http2(*address(server), window=1 << 24)
                 connection.update_window(0, 1 << 30)
                 for _ in range(100):
                     connection.get(MAPS + query, TOKEN)

@@ -1,5 +1,5 @@
-"""Bad input of the control plane: webhooks that never end, costly policies, odd owners, namespaces that cannot end. Each is
-bounded, and everything else goes on."""
+"""Hostile input for the control plane: hanging webhooks, costly policies, unusual owner references, namespaces that cannot be
+deleted, slow clients. Their effects are bounded, and other requests are served."""
 import base64
 import concurrent.futures
 import socket
@@ -21,7 +21,7 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RULES = [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]
 
 
-def hooked(server, kind, *hooks, **more):
+def register(server, kind, *hooks, **more):
     webhooks = [{"name": f"{name}.acme.io", "clientConfig": client, "rules": RULES, "sideEffects": "None",
                  "admissionReviewVersions": ["v1"], **more} for name, client in hooks]
     server.ok("POST", f"{ADMISSION}/{kind}webhookconfigurations", {"metadata": {"name": hooks[0][0]}, "webhooks": webhooks})
@@ -30,52 +30,52 @@ def hooked(server, kind, *hooks, **more):
 def test_hanging_webhooks_do_not_block_others(launch):
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
         release = threading.Event()
-        hooked(server, "validating", ("hangs", hooks.on("/hangs", lambda _: release.wait(60) and {"allowed": False})), timeoutSeconds=30)
-        answers = []
+        register(server, "validating", ("hangs", hooks.on("/hangs", lambda _: release.wait(60) and {"allowed": False})), timeoutSeconds=30)
+        responses = []
         def write(i):
-            answers.append(server.request("POST", MAPS, {"metadata": {"name": f"m{i}"}}, timeout=60))
+            responses.append(server.request("POST", MAPS, {"metadata": {"name": f"m{i}"}}, timeout=60))
         writers = [threading.Thread(target=write, args=(i,)) for i in range(20)]
         for writer in writers:
             writer.start()
         eventually(lambda: len(hooks.requests("/hangs")) == 20)
-        # other clients write meanwhile
+        # meanwhile other clients can write
         for i in range(20):
             server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": f"s{i}"}})
-        assert answers == [], "those that wait still wait"
+        assert responses == [], "the writers still wait for the webhook"
         release.set()
         for writer in writers:
             writer.join()
-        assert [status for status, _, _ in answers] == [400] * 20, answers
+        assert [status for status, _, _ in responses] == [400] * 20, responses
         assert not [item for item in server.ok("GET", MAPS)["items"] if item["metadata"]["name"].startswith("m")]
 
 
 def test_looping_webhooks_are_reinvoked_once(launch):
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
-        def other(request):
+        def revert(request):
             """Reverts the change of the other webhook."""
             value = "1" if request["object"].get("data", {}).get("turn") == "2" else "2"
             return patch({"op": "add", "path": "/data", "value": {"turn": value}})
 
-        both = [(name, hooks.on("/" + name, other)) for name in ("ping", "pong")]
-        hooked(server, "mutating", *both, reinvocationPolicy="IfNeeded")
-        made = server.ok("POST", MAPS, {"metadata": {"name": "m"}})
-        asked = [path for path, _ in hooks.asked]
-        assert asked == ["/ping", "/pong", "/ping", "/pong"], asked
-        assert made["data"]["turn"] == "1", made
+        both = [(name, hooks.on("/" + name, revert)) for name in ("ping", "pong")]
+        register(server, "mutating", *both, reinvocationPolicy="IfNeeded")
+        created = server.ok("POST", MAPS, {"metadata": {"name": "m"}})
+        paths = [path for path, _ in hooks.received]
+        assert paths == ["/ping", "/pong", "/ping", "/pong"], paths
+        assert created["data"]["turn"] == "1", created
 
 
 def test_broken_patches_change_nothing(launch):
-    """As kube-apiserver 1.35.3 responds."""
-    calling, internal = 'Internal error occurred: failed calling webhook "patch.acme.io": ', "Internal error occurred: "
+    """The responses are those of kube-apiserver 1.35.3."""
+    failed_call, internal = 'Internal error occurred: failed calling webhook "patch.acme.io": ', "Internal error occurred: "
     def document(text):
         return {"patchType": "JSONPatch", "patch": base64.b64encode(text.encode()).decode()}
     go = "json: cannot unmarshal {} into Go value of type {}"
     cases = {
-        "no-base64": ({"patchType": "JSONPatch", "patch": "%%%"}, 500, calling + "failed to call webhook: illegal base64 data at input byte 0"),
-        "no-type": ({"patch": "W10="}, 500, calling + "received invalid webhook response: webhook returned response.patch but not response.patchType"),
-        "no-list": (document("{}"), 500, calling + "received undecodable patch in webhook response: " + go.format("object", "jsonpatch.Patch")),
+        "no-base64": ({"patchType": "JSONPatch", "patch": "%%%"}, 500, failed_call + "failed to call webhook: illegal base64 data at input byte 0"),
+        "no-type": ({"patch": "W10="}, 500, failed_call + "received invalid webhook response: webhook returned response.patch but not response.patchType"),
+        "no-list": (document("{}"), 500, failed_call + "received undecodable patch in webhook response: " + go.format("object", "jsonpatch.Patch")),
         "no-json": (document("hello"), 500,
-                    calling + "received undecodable patch in webhook response: invalid character 'h' looking for beginning of value"),
+                    failed_call + "received undecodable patch in webhook response: invalid character 'h' looking for beginning of value"),
         "absent": (patch({"op": "remove", "path": "/data/x"}), 500,
                    internal + 'remove operation does not apply: doc is missing path: "/data/x": missing value'),
         "unknown": (patch({"op": "frob", "path": "/data"}), 500, internal + "Unexpected kind: frob"),
@@ -93,10 +93,10 @@ def test_broken_patches_change_nothing(launch):
     }
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
         client = hooks.on("/patch", lambda request: {"allowed": True, **cases[request["name"]][0]})
-        hooked(server, "mutating", ("patch", client))
-        for name, (_, code, said) in cases.items():
-            status, answer, _ = server.request("POST", MAPS, {"metadata": {"name": name}})
-            assert (status, answer["message"]) == (code, said), (name, status, answer["message"])
+        register(server, "mutating", ("patch", client))
+        for name, (_, code, message) in cases.items():
+            status, response, _ = server.request("POST", MAPS, {"metadata": {"name": name}})
+            assert (status, response["message"]) == (code, message), (name, status, response["message"])
         assert [item["metadata"]["name"] for item in server.ok("GET", "/api/v1/configmaps")["items"]
                 if item["metadata"]["name"] in cases] == []
 
@@ -117,11 +117,11 @@ def test_invalid_webhook_responses(launch):
         "boolean": ({"allowed": "yes"}, "json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool"),
     }
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
-        hooked(server, "validating", ("lies", hooks.on("/lies", lambda request: cases[request["name"]][0])))
-        for name, (_, said) in cases.items():
-            status, answer, _ = server.request("POST", MAPS, {"metadata": {"name": name}})
-            wanted = f'Internal error occurred: failed calling webhook "lies.acme.io": failed to call webhook: {said}'
-            assert (status, answer["message"]) == (500, wanted), answer["message"]
+        register(server, "validating", ("lies", hooks.on("/lies", lambda request: cases[request["name"]][0])))
+        for name, (_, error) in cases.items():
+            status, response, _ = server.request("POST", MAPS, {"metadata": {"name": name}})
+            message = f'Internal error occurred: failed calling webhook "lies.acme.io": failed to call webhook: {error}'
+            assert (status, response["message"]) == (500, message), response["message"]
             assert server.request("GET", f"{MAPS}/{name}")[0] == 404, name
 
 
@@ -133,10 +133,10 @@ def test_costly_policies_are_cut_short(launch):
             "matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": expression}]}})
         server.ok("POST", ADMISSION + "/validatingadmissionpolicybindings", {
             "metadata": {"name": "costly"}, "spec": {"policyName": "costly", "validationActions": ["Deny"]}})
-        status, answer, _ = server.request("POST", MAPS, many)
-        wanted = (f"configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'costly' with binding 'costly' denied request: expression "
-                  f"'{expression}' resulted in error: operation cancelled: actual cost limit exceeded")
-        assert (status, answer["message"]) == (422, wanted), answer
+        status, response, _ = server.request("POST", MAPS, many)
+        message = (f"configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'costly' with binding 'costly' denied request: expression "
+                   f"'{expression}' resulted in error: operation cancelled: actual cost limit exceeded")
+        assert (status, response["message"]) == (422, message), response
         server.ok("POST", MAPS, {"metadata": {"name": "small"}, "data": {"k": "v"}})
         server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "other"}})
 
@@ -146,12 +146,12 @@ def owner(of, **more):
     return {"apiVersion": of["apiVersion"], "kind": of["kind"], "name": metadata["name"], "uid": metadata["uid"], **more}
 
 
-def made(server, namespace, name, *owners):
+def create(server, namespace, name, *owners):
     metadata = {"name": name, "ownerReferences": list(owners)}
     return server.ok("POST", f"{CORE}/{namespace}/configmaps", {"metadata": metadata})
 
 
-def there(server, namespace, name):
+def exists(server, namespace, name):
     return server.request("GET", f"{CORE}/{namespace}/configmaps/{name}")[0] == 200
 
 
@@ -160,34 +160,34 @@ def test_unusual_owner_references(launch):
         def owned_by(name, *owners):
             server.ok("PATCH", f"{MAPS}/{name}", {"metadata": {"ownerReferences": list(owners)}})
 
-        # its own owner: it stays until it is deleted, by any policy
+        # an object that owns itself exists until it is deleted, by any policy
         for policy in ("Background", "Foreground", "Orphan"):
-            own = made(server, "default", "own")
+            own = create(server, "default", "own")
             owned_by("own", owner(own, blockOwnerDeletion=True))
-            assert there(server, "default", "own")
+            assert exists(server, "default", "own")
             server.ok("DELETE", MAPS + "/own", {"propagationPolicy": policy})
-            eventually(lambda: not there(server, "default", "own"))
-        # a cycle blocks no deletion, and is collected as a whole
+            eventually(lambda: not exists(server, "default", "own"))
+        # a cycle does not block a deletion, and is deleted as a whole
         for policy in ("Background", "Foreground"):
-            a = made(server, "default", "a")
-            b = made(server, "default", "b", owner(a, blockOwnerDeletion=True))
-            c = made(server, "default", "c", owner(b, blockOwnerDeletion=True))
+            a = create(server, "default", "a")
+            b = create(server, "default", "b", owner(a, blockOwnerDeletion=True))
+            c = create(server, "default", "c", owner(b, blockOwnerDeletion=True))
             owned_by("a", owner(c, blockOwnerDeletion=True))
             server.ok("DELETE", MAPS + "/a", {"propagationPolicy": policy})
-            eventually(lambda: not any(there(server, "default", name) for name in "abc"))
-        # an owner in another namespace is absent: the dependent is deleted, and the owner is kept
+            eventually(lambda: not any(exists(server, "default", name) for name in "abc"))
+        # an owner in another namespace counts as absent: dependents without other owners are deleted, the owner is not
         server.ok("POST", CORE, {"metadata": {"name": "far"}})
-        far = made(server, "far", "owner")
-        made(server, "default", "lost", owner(far))
-        made(server, "default", "kept", owner(far), owner(made(server, "default", "near")))
-        eventually(lambda: not there(server, "default", "lost"), seconds=40)
+        far = create(server, "far", "owner")
+        create(server, "default", "lost", owner(far))
+        create(server, "default", "kept", owner(far), owner(create(server, "default", "near")))
+        eventually(lambda: not exists(server, "default", "lost"), seconds=40)
         eventually(lambda: len(server.ok("GET", MAPS + "/kept")["metadata"]["ownerReferences"]) == 1, seconds=40)
-        assert there(server, "far", "owner") and there(server, "default", "kept")
-        # a cluster-scoped object cannot have a namespaced owner: it is kept, with an Event
+        assert exists(server, "far", "owner") and exists(server, "default", "kept")
+        # a cluster-scoped object cannot have a namespaced owner: it is not deleted, and an Event is recorded
         role = {"metadata": {"name": "wide", "ownerReferences": [owner(far)]}, "rules": []}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
-        made(server, "default", "last", owner(far))
-        eventually(lambda: not there(server, "default", "last"), seconds=40)
+        create(server, "default", "last", owner(far))
+        eventually(lambda: not exists(server, "default", "last"), seconds=40)
         assert server.request("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/wide")[0] == 200
 
 
@@ -199,8 +199,8 @@ def test_namespace_that_cannot_terminate(launch):
         server.ok("POST", stuck + "/configmaps", {"metadata": {"name": "free"}})
         server.ok("DELETE", stuck)
         def conditions():
-            found = server.ok("GET", stuck)["status"].get("conditions", [])
-            return {condition["type"]: (condition["status"], condition["reason"], condition["message"]) for condition in found}
+            return {condition["type"]: (condition["status"], condition["reason"], condition["message"])
+                    for condition in server.ok("GET", stuck)["status"].get("conditions", [])}
 
         eventually(lambda: conditions().get("NamespaceFinalizersRemaining", ("",))[0] == "True")
         assert conditions() == {
@@ -211,8 +211,8 @@ def test_namespace_that_cannot_terminate(launch):
             "NamespaceFinalizersRemaining": ("True", "SomeFinalizersRemain",
                                              "Some content in the namespace has finalizers remaining: acme.io/never in 1 resource instances"),
         }, conditions()
-        status, answer, _ = server.request("POST", stuck + "/configmaps", {"metadata": {"name": "late"}})
-        assert status == 403 and "because it is being terminated" in answer["message"], answer
+        status, response, _ = server.request("POST", stuck + "/configmaps", {"metadata": {"name": "late"}})
+        assert status == 403 and "because it is being terminated" in response["message"], response
         # other namespaces can be created and deleted
         server.ok("POST", CORE, {"metadata": {"name": "brief"}})
         server.ok("POST", CORE + "/brief/configmaps", {"metadata": {"name": "m"}})
@@ -224,40 +224,40 @@ def test_namespace_that_cannot_terminate(launch):
 
 
 def test_conditions_of_a_terminating_namespace(launch):
-    """A namespace that only its own metadata still holds says that nothing is left, signed as upstream's controllers sign;
-    what one of them keeps in every namespace is put right, description and all."""
+    """A namespace with finalizers in its own metadata has the conditions of a namespace without content, whose field manager is
+    that of upstream's controllers. Changes of the ConfigMap kube-root-ca.crt are reverted, with its description."""
     with launch("--controllers=*,root-ca-cert-publisher") as server:
-        place, about = CORE + "/held", "kubernetes.io/description"
+        path, description = CORE + "/held", "kubernetes.io/description"
         server.ok("POST", CORE, {"metadata": {"name": "held", "finalizers": ["acme.io/hold"]}})
-        authority = server.awaited(place + "/configmaps/kube-root-ca.crt")
-        server.request("PATCH", place + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {about: "x", "a": "b"}}},
+        authority = server.wait_for(path + "/configmaps/kube-root-ca.crt")
+        server.request("PATCH", path + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {description: "x", "a": "b"}}},
                        headers={"Content-Type": "application/merge-patch+json"})
-        mended = eventually(lambda: [found for found in [server.ok("GET", place + "/configmaps/kube-root-ca.crt")]
-                                     if found["data"] == authority["data"]])[0]["metadata"]
-        assert mended["annotations"] == {**authority["metadata"]["annotations"], "a": "b"}, mended
-        assert "kube-controller-manager" in [m["manager"] for m in mended["managedFields"]], mended
-        server.ok("DELETE", place)
-        left = eventually(lambda: [found for found in [server.ok("GET", place)] if found["spec"] == {}])[0]
-        told = {c["type"]: (c["status"], c["reason"], c["message"]) for c in left["status"]["conditions"]}
-        assert told == {
+        restored = eventually(lambda: [found for found in [server.ok("GET", path + "/configmaps/kube-root-ca.crt")]
+                                       if found["data"] == authority["data"]])[0]["metadata"]
+        assert restored["annotations"] == {**authority["metadata"]["annotations"], "a": "b"}, restored
+        assert "kube-controller-manager" in [m["manager"] for m in restored["managedFields"]], restored
+        server.ok("DELETE", path)
+        namespace = eventually(lambda: [found for found in [server.ok("GET", path)] if found["spec"] == {}])[0]
+        conditions = {c["type"]: (c["status"], c["reason"], c["message"]) for c in namespace["status"]["conditions"]}
+        assert conditions == {
             "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
             "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
             "NamespaceDeletionContentFailure": ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
             "NamespaceContentRemaining": ("False", "ContentRemoved", "All content successfully removed"),
-            "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")}, told
-        signed = [(m["manager"], m.get("subresource")) for m in left["metadata"]["managedFields"]]
-        assert sorted(signed, key=str) == [("Python-urllib", None), ("kube-controller-manager", "status")], signed
+            "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")}, conditions
+        managers = [(m["manager"], m.get("subresource")) for m in namespace["metadata"]["managedFields"]]
+        assert sorted(managers, key=str) == [("Python-urllib", None), ("kube-controller-manager", "status")], managers
 
 
 def test_slow_clients_do_not_slow_others(launch):
-    """Connections that say nothing, requests that never end, watchers and readers that never read: others go on, and what
-    is kept for such a client is bounded by what its connection holds."""
+    """Silent connections, unfinished requests, and watches and lists that clients do not read: other clients are served, and the
+    memory for such a client is bounded by the buffers of its connection."""
     with launch() as server:
         url, text = urlparse(server.url), "x" * 50_000
         address = (url.hostname, url.port)
         server.ok("POST", MAPS, {"metadata": {"name": "big"}, "data": {"text": text}})
 
-        def asking(path):
+        def send_get(path):
             plain = socket.socket()
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             plain.connect(address)
@@ -270,7 +270,7 @@ def test_slow_clients_do_not_slow_others(launch):
         for half in halves:
             half.sendall(b"GET /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nX-More: ")
         bodies = [UnfinishedRequest(server, TOKEN) for _ in range(5)]
-        watchers = [asking(MAPS + "?watch=1") for _ in range(20)] + [asking(MAPS) for _ in range(5)]
+        watchers = [send_get(MAPS + "?watch=1") for _ in range(20)] + [send_get(MAPS) for _ in range(5)]
         watch = Watch(server, MAPS + "?watch=1&resourceVersion=" + server.ok("GET", MAPS)["metadata"]["resourceVersion"])
         before = server.resident_mib()
         for turn in range(200):
@@ -278,8 +278,8 @@ def test_slow_clients_do_not_slow_others(launch):
         eventually(lambda: len(watch.lines) == 200)
         grown = server.resident_mib() - before
         assert grown < 150, f"{grown} MiB for 10 MB of history, and 200 MB that twenty watchers do not read"
-        for one in [*silent, *halves, *bodies, *watchers]:
-            one.close()
+        for each in [*silent, *halves, *bodies, *watchers]:
+            each.close()
         server.ok("DELETE", MAPS + "/big")
 
 
@@ -301,14 +301,14 @@ def test_concurrent_evictions_keep_to_the_budget(launch):
         assert status["disruptionsAllowed"] == 0
         assert sorted(status["disruptedPods"]) == sorted(name for name in names if statuses[name] == 201)
         assert [(c["type"], c["status"], c["reason"]) for c in status["conditions"]] == [("DisruptionAllowed", "False", "InsufficientPods")]
-        # a refused Pod is untouched
+        # a Pod whose eviction is rejected is unchanged
         refused = next(name for name in names if statuses[name] == 429)
         pod = server.ok("GET", f"{pods}/{refused}")
         assert "deletionTimestamp" not in pod["metadata"]
         assert [condition["type"] for condition in pod["status"]["conditions"]] == ["Ready"]
 
 
-def test_preconditions_of_an_eviction_concern_the_pod_before_it(launch):
+def test_preconditions_of_an_eviction_apply_to_the_pod_before_it(launch):
     """The condition that an eviction writes changes the resourceVersion, which the deletion then requires."""
     pods = "/api/v1/namespaces/default/pods"
     with launch() as server:
@@ -320,7 +320,7 @@ def test_preconditions_of_an_eviction_concern_the_pod_before_it(launch):
                 status, refused, _ = server.request("POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": options})
                 assert status == 409 and refused["message"].startswith(
                     f'Operation cannot be fulfilled on Pod "p": the {what} in the precondition ({wrong}) does not match'), refused
-            assert server.ok("GET", f"{pods}/p")["metadata"]["resourceVersion"] == pod["resourceVersion"], "nothing is written"
+            assert server.ok("GET", f"{pods}/p")["metadata"]["resourceVersion"] == pod["resourceVersion"], "the Pod is unchanged"
             options = {"preconditions": {field: pod[field] for field in ("resourceVersion", "uid")}}
             server.ok("POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": options})
             status, left, _ = server.request("GET", f"{pods}/p")

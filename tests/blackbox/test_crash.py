@@ -1,7 +1,7 @@
 """SIGKILL at random moments under 64 writers: acknowledged writes are not lost, and watches can be resumed.
 
-Each writer has objects of its own and knows, at every moment, which states of them it may find after a crash: the last
-one that was acknowledged, or that of the one write that was on its way.
+Each writer has objects of its own, and tracks the states that each may have after a crash: the last one that was
+acknowledged, or that of the write in flight.
 """
 import random
 import signal
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.serial, pytest.mark.timeout(7200)]
 
 WRITERS = 64
 ROUNDS, ROUNDS_SLOW = 4, 200
-# acknowledged writes of a round before the server may be killed, and how many more there may be
+# the server is killed after WRITES_MIN acknowledged writes of a round, and up to WRITES_MORE further ones
 WRITES_MIN, WRITES_MORE = 100, 400
 
 
@@ -49,17 +49,17 @@ def one_round(server, writers, watch, number, chance):
     [thread.join() for thread in threads]
     server.stop()
     server.start()
-    found = server.ok("GET", MAPS)
-    versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in found["items"]}
+    listed = server.ok("GET", MAPS)
+    versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listed["items"]}
     acknowledged = {version for writer in writers for version in writer.acknowledged}
-    assert int(found["metadata"]["resourceVersion"]) >= max(acknowledged), "the version of the server has gone back"
+    assert int(listed["metadata"]["resourceVersion"]) >= max(acknowledged), "the resourceVersion of the list is older than an acknowledged write"
     for writer in writers:
         writer.settle(versions, before)
     mark = server.ok("POST", MAPS, {"metadata": {"name": f"mark-{number}"}})["metadata"]
     watch.run(server, until=int(mark["resourceVersion"]))
-    failures = [who.failure for who in [*writers, watch] if who.failure]
+    failures = [each.failure for each in [*writers, watch] if each.failure]
     assert not failures, failures
-    missed = acknowledged - watch.seen
-    assert not missed, f"acknowledged and not seen by the watch: {sorted(missed)[:5]}"
+    missed = acknowledged - watch.delivered
+    assert not missed, f"acknowledged and not delivered by the watch: {sorted(missed)[:5]}"
     versions[mark["name"]] = mark["resourceVersion"]
-    assert watch.state == versions, "the events do not lead to the list"
+    assert watch.state == versions, "the state after all events differs from the list"

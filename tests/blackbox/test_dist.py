@@ -1,4 +1,4 @@
-"""What is published: archives, the Debian package, the container image, manifests and the Helm chart."""
+"""The published packages: archives, the Debian package, the container image, manifests and the Helm chart."""
 import contextlib
 import hashlib
 import json
@@ -22,7 +22,7 @@ PACKAGING = ROOT / "packaging"
 
 
 def dist(output, *flags):
-    """Packages a release into a directory."""
+    """Builds the packages of a release in a directory."""
     command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "dist", "--output", str(output), *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -43,9 +43,10 @@ def packages(launch, tmp_path_factory):
 
 
 def only(directory, pattern):
-    found = list(directory.glob(pattern))
-    assert len(found) == 1, found
-    return found[0]
+    """The only file in the directory that matches the pattern."""
+    files = list(directory.glob(pattern))
+    assert len(files) == 1, files
+    return files[0]
 
 
 def test_tarball_and_checksums(packages, tmp_path):
@@ -69,7 +70,7 @@ def test_same_input_gives_the_same_bytes(packages):
 
 
 def test_image_is_valid(packages, tmp_path):
-    """As go-containerregistry validates it: digests, sizes, the configuration, and every layer."""
+    """go-containerregistry validates digests, sizes, the configuration, and every layer."""
     with tarfile.open(only(packages, "*-oci.tar")) as archive:
         archive.extractall(tmp_path, filter="data")
     index = json.loads((tmp_path / "index.json").read_text())
@@ -86,8 +87,8 @@ def test_image_is_valid(packages, tmp_path):
 
 
 @contextlib.contextmanager
-def notified():
-    """A socket as systemd has it, and its path."""
+def notify_socket():
+    """A socket like systemd's, and its path."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         path = f"/tmp/pintle-notify-{os.getpid()}"
         listener.bind(path)
@@ -97,16 +98,16 @@ def notified():
 
 
 def test_start_and_stop_are_reported_to_systemd(launch):
-    with notified() as (listener, path):
+    with notify_socket() as (listener, path):
         with launch(environment={"NOTIFY_SOCKET": path}) as server:
-            said = listener.recv(4096).decode().splitlines()
-            assert "READY=1" in said and any(line.startswith(f"STATUS=pintle is ready on {server.url}") for line in said), said
+            lines = listener.recv(4096).decode().splitlines()
+            assert "READY=1" in lines and any(line.startswith(f"STATUS=pintle is ready on {server.url}") for line in lines), lines
             server.process.send_signal(signal.SIGTERM)
             assert listener.recv(4096) == b"STOPPING=1\n"
 
 
 def test_debian_package_installs_and_starts(packages, tmp_path):
-    """The package is unpacked by dpkg into a directory of its own; the unit is checked, and its command runs as it says."""
+    """dpkg unpacks the package into a directory; the systemd unit is verified, and its command runs."""
     require("dpkg-deb")
     package = only(packages, "*.deb")
     control = subprocess.run(["dpkg-deb", "--field", package], capture_output=True, text=True, check=True).stdout
@@ -130,7 +131,7 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
     config = (root / "etc/pintle/config.yaml").read_text().replace("/var/lib/pintle", str(tmp_path / "state"))
     (tmp_path / "config.yaml").write_text(config)
     arguments = [word.replace("/etc/pintle", str(tmp_path)) for word in arguments]
-    with notified() as (listener, path):
+    with notify_socket() as (listener, path):
         process = subprocess.Popen([root / program.lstrip("/"), *arguments, "--secure-port", "0"], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": path})
         assert b"READY=1" in listener.recv(4096)
@@ -139,20 +140,20 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
         assert process.wait(timeout=30) == 0
 
 
-PLACES = ["/etc/pintle", "/var/lib/pintle", "/usr/bin/pintle", "/usr/lib/systemd/system/pintle.service", "/usr/lib/sysusers.d/pintle.conf",
-          "/usr/share/doc/pintle"]
+PATHS = ["/etc/pintle", "/var/lib/pintle", "/usr/bin/pintle", "/usr/lib/systemd/system/pintle.service", "/usr/lib/sysusers.d/pintle.conf",
+         "/usr/share/doc/pintle"]
 
 
 @contextlib.contextmanager
 def installed(package):
-    """The package installed on this machine, which must not have it; afterwards the package, its user and its data are removed."""
+    """Installs the package on this machine, unless it is already installed; afterwards removes the package, its user and its data."""
     if os.geteuid() != 0:
         pytest.skip("only root installs packages")
     require("dpkg")
     missing = lambda: subprocess.run(["getent", "passwd", "pintle"], capture_output=True).returncode == 2
-    present = [place for place in PLACES if os.path.exists(place)]
+    present = [path for path in PATHS if os.path.exists(path)]
     if present or not missing():
-        pytest.skip(f"this machine has pintle already: {present or 'its user'}")
+        pytest.skip(f"pintle is already installed: {present or 'the user pintle'}")
     try:
         done = subprocess.run(["dpkg", "--install", package], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done
@@ -162,12 +163,12 @@ def installed(package):
         shutil.rmtree("/var/lib/pintle", ignore_errors=True)
         for command in (["userdel", "pintle"], ["groupdel", "pintle"]):
             subprocess.run(command, capture_output=True)
-    assert missing() and not [place for place in PLACES if os.path.exists(place)]
+    assert missing() and not [path for path in PATHS if os.path.exists(path)]
 
 
 @pytest.mark.slow
 def test_debian_package_is_installed_and_removed_by_root(packages):
-    """The maintainer scripts of dpkg run: the user exists, the service starts as that user alone, a removal keeps its objects."""
+    """dpkg runs the maintainer scripts: the user exists, the service runs as this user, a removal keeps its data."""
     state = pathlib.Path("/var/lib/pintle")
     with installed(only(packages, "*.deb")):
         user = pwd.getpwnam("pintle")
@@ -178,10 +179,10 @@ def test_debian_package_is_installed_and_removed_by_root(packages):
             assert done.returncode == 0 and "pintle" not in done.stderr, done.stderr
         unit = pathlib.Path("/usr/lib/systemd/system/pintle.service").read_text()
         lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
-        # as systemd makes the StateDirectory
+        # as systemd creates the StateDirectory
         state.mkdir(mode=int(lines["StateDirectoryMode"], 8))
         shutil.chown(state, lines["User"], lines["Group"])
-        with notified() as (listener, path):
+        with notify_socket() as (listener, path):
             os.chmod(path, 0o777)
             process = subprocess.Popen([*lines["ExecStart"].split(), "--secure-port", "0"], user=lines["User"], group=lines["Group"], extra_groups=[],
                                        umask=int(lines["UMask"], 8), cwd="/", env={"NOTIFY_SOCKET": path, "PATH": os.environ["PATH"]},
@@ -214,7 +215,7 @@ def test_manifests_apply(server, kubectl_binary):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_chart_installs(server, kubectl_binary, launch):
-    """With helm itself, which takes minutes to build."""
+    """helm installs the chart; building helm takes minutes."""
     helm = built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")
     chart = PACKAGING / "helm" / "pintle"
     subprocess.run([helm, "lint", "--strict", chart], check=True)
@@ -238,7 +239,7 @@ def test_static_binaries(tmp_path):
         with tarfile.open(only(output, f"*-linux-{machine}.tar.gz")) as archive:
             archive.extractall(tmp_path, filter="data")
         binary = only(tmp_path, f"pintle-*-linux-{machine}") / "pintle"
-        shown = subprocess.run(["file", binary], capture_output=True, text=True, check=True).stdout
-        assert "static" in shown and "dynamically" not in shown, shown
+        description = subprocess.run(["file", binary], capture_output=True, text=True, check=True).stdout
+        assert "static" in description and "dynamically" not in description, description
     with Pintle(str(only(tmp_path, "pintle-*-linux-x86_64") / "pintle")) as server:
         assert server.ok("GET", "/version")["major"] == "1"

@@ -29,15 +29,15 @@ def anchors(path):
 @pytest.mark.parametrize("path", MARKDOWN, ids=name_of)
 def test_links(path):
     for target in LINK.findall(path.read_text()):
-        place, _, anchor = target.partition("#")
-        if place.startswith(REPOSITORY):
-            found = ROOT / place.removeprefix(REPOSITORY)
-        elif ":" in place:
-            continue  # nothing is fetched
+        link, _, anchor = target.partition("#")
+        if link.startswith(REPOSITORY):
+            file = ROOT / link.removeprefix(REPOSITORY)
+        elif ":" in link:
+            continue  # external links are not fetched
         else:
-            found = path.parent / place if place else path
-        assert found.exists(), f"{name_of(path)}: there is no {target}"
-        assert not anchor or anchor in anchors(found), f"{name_of(path)}: there is no heading {target}"
+            file = path.parent / link if link else path
+        assert file.exists(), f"{name_of(path)}: {target} does not exist"
+        assert not anchor or anchor in anchors(file), f"{name_of(path)}: there is no heading {target}"
 
 
 def test_summary_has_every_page():

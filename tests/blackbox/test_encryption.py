@@ -1,4 +1,4 @@
-"""Encryption at rest: the content of the disk, rotation of keys, and wrong keys."""
+"""Encryption at rest: encrypted files, rotation of keys, and wrong keys."""
 import json
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.encryption
 
 
 def stored(server):
-    """The content of all files of the data directory."""
+    """The content of all files of the log."""
     return b"".join(file.read_bytes() for file in sorted((server.dir / "log").iterdir()))
 
 
@@ -21,10 +21,10 @@ def test_secrets_are_not_on_disk(launch):
         for kind in ("aescbc", "aesgcm", "secretbox"):
             flag = f"--encryption-provider-config={configuration(directory, {kind: [('key1', 1)]}, 'identity')}"
             with launch(flag, storage="embedded") as server:
-                made = server.ok("POST", SECRETS, secret("one"))
+                created = server.ok("POST", SECRETS, secret("one"))
                 server.ok("POST", MAPS, {"metadata": {"name": "open"}, "data": {"k": "an open text"}})
                 patched = server.ok("PATCH", SECRETS + "/one", {"metadata": {"labels": {"a": "b"}}})
-                assert patched["data"] == made["data"]
+                assert patched["data"] == created["data"]
                 assert server.request("GET", "/readyz")[0] == 200
                 server.restart()
                 assert server.ok("GET", SECRETS + "/one") == patched
@@ -32,12 +32,12 @@ def test_secrets_are_not_on_disk(launch):
                 assert ENCODED not in on_disk and PLAIN.encode() not in on_disk
                 assert on_disk.count(f"k8s:enc:{kind}:v1:key1:".encode()) >= 2
                 assert b"an open text" in on_disk
-                watched = server.request("GET", f"{SECRETS}?watch=1&resourceVersion={made['metadata']['resourceVersion']}&timeoutSeconds=1")[1]
+                watched = server.request("GET", f"{SECRETS}?watch=1&resourceVersion={created['metadata']['resourceVersion']}&timeoutSeconds=1")[1]
                 watched = watched if isinstance(watched, dict) else json.loads(watched.splitlines()[0])
-                assert watched["object"] == patched, "history is read too"
+                assert watched["object"] == patched, "events of the history are decrypted"
 
 
-def test_keys_are_rotated_by_writing_again(launch):
+def test_keys_are_rotated_by_rewriting_objects(launch):
     with tempfile.TemporaryDirectory() as directory:
         flag = f"--encryption-provider-config={directory}/encryption.json"
         steps = [
@@ -45,7 +45,7 @@ def test_keys_are_rotated_by_writing_again(launch):
             ([{"aesgcm": [("old", 1)]}, "identity"], b"k8s:enc:aesgcm:v1:old:", "the first key"),
             ([{"aesgcm": [("new", 2), ("old", 1)]}], b"k8s:enc:aesgcm:v1:new:", "the next key"),
             ([{"secretbox": [("box", 3)]}, {"aesgcm": [("new", 2)]}], b"k8s:enc:secretbox:v1:box:", "another cipher"),
-            (["identity", {"secretbox": [("box", 3)]}], None, "back"),
+            (["identity", {"secretbox": [("box", 3)]}], None, "identity again"),
         ]
         configuration(directory, *steps[0][0])
         with launch(flag, storage="embedded") as server:
@@ -59,7 +59,7 @@ def test_keys_are_rotated_by_writing_again(launch):
                 assert after["metadata"].pop("resourceVersion") != version and after == before, name
                 assert prefix is None or prefix in stored(server), name
                 again = server.ok("PUT", SECRETS + "/one", after)
-                assert again == server.ok("PUT", SECRETS + "/one", again), "written once is enough"
+                assert again == server.ok("PUT", SECRETS + "/one", again), "a current value is not written again"
             configuration(directory, "identity")
             server.restart()
             assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}
@@ -72,8 +72,8 @@ def test_wrong_keys_are_reported_and_change_nothing(launch):
         with launch(flag, storage="embedded") as server:
             server.ok("POST", SECRETS, secret("one"))
             server.stop()
-            whole = stored(server)
-            place = "/registry/core/secrets/default/one"
+            before = stored(server)
+            key = "/registry/core/secrets/default/one"
             cases = [
                 ([{"aesgcm": [("k", 2)]}, "identity"], "k8s:enc:aesgcm:v1:k: cipher: message authentication failed"),
                 ([{"aesgcm": [("l", 1)]}, "identity"], "no matching key was found for the provided AES transformer (k8s:enc:aesgcm:v1:k)"),
@@ -82,22 +82,22 @@ def test_wrong_keys_are_reported_and_change_nothing(launch):
             command = [launch.binary, "serve", "--secure-port", "0", "--data-dir", str(server.dir)]
             for providers, want in cases:
                 configuration(directory, *providers)
-                refused(command + [flag], f"the value of {place} cannot be read, and is left as it is: {want}")
-                assert stored(server).startswith(whole)
-            refused(command, "it is encrypted, and no provider reads it")
+                check_fails(command + [flag], f"the value of {key} cannot be read, and is left as it is: {want}")
+                assert stored(server).startswith(before)
+            check_fails(command, "it is encrypted, and no provider reads it")
             configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
-            refused([launch.binary, "export", str(pathlib.Path(directory) / "out"), "--data-dir", str(server.dir)], place)
+            check_fails([launch.binary, "export", str(pathlib.Path(directory) / "out"), "--data-dir", str(server.dir)], key)
             done = subprocess.run([launch.binary, "export", "-", flag, "--data-dir", str(server.dir)], capture_output=True, timeout=30)
             assert done.returncode == 0 and ENCODED in done.stdout, done
             path.write_text("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n"
                             "  providers: [{kms: {name: k, endpoint: unix:///x}}]\n")
-            refused(command + [flag], f"--encryption-provider-config: {path}: resources[0].providers[0].kms.apiVersion: Invalid value: \"\": KMS v1 is not supported")
+            check_fails(command + [flag], f"--encryption-provider-config: {path}: resources[0].providers[0].kms.apiVersion: Invalid value: \"\": KMS v1 is not supported")
             configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
             server.start()
             assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}
 
 
-def refused(command, want):
+def check_fails(command, want):
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    said = done.stdout + done.stderr
-    assert done.returncode == 1 and want in said and len(said.splitlines()) == 1, (want, said)
+    output = done.stdout + done.stderr
+    assert done.returncode == 1 and want in output and len(output.splitlines()) == 1, (want, output)

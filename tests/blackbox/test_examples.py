@@ -1,4 +1,4 @@
-"""The examples, with kubectl."""
+"""The examples, applied with kubectl."""
 import json
 import pathlib
 import subprocess
@@ -16,23 +16,23 @@ ALL = "--runtime-config=api/all=true"
 
 def test_examples(launch, kubectl_binary):
     with launch(ALL) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
-        def apply(name, what):
-            same(kubectl("apply", "-f", EXAMPLES / name), what + " created\n")
+        def apply(name, object_name):
+            same(kubectl("apply", "-f", EXAMPLES / name), object_name + " created\n")
 
-        def defined(name, plural):
+        def apply_crd(name, plural):
             apply(name, f"customresourcedefinition.apiextensions.k8s.io/{plural}")
             kubectl("wait", "--for=condition=Established", f"crd/{plural}", "--timeout=30s")
-        defined("crontab.yaml", "crontabs.stable.example.com")
+        apply_crd("crontab.yaml", "crontabs.stable.example.com")
         apply("my-crontab.yaml", "crontab.stable.example.com/my-new-cron-object")
         kubectl("delete", "-f", EXAMPLES / "crontab.yaml")
-        defined("v1beta1-crontab.yaml", "crontabs.stable.example.com")
+        apply_crd("v1beta1-crontab.yaml", "crontabs.stable.example.com")
         apply("my-crontab.yaml", "crontab.stable.example.com/my-new-cron-object")
         same(table(kubectl("get", "ct")), [["NAME", "SPEC", "REPLICAS"], ["my-new-cron-object", "* * * * */5"]])
         apply("third-party-crontab.yaml", "thirdpartyresource.extensions/cron-tab.legacy.example.com")
         apply("my-third-party-crontab.yaml", "crontab.legacy.example.com/my-old-cron-object")
         same(kubectl("get", "crontabs.legacy.example.com", "-o", "jsonpath={.items[*].cronSpec}"), "* * * * */5")
 
-        defined("database-cluster.yaml", "databaseclusters.db.example.com")
+        apply_crd("database-cluster.yaml", "databaseclusters.db.example.com")
         apply("my-database.yaml", "databasecluster.db.example.com/orders")
         same(table(kubectl("get", "databases")), [["NAME", "ENGINE", "READY", "PHASE", "AGE"], ["orders", "heron", "AGE"]])
         spec = kubectl.json("get", "dbc", "--field-selector=spec.engine.name=heron")["items"][0]["spec"]
@@ -44,7 +44,7 @@ def test_examples(launch, kubectl_binary):
             has(kubectl("patch", "dbc", "orders", "--type=merge", "-p", patch, code=1).errors, message)
         has(kubectl("get", "databaseclusters.v1alpha1.db.example.com").errors, "is deprecated; use db.example.com/v1 DatabaseCluster")
 
-        defined("certificate-issuer.yaml", "certificateissuers.pki.example.com")
+        apply_crd("certificate-issuer.yaml", "certificateissuers.pki.example.com")
         apply("my-issuer.yaml", "certificateissuer.pki.example.com/letters")
         same(kubectl("get", "ci", "letters", "-o", "jsonpath={.spec.lifetime}"), "2160h")
         out = kubectl("patch", "ci", "letters", "--type=merge", "-p", '{"spec":{"selfSigned":{}}}', code=1)

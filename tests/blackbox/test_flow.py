@@ -12,7 +12,7 @@ pytestmark = pytest.mark.flow
 FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 
-def dangling(schema):
+def conditions(schema):
     return [(c["type"], c["status"]) for c in schema.get("status", {}).get("conditions", [])]
 
 
@@ -26,14 +26,14 @@ def test_default_objects_are_maintained(launch):
             "limitResponse": {"type": "Queue", "queuing": {"queues": 128, "handSize": 6, "queueLengthLimit": 50}}}
         schemas = server.ok("GET", FLOW + "/flowschemas")["items"]
         assert len(schemas) == 11 and {s["metadata"]["annotations"]["apf.kubernetes.io/autoupdate-spec"] for s in schemas} == {"true"}
-        eventually(lambda: all(dangling(s) == [("Dangling", "False")] for s in server.ok("GET", FLOW + "/flowschemas")["items"]))
+        eventually(lambda: all(conditions(s) == [("Dangling", "False")] for s in server.ok("GET", FLOW + "/flowschemas")["items"]))
         server.ok("DELETE", FLOW + "/prioritylevelconfigurations/system")
-        eventually(lambda: dangling(server.ok("GET", FLOW + "/flowschemas/system-nodes")) == [("Dangling", "True")])
+        eventually(lambda: conditions(server.ok("GET", FLOW + "/flowschemas/system-nodes")) == [("Dangling", "True")])
         uid = server.ok("GET", FLOW + "/flowschemas/exempt")["metadata"]["uid"]
         server.ok("DELETE", FLOW + "/flowschemas/exempt")
         eventually(lambda: server.request("GET", FLOW + "/flowschemas/exempt")[1].get("metadata", {}).get("uid", uid) != uid)
-        status, answer, _ = server.request("PATCH", FLOW + "/flowschemas/catch-all", {"spec": {"matchingPrecedence": 9}})
-        assert status == 422 and "spec of 'catch-all' must equal the fixed value" in answer["message"], answer
+        status, response, _ = server.request("PATCH", FLOW + "/flowschemas/catch-all", {"spec": {"matchingPrecedence": 9}})
+        assert status == 422 and "spec of 'catch-all' must equal the fixed value" in response["message"], response
 
 
 def test_responses_name_schema_and_level(launch):
@@ -51,12 +51,12 @@ def test_responses_name_schema_and_level(launch):
         assert "x-kubernetes-pf-flowschema-uid" not in server.request("GET", MAPS)[2]
 
 
-def test_a_noisy_client_waits_for_itself(launch):
+def test_a_noisy_client_does_not_delay_others(launch):
     with launch("--max-requests-inflight=6", "--max-mutating-requests-inflight=6") as server:
         account = "/api/v1/namespaces/default/serviceaccounts"
         for name in ("noisy", "quiet"):
             server.ok("POST", account, {"metadata": {"name": name}})
-        noisy, calm = (server.ok("POST", f"{account}/{name}/token", {"spec": {}})["status"]["token"] for name in ("noisy", "quiet"))
+        noisy_token, quiet_token = (server.ok("POST", f"{account}/{name}/token", {"spec": {}})["status"]["token"] for name in ("noisy", "quiet"))
         binding = {"metadata": {"name": "all"}, "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"},
                    "subjects": [{"kind": "Group", "name": "system:authenticated"}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
@@ -69,23 +69,23 @@ def test_a_noisy_client_waits_for_itself(launch):
             "rules": [{"subjects": [{"kind": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": "*"}}],
                        "resourceRules": [{"verbs": ["*"], "apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"]}]}]}}
         server.ok("POST", FLOW + "/flowschemas", schema)
-        # one seat: a request whose body does not come holds it, three more wait, and the next is refused
-        halves = [UnfinishedRequest(server, noisy) for _ in range(4)]
+        # there is one seat: an unfinished request occupies it, three more wait, and the next one is rejected
+        halves = [UnfinishedRequest(server, noisy_token) for _ in range(4)]
         waiting = "apiserver_flowcontrol_current_inqueue_requests"
         eventually(lambda: value(metrics_of(server)[0], waiting, priority_level="narrow") == 3)
-        fifth = UnfinishedRequest(server, noisy)
-        status, answer, headers = fifth.answer()
-        assert (status, headers["retry-after"]) == (429, "1") and "Too many requests" in answer, (status, answer)
-        found = []
-        quiet = threading.Thread(target=lambda: found.append(server.request("GET", MAPS, token=calm)[0]))
+        fifth = UnfinishedRequest(server, noisy_token)
+        status, response, headers = fifth.read_response()
+        assert (status, headers["retry-after"]) == (429, "1") and "Too many requests" in response, (status, response)
+        statuses = []
+        quiet = threading.Thread(target=lambda: statuses.append(server.request("GET", MAPS, token=quiet_token)[0]))
         quiet.start()
         eventually(lambda: value(metrics_of(server)[0], waiting, priority_level="narrow") == 4)
         server.ok("GET", MAPS)
-        # the turn after the next is that of the quiet one, however many of the noisy ones wait
+        # queues take turns: the request of the quiet client is the second one that is executed
         for half in halves[:2]:
             half.close()
         quiet.join(timeout=20)
-        assert found == [200], found
+        assert statuses == [200], statuses
         for half in halves[2:]:
             half.close()
-        eventually(lambda: server.request("GET", MAPS, token=noisy)[0] == 200)
+        eventually(lambda: server.request("GET", MAPS, token=noisy_token)[0] == 200)

@@ -1,4 +1,4 @@
-"""examples/ha: three servers on three etcd members lose nothing when any one of them is killed."""
+"""examples/ha: three servers on three etcd members lose no writes when one of these processes is killed."""
 import json
 import os
 import re
@@ -23,7 +23,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Client:
-    """A client with the kubeconfig of the example, which tries again when its connection breaks, as client-go does."""
+    """A client with the kubeconfig of the example that retries when its connection breaks, as client-go does."""
 
     def __init__(self, directory):
         kubeconfig = (directory / "kubeconfig").read_text()
@@ -42,7 +42,7 @@ class Client:
             return json.load(response)
 
     def create(self, name):
-        """Returns once the object is there; a write whose connection broke may have been done."""
+        """Creates a ConfigMap. Retries a request without a response, which may have succeeded."""
         def created():
             try:
                 with self.open("POST", MAPS, {"metadata": {"name": name}}) as response:
@@ -55,11 +55,11 @@ class Client:
 
 
 class Informer(threading.Thread):
-    """Watches from the last revision that it has seen, and reconnects."""
+    """Watches ConfigMaps. Reconnects after the last received revision."""
 
     def __init__(self, client):
         super().__init__(daemon=True)
-        self.client, self.seen, self.broken = client, [], 0
+        self.client, self.received, self.disconnects = client, [], 0
         self.version = client.get(MAPS)["metadata"]["resourceVersion"]
 
     def run(self):
@@ -69,13 +69,13 @@ class Informer(threading.Thread):
                     for line in events:
                         event = json.loads(line)
                         if event["type"] == "ERROR":
-                            self.seen.append(event)
+                            self.received.append(event)
                             return
-                        self.seen.append(event["object"]["metadata"]["name"])
+                        self.received.append(event["object"]["metadata"]["name"])
                         self.version = event["object"]["metadata"]["resourceVersion"]
             except (OSError, ValueError):
                 pass
-            self.broken += 1
+            self.disconnects += 1
             time.sleep(0.1)
 
 
@@ -92,7 +92,7 @@ def test_any_process_may_be_killed(launch, tmp_path):
             assert len(processes) == 6, processes
             client = Client(tmp_path)
             informer = Informer(client)
-            informer.start()  # on pintle-1 or pintle-2: connections go to the servers by turns
+            informer.start()  # on pintle-1 or pintle-2: the servers take connections in turn
             names = []
             for victim in (None, "pintle-1", "etcd-1", "pintle-2"):
                 if victim:
@@ -100,8 +100,8 @@ def test_any_process_may_be_killed(launch, tmp_path):
                 for _ in range(20):
                     names.append(f"map-{len(names)}")
                     client.create(names[-1])
-            eventually(lambda: len(informer.seen) >= len(names), seconds=60)
-            assert informer.seen == names and informer.broken > 0, informer.seen
+            eventually(lambda: len(informer.received) >= len(names), seconds=60)
+            assert informer.received == names and informer.disconnects > 0, informer.received
             assert {item["metadata"]["name"] for item in client.get(MAPS)["items"]} >= set(names)
         finally:
             example.send_signal(signal.SIGTERM)

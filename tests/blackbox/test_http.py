@@ -22,9 +22,9 @@ BOATS = {"metadata": {"name": "boats.discovered.example.com"}, "spec": {
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
-def text(server, path, **more):
-    status, answer, headers = server.request("GET", path, **more)
-    return status, answer, headers["content-type"]
+def text(server, path, **options):
+    status, response, headers = server.request("GET", path, **options)
+    return status, response, headers["content-type"]
 
 
 def test_health(launch):
@@ -46,9 +46,9 @@ def test_health(launch):
 def test_index(launch):
     """Every listed path exists, or is the prefix of existing ones: `kubectl get --raw /`."""
     with launch() as server:
-        status, answer, headers = server.request("GET", "/")
+        status, response, headers = server.request("GET", "/")
         assert (status, headers["content-type"]) == (200, "application/json"), (status, headers)
-        paths = answer["paths"]
+        paths = response["paths"]
         assert paths == sorted(paths) and {"/api/v1", "/apis/apiextensions.k8s.io/v1", "/readyz/shutdown"} <= set(paths), paths
         for path in paths:
             assert path.endswith("/") or server.request("GET", path, headers={"Accept": "*/*"})[0] == 200, path
@@ -65,20 +65,20 @@ def test_statusz_and_flagz(launch):
             return server.request(method, path, headers={"Accept": accept}, **more)
 
         for accept in ("", "*/*", "text/*", "application/json, text/plain;q=0.5"):
-            status, answer, headers = page("/statusz", accept)
+            status, response, headers = page("/statusz", accept)
             assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8"), accept
-            lines = answer.split("\n")
+            lines = response.split("\n")
             assert lines[:2] == ["", "apiserver statusz"] and lines[2].startswith("Warning: This endpoint is not meant"), lines
             names = ["Started", "Up", "Go version", "Binary version", "Emulation version", "Paths"]
             assert all(line.startswith(name) for line, name in zip(lines[4:], names, strict=False)), lines
             assert lines[9].endswith(" /flagz /healthz /livez /metrics /readyz /statusz /version"), lines
         document = page("/statusz", structured("application/json", "Statusz"))
         assert document[0] == 200 and document[2]["content-type"] == structured("application/json", "Statusz")
-        answer = document[1]
-        assert set(answer) == {"kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion",
-                               "emulationVersion", "paths"}
-        assert answer["kind"] == "Statusz" and answer["apiVersion"] == "config.k8s.io/v1beta1", answer
-        assert answer["metadata"] == {"name": "apiserver"} and answer["emulationVersion"] == "1.37", answer
+        response = document[1]
+        assert set(response) == {"kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion",
+                                 "emulationVersion", "paths"}
+        assert response["kind"] == "Statusz" and response["apiVersion"] == "config.k8s.io/v1beta1", response
+        assert response["metadata"] == {"name": "apiserver"} and response["emulationVersion"] == "1.37", response
 
         flags = page("/flagz", structured("application/yaml", "Flagz", "v1alpha1"))
         assert flags[2]["content-type"] == structured("application/yaml", "Flagz", "v1alpha1")
@@ -86,19 +86,19 @@ def test_statusz_and_flagz(launch):
         assert "\n  event-ttl: 2h\n" in flags[1] and "\n  feature-gates: '[]'\n" in flags[1], flags[1]
         assert re.search("\nevent-ttl(:|: |=| )2h\n", page("/flagz", "text/plain", "POST")[1])
 
-        refused = "only the following media types are accepted: application/json, application/yaml, text/plain"
+        not_acceptable = "only the following media types are accepted: application/json, application/yaml, text/plain"
         for accept in ("application/json", "text/html", structured("text/plain", "Statusz"), structured("application/json", "Flagz"),
                        structured("application/cbor", "Statusz"), structured("application/json", "Statusz", "v1")):
-            status, answer, headers = page("/statusz", accept)
-            assert (status, answer["message"], headers["content-type"]) == (406, refused, "application/json"), (accept, answer)
+            status, response, headers = page("/statusz", accept)
+            assert (status, response["message"], headers["content-type"]) == (406, not_acceptable, "application/json"), (accept, response)
         assert page("/statusz", "application/yaml")[2]["content-type"] == "application/yaml"
         for path in ("/statusz", "/flagz"):
             assert page(path + "/", "*/*")[:2] == (404, "404 page not found\n")
-            refusal = page(path, "*/*", token="plain-token")
-            assert refusal[0] == 403 and f'cannot get path "{path}"' in refusal[1]["message"], refusal
+            forbidden = page(path, "*/*", token="plain-token")
+            assert forbidden[0] == 403 and f'cannot get path "{path}"' in forbidden[1]["message"], forbidden
 
 
-def test_statusz_and_flagz_are_behind_their_gates(launch):
+def test_feature_gates_of_statusz_and_flagz(launch):
     for flags, served in ((("--emulated-version", "1.35"), set()), (("--emulated-version", "1.36"), {"/statusz", "/flagz"}),
                           (("--feature-gates", "ComponentFlagz=false"), {"/statusz"}),
                           (("--emulated-version", "1.35", "--feature-gates", "ComponentStatusz=true"), {"/statusz"})):
@@ -133,8 +133,8 @@ def test_metrics(launch):
         server.ok("PATCH", MAPS + "/map-0?fieldManager=me", {"apiVersion": "v1", "kind": "ConfigMap"},
                   headers={"Content-Type": "application/apply-patch+yaml"})
         server.ok("GET", MAPS + "?fieldSelector=metadata.name%3Dmap-0")
-        for stranger in ("/apis/a.example.com/v1/boats", "/api/v1/boats", "/somewhere", MAPS + "/map-0/boat"):
-            assert server.request("GET", stranger)[0] == 404, stranger
+        for unknown in ("/apis/a.example.com/v1/boats", "/api/v1/boats", "/somewhere", MAPS + "/map-0/boat"):
+            assert server.request("GET", unknown)[0] == 404, unknown
         assert server.request("GET", MAPS, token="wrong")[0] == 401
         watch = UnfinishedRequest.__new__(UnfinishedRequest)
         url = urlparse(server.url)
@@ -166,14 +166,14 @@ def test_metrics(launch):
         assert value(samples, duration + "_bucket", verb="POST", dry_run="", le="60", **requests) == 4
         assert value(samples, "apiserver_request_sli_duration_seconds_count", verb="APPLY", **requests) == 1
         sized = {have["verb"] for name, have, _ in samples if name == "apiserver_response_sizes_count" and have["resource"] == "configmaps"}
-        assert sized == {"LIST"}, "reads are sized"
+        assert sized == {"LIST"}, "sizes are recorded for reads only"
         assert value(samples, "apiserver_longrunning_requests", verb="WATCH", scope="namespace", **requests) == 1
         assert value(samples, "apiserver_watch_events_total", **maps) == 3
         assert value(samples, "apiserver_current_inflight_requests", request_kind="readOnly") == 1
         assert value(samples, "apiserver_current_inqueue_requests", request_kind="mutating") == 0
         assert value(samples, "apiserver_watch_events_sizes_count", **maps) == 3
         listed = {"group": "", "resource": "configmaps"}
-        # two are the server's own
+        # two events are those of ConfigMaps of the server
         for name, want in {"cache_list": 1, "cache_list_fetched_objects": 1, "cache_list_returned_objects": 1,
                            "watch_cache_events_received": 5, "watch_cache_events_dispatched": 3}.items():
             assert value(samples, f"apiserver_{name}_total", **listed) == want, name
@@ -196,8 +196,8 @@ def test_metrics(launch):
         named = {have["resource"] for _, have, _ in samples if "resource" in have}
         assert "boats" not in named and not any("boat" in have.get("subresource", "") for _, have, _ in samples), named
         watch.close()
-        gone = {"verb": "WATCH", "scope": "namespace", **requests}
-        eventually(lambda: value(metrics_of(server)[0], "apiserver_longrunning_requests", **gone) == 0)
+        closed = {"verb": "WATCH", "scope": "namespace", **requests}
+        eventually(lambda: value(metrics_of(server)[0], "apiserver_longrunning_requests", **closed) == 0)
         _, _, headers = metrics_of(server, headers={"Accept": "application/openmetrics-text;version=1.0.0"})
         assert headers["content-type"].startswith("application/openmetrics-text"), headers
         assert server.request("GET", "/metrics", token="plain-token")[0] == 403
@@ -208,21 +208,21 @@ def test_in_flight(launch):
     everything = {"metadata": {"name": "all"}, "subjects": [{"kind": "User", "name": "plain"}],
                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}
     one = {"metadata": {"name": "one"}}
-    counted = "--enable-priority-and-fairness=false"
-    with launch(counted, "--max-requests-inflight=9", "--max-mutating-requests-inflight=1") as server:
+    without_queues = "--enable-priority-and-fairness=false"
+    with launch(without_queues, "--max-requests-inflight=9", "--max-mutating-requests-inflight=1") as server:
         server.ok("POST", rbac, everything)
         half = UnfinishedRequest(server, "plain-token")
         busy = {"request_kind": "mutating"}
         eventually(lambda: value(metrics_of(server)[0], "apiserver_current_inflight_requests", **busy) == 1)
-        status, answer, headers = server.request("POST", MAPS, one, token="plain-token")
-        assert (status, answer) == (429, "Too many requests, please try again later.\n"), (status, answer)
+        status, response, headers = server.request("POST", MAPS, one, token="plain-token")
+        assert (status, response) == (429, "Too many requests, please try again later.\n"), (status, response)
         assert (headers["retry-after"], headers["content-type"]) == ("1", "text/plain; charset=utf-8"), headers
         assert headers["x-content-type-options"] == "nosniff", headers
-        assert server.request("GET", MAPS, token="plain-token")[0] == 200, "who reads has places of their own"
-        assert server.request("POST", MAPS, one, token="wrong")[0] == 401, "who asks is found out before"
-        server.ok("POST", MAPS, one)  # administrators need no place
+        assert server.request("GET", MAPS, token="plain-token")[0] == 200, "reads are counted separately"
+        assert server.request("POST", MAPS, one, token="wrong")[0] == 401, "authentication comes first"
+        server.ok("POST", MAPS, one)  # administrators are exempt
         status, _, _ = server.request("DELETE", MAPS + "/one", headers={"Impersonate-User": "plain"})
-        assert status == 429, "whom an administrator stands for does"
+        assert status == 429, "the limit applies to an impersonated user"
         samples = metrics_of(server)[0]
         assert value(samples, "apiserver_request_terminations_total", code="429", verb="POST") == 1
         assert value(samples, "apiserver_dropped_requests_total", request_kind="mutating") == 2
@@ -231,7 +231,7 @@ def test_in_flight(launch):
     with launch("--max-requests-inflight=0", "--max-mutating-requests-inflight=0") as server:
         server.ok("POST", rbac, everything)
         halves = [UnfinishedRequest(server, "plain-token") for _ in range(3)]
-        assert server.request("POST", MAPS, one, token="plain-token")[0] == 201, "0 is any number"
+        assert server.request("POST", MAPS, one, token="plain-token")[0] == 201, "0 means no limit"
         for half in halves:
             half.close()
 
@@ -266,20 +266,20 @@ def test_lists_are_compressed(launch):
 
 
 def test_timeouts(launch):
-    late = "Timeout: request did not complete within the allotted timeout"
+    timeout = "Timeout: request did not complete within the allotted timeout"
     with launch("--request-timeout=300ms") as server:
         for query in ("", "?timeout=0", "?timeout=1h", "?timeout=20ms"):
             half = UnfinishedRequest(server, TOKEN, query)
-            status, answer, _ = half.answer()
-            assert status == 504 and late in answer and '"reason":"Timeout"' in answer, (query, status, answer)
+            status, response, _ = half.read_response()
+            assert status == 504 and timeout in response and '"reason":"Timeout"' in response, (query, status, response)
             half.close()
-        status, answer, _ = server.request("GET", MAPS + "?timeout=soon", token="wrong")
-        wanted = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
-        assert (status, answer["message"]) == (400, wanted), answer
+        status, response, _ = server.request("GET", MAPS + "?timeout=soon", token="wrong")
+        message = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
+        assert (status, response["message"]) == (400, message), response
         assert server.ok("GET", MAPS)["items"] == []
 
 
-def test_stops_in_steps(launch):
+def test_graceful_shutdown(launch):
     with launch("--shutdown-delay-duration=4s") as server:
         url = urlparse(server.url)
         watch = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
@@ -292,7 +292,7 @@ def test_stops_in_steps(launch):
         assert server.request("GET", "/livez")[:2] == (200, "ok")
         server.ok("POST", MAPS, {"metadata": {"name": "last"}})
         lines = [line for line in events]
-        assert b'"name":"last"' in lines[-1], "the watch ends cleanly, and after everything was told"
+        assert b'"name":"last"' in lines[-1], "the watch ends cleanly, after the last event"
         assert server.process.wait(timeout=30) == 0
         server.process.stdout.close()
         server.process = None
@@ -311,7 +311,7 @@ class WebSocket:
         self.head = b"".join(iter(self.file.readline, b"\r\n"))
 
     def frame(self):
-        """The next frame: its opcode and what it holds; nothing at the end of the connection."""
+        """The opcode and the payload of the next frame, or None at the end of the connection."""
         first = self.file.read(2)
         if not first:
             return None
@@ -346,51 +346,51 @@ def test_discovery_in_other_encodings(launch):
     form = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     paths = ("/api", "/apis", "/apis/coordination.k8s.io", "/api/v1", "/apis/coordination.k8s.io/v1")
 
-    def ask(server, path, accept):
-        status, answer, headers = server.request("GET", path, headers={"Accept": accept})
-        return status, headers.get("content-type"), answer
+    def get(server, path, accept):
+        status, response, headers = server.request("GET", path, headers={"Accept": accept})
+        return status, headers.get("content-type"), response
 
     for gate in ("false", "true"):
         with launch(f"--feature-gates=CBORServingAndStorage={gate}") as server:
             for path in paths:
-                status, kind, answer = ask(server, path, protobuf)
-                assert (status, kind) == (200, protobuf) and answer.startswith("k8s\0"), (path, status, kind)
+                status, kind, response = get(server, path, protobuf)
+                assert (status, kind) == (200, protobuf) and response.startswith("k8s\0"), (path, status, kind)
                 served = (200, cbor) if gate == "true" else (406, "application/json")
-                assert ask(server, path, cbor)[:2] == served, (gate, path)
+                assert get(server, path, cbor)[:2] == served, (gate, path)
             server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
             custom = "/apis/discovered.example.com/v1"
-            assert ask(server, custom, cbor)[:2] == (406, "application/json"), "as kube-apiserver: not of custom resources"
-            assert ask(server, custom, cbor + ",application/json")[:2] == (200, "application/json")
+            assert get(server, custom, cbor)[:2] == (406, "application/json"), "custom resources have no CBOR discovery, as in kube-apiserver"
+            assert get(server, custom, cbor + ",application/json")[:2] == (200, "application/json")
             for path in ("/api", "/apis"):
                 for media in (protobuf, "application/yaml", "application/json", *([cbor] if gate == "true" else [])):
-                    assert ask(server, path, f"{media}{form},{media}")[:2] == (200, media + form), (path, media)
+                    assert get(server, path, f"{media}{form},{media}")[:2] == (200, media + form), (path, media)
                 if gate == "false":
-                    assert ask(server, path, cbor + form + ",application/json")[:2] == (200, "application/json"), path
+                    assert get(server, path, cbor + form + ",application/json")[:2] == (200, "application/json"), path
             for path in ("/openapi/v2", "/openapi/v3/api/v1"):
-                assert ask(server, path, cbor)[0] == 406, "OpenAPI has its own two media types"
+                assert get(server, path, cbor)[0] == 406, "OpenAPI documents are served in two other media types"
 
 
-def test_cbor_is_behind_its_gate(launch):
+def test_feature_gate_of_cbor(launch):
     # {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": {"name": "c"}}
     body = bytes.fromhex("d9d9f7a4") + b"".join((
         b"\x44kind\x49ConfigMap", b"\x44data\xa1\x41a\x41b", b"\x48metadata\xa1\x44name\x41c", b"\x4aapiVersion\x42v1"))
     cbor, listed = {"Content-Type": "application/cbor", "Accept": "application/cbor"}, "application/yaml, application/vnd."
     applied = {"Content-Type": "application/apply-patch+cbor"}
     with launch() as server:
-        status, answer, _ = server.request("POST", MAPS, body, headers={"Content-Type": "application/cbor"})
-        assert status == 415 and listed in answer["message"] and "cbor" not in answer["message"], answer
+        status, response, _ = server.request("POST", MAPS, body, headers={"Content-Type": "application/cbor"})
+        assert status == 415 and listed in response["message"] and "cbor" not in response["message"], response
         assert server.request("GET", MAPS, headers={"Accept": "application/cbor"})[0] == 406
         assert server.request("PATCH", MAPS + "/c?fieldManager=me", body, headers=applied)[0] == 415
     with launch("--feature-gates=CBORServingAndStorage=true") as server:
-        status, answer, headers = server.request("POST", MAPS, body, headers=cbor)
-        assert (status, headers["content-type"]) == (201, "application/cbor"), (status, answer)
+        status, response, headers = server.request("POST", MAPS, body, headers=cbor)
+        assert (status, headers["content-type"]) == (201, "application/cbor"), (status, response)
         assert server.ok("GET", MAPS + "/c")["data"] == {"a": "b"}
         assert server.ok("PATCH", MAPS + "/d?fieldManager=me", body.replace(b"\x41c", b"\x41d"), headers=applied)["data"] == {"a": "b"}
-        status, answer, headers = server.request("GET", MAPS + "/nobody", headers=cbor)
-        assert (status, headers["content-type"]) == (404, "application/cbor") and "NotFound" in answer, answer
-        status, answer, _ = server.request("POST", MAPS, body[:-1], headers={"Content-Type": "application/cbor"})
-        assert (status, answer["reason"]) == (400, "BadRequest"), answer
+        status, response, headers = server.request("GET", MAPS + "/nobody", headers=cbor)
+        assert (status, headers["content-type"]) == (404, "application/cbor") and "NotFound" in response, response
+        status, response, _ = server.request("POST", MAPS, body[:-1], headers={"Content-Type": "application/cbor"})
+        assert (status, response["reason"]) == (400, "BadRequest"), response
         status, _, headers = server.request("GET", MAPS + "?watch=1&timeoutSeconds=1", headers=cbor)
         assert (status, headers["content-type"]) == (200, "application/cbor-seq"), headers
-        answer = server.request("POST", MAPS, b"", headers={"Content-Type": "text/csv"})[1]
-        assert answer["message"].endswith("application/vnd.kubernetes.protobuf, application/cbor"), answer
+        response = server.request("POST", MAPS, b"", headers={"Content-Type": "text/csv"})[1]
+        assert response["message"].endswith("application/vnd.kubernetes.protobuf, application/cbor"), response

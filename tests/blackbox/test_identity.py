@@ -22,10 +22,10 @@ REVIEWS = "/apis/authentication.k8s.io/v1"
 ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-def who(server, **more):
-    """The status of a SelfSubjectReview, and the userInfo or the error."""
-    status, answer, _ = server.request("POST", REVIEWS + "/selfsubjectreviews", {}, **more)
-    return status, answer["status"]["userInfo"] if status == 201 else answer
+def whoami(server, **options):
+    """Creates a SelfSubjectReview. Returns the status, and the userInfo or the error."""
+    status, response, _ = server.request("POST", REVIEWS + "/selfsubjectreviews", {}, **options)
+    return status, response["status"]["userInfo"] if status == 201 else response
 
 
 def free_port():
@@ -45,7 +45,7 @@ class Issuer:
 
     def __enter__(self):
         self.server.start()
-        binding = {"metadata": {"name": "all-may-verify"}, "subjects": [{"kind": "Group", "name": "system:unauthenticated"}],
+        binding = {"metadata": {"name": "issuer-discovery"}, "subjects": [{"kind": "Group", "name": "system:unauthenticated"}],
                    "roleRef": {"kind": "ClusterRole", "name": "system:service-account-issuer-discovery"}}
         self.server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
         self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "ann"}})
@@ -55,32 +55,32 @@ class Issuer:
         self.server.__exit__()
 
     def token(self, audience, **spec):
-        answer = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token",
-                                {"spec": {"audiences": [audience], **spec}})
-        return answer["status"]["token"]
+        response = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token",
+                                  {"spec": {"audiences": [audience], **spec}})
+        return response["status"]["token"]
 
 
 def test_issuers_of_tokens(launch):
     with Issuer(launch) as issuer:
         flags = ["--oidc-issuer-url", issuer.url, "--oidc-client-id=boats", "--oidc-ca-file", str(issuer.server.dir / "ca.crt")]
-        good, other = issuer.token("boats"), issuer.token("cars")
+        token, other = issuer.token("boats"), issuer.token("cars")
         with launch(*flags) as server:
-            status, user = who(server, token=good)
+            status, user = whoami(server, token=token)
             assert (status, user["username"]) == (201, f"{issuer.url}#system:serviceaccount:default:ann"), user
             assert user["groups"] == ["system:authenticated"], user
             assert user["extra"]["authentication.kubernetes.io/credential-id"][0].startswith("JTI="), user
-            assert who(server, token=other)[0] == 401
-            forged = ".".join([good.split(".")[0], other.split(".")[1], good.split(".")[2]])
-            assert who(server, token=forged)[0] == 401
+            assert whoami(server, token=other)[0] == 401
+            forged = ".".join([token.split(".")[0], other.split(".")[1], token.split(".")[2]])
+            assert whoami(server, token=forged)[0] == 401
             review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": other}})["status"]
-            wanted = '[invalid bearer token, oidc: verify token: oidc: expected audience "boats" got ["cars"]]'
-            assert "authenticated" not in review and review["error"] == wanted, review
+            message = '[invalid bearer token, oidc: verify token: oidc: expected audience "boats" got ["cars"]]'
+            assert "authenticated" not in review and review["error"] == message, review
         keys = issuer.server.dir / "keys.json"
         keys.write_text(json.dumps(issuer.server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)))
-        named = ["--oidc-jwks-file", str(keys), "--oidc-username-claim=jti", "--oidc-username-prefix=-", "--oidc-groups-claim=aud",
-                 "--oidc-groups-prefix=of:", "--oidc-required-claim=sub=system:serviceaccount:default:ann"]
-        with launch(*flags, *named) as server:
-            status, user = who(server, token=good)
+        claim_flags = ["--oidc-jwks-file", str(keys), "--oidc-username-claim=jti", "--oidc-username-prefix=-", "--oidc-groups-claim=aud",
+                       "--oidc-groups-prefix=of:", "--oidc-required-claim=sub=system:serviceaccount:default:ann"]
+        with launch(*flags, *claim_flags) as server:
+            status, user = whoami(server, token=token)
             assert (status, user["groups"]) == (201, ["of:boats", "system:authenticated"]), user
 
 
@@ -105,13 +105,13 @@ def test_structured_authentication(launch):
         file = issuer.server.dir / "authentication.json"
         file.write_text(json.dumps(configuration))
         with launch("--authentication-config", str(file)) as server:
-            status, user = who(server, token=issuer.token("ships"))
+            status, user = whoami(server, token=issuer.token("ships"))
             uid = issuer.server.ok("GET", "/api/v1/namespaces/default/serviceaccounts/ann")["metadata"]["uid"]
             assert (status, user["username"], user["uid"]) == (201, "x:ann", uid), user
             assert user["groups"] == ["for-ships", "system:authenticated"], user
             assert user["extra"]["acme.io/namespace"] == ["default"], user
             long = issuer.token("boats", expirationSeconds=9000)
-            assert who(server, token=long)[0] == 401
+            assert whoami(server, token=long)[0] == 401
             review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": long}})["status"]
             assert review["error"].endswith("failed: too long]"), review
             assert server.request("GET", "/livez", token=None)[0] == 200
@@ -123,13 +123,13 @@ def test_structured_authentication(launch):
             with launch("--authentication-config", str(file)):
                 raise RuntimeError("it started")
         except AssertionError as error:
-            said = str(error)
+            message = str(error)
         for part in ("--authentication-config: ", "jwt[0].issuer.audiences: Required value",
                      "jwt[0].claimMappings.username.expression: Invalid value", "claims.email_verified must be used"):
-            assert part in said, said
+            assert part in message, message
 
 
-def test_a_webhook_knows_tokens(launch):
+def test_a_webhook_authenticates_tokens(launch):
     with launch() as certificates, Hooks(certificates) as hooks:
         def review(spec):
             if spec["token"] != "known":
@@ -140,32 +140,32 @@ def test_a_webhook_knows_tokens(launch):
         hooks.on("/tokens", review)
         with launch("--authentication-token-webhook-config-file", str(kubeconfig(hooks, "/tokens"))) as server:
             for _ in range(2):
-                status, user = who(server, token="known")
+                status, user = whoami(server, token="known")
                 assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), user
-                assert who(server, token="unknown") == (401, who(server, token="unknown")[1])
-            asked = hooks.requests("/tokens")
-            assert [spec["token"] for spec in asked] == ["known", "unknown"], "answers are remembered"
-            assert asked[0]["audiences"] == ["https://kubernetes.default.svc.cluster.local"], asked
+                assert whoami(server, token="unknown") == (401, whoami(server, token="unknown")[1])
+            received = hooks.requests("/tokens")
+            assert [spec["token"] for spec in received] == ["known", "unknown"], "responses are cached"
+            assert received[0]["audiences"] == ["https://kubernetes.default.svc.cluster.local"], received
             status = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": "known", "audiences": ["a", "b"]}})["status"]
             assert (status["authenticated"], status["audiences"]) == (True, ["a"]), status
-            assert who(server)[1]["username"] == "tester", "tokens of the file are known before"
+            assert whoami(server)[1]["username"] == "tester", "the token file has precedence"
             assert len(hooks.requests("/tokens")) == 3
 
 
 def test_health_is_authorized(launch):
-    """Health checks are allowed to everybody by a role, not by an exception."""
+    """Anonymous users may call health checks by a role, not by an exception."""
     with launch() as server:
         paths = ("/healthz", "/livez", "/readyz", "/version")
         assert [server.request("GET", path, token=None)[0] for path in paths] == [200] * 4
         binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:public-info-viewer"
         server.ok("PATCH", binding, {"subjects": None})
         eventually(lambda: [server.request("GET", path, token=None)[0] for path in paths] == [403] * 4)
-        answer = server.request("GET", "/healthz", token=None)[1]
-        assert answer["message"] == 'forbidden: User "system:anonymous" cannot get path "/healthz"', answer
+        response = server.request("GET", "/healthz", token=None)[1]
+        assert response["message"] == 'forbidden: User "system:anonymous" cannot get path "/healthz"', response
         assert server.request("GET", "/healthz", token="plain-token")[0] == 200, "system:discovery allows it too"
 
 
-def test_a_webhook_decides(launch):
+def test_a_webhook_authorizes_requests(launch):
     with launch() as certificates, Hooks(certificates) as hooks:
         def review(spec):
             resource = spec.get("resourceAttributes", {})
@@ -179,36 +179,37 @@ def test_a_webhook_decides(launch):
             plain = {"token": "plain-token"}
             assert server.request("GET", MAPS, **plain)[0] == 200
             assert server.request("GET", MAPS.replace("configmaps", "secrets"), **plain)[0] == 403
-            status, answer, _ = server.request("DELETE", MAPS + "/x", **plain)
-            assert status == 403 and answer["message"].endswith('in the namespace "default": never'), answer
-            wanted = {"user": "plain", "uid": "2", "groups": ["system:authenticated"],
-                      "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"}}
-            assert hooks.requests("/access")[0] == wanted, hooks.requests("/access")
-            assert hooks.query == "timeout=30s", "whoever is asked knows how long the answer is waited for"
+            status, response, _ = server.request("DELETE", MAPS + "/x", **plain)
+            assert status == 403 and response["message"].endswith('in the namespace "default": never'), response
+            spec = {"user": "plain", "uid": "2", "groups": ["system:authenticated"],
+                    "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"}}
+            assert hooks.requests("/access")[0] == spec, hooks.requests("/access")
+            assert hooks.query == "timeout=30s", "the request has the timeout"
             spec = {"resourceAttributes": {"verb": "delete", "resource": "boats"}}
             status = server.ok("POST", ACCESS, {"spec": spec}, token="plain-token")["status"]
             assert status == {"allowed": False, "denied": True, "reason": "never"}, status
-            assert hooks.requests("/access")[-1]["resourceAttributes"]["version"] == "*", "none is every version"
-            # RBAC is evaluated after it
+            assert hooks.requests("/access")[-1]["resourceAttributes"]["version"] == "*", "without a version, all versions are meant"
+            # RBAC is evaluated after the webhook
             assert server.request("GET", "/version", **plain)[0] == 200
             before = len(hooks.requests("/access"))
             server.request("GET", MAPS, **plain)
             server.ok("GET", MAPS)
-            assert len(hooks.requests("/access")) == before, "what is known, and the masters, are not asked for"
+            assert len(hooks.requests("/access")) == before, "neither cached decisions nor system:masters are sent to the webhook"
 
 
-def test_expressions_ask_a_webhook(launch):
-    """Policies of both kinds and a webhook's conditions ask who decides elsewhere: no more than they need, and once."""
+def test_expressions_use_an_authorization_webhook(launch):
+    """The authorizer in expressions of both kinds of policies and of a webhook's match conditions calls the authorization webhook,
+    only for checks that are evaluated, and once for each."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
     constraints = {"resourceRules": [rule]}
 
-    def check(verb, answer="allowed()"):
-        return f"authorizer.group('g').resource('boats').check('{verb}').{answer}"
+    def check(verb, response="allowed()"):
+        return f"authorizer.group('g').resource('boats').check('{verb}').{response}"
 
-    def ask(server, kind, policy):
-        server.ok("POST", f"{ADMISSION}/{kind}policybindings", {"metadata": {"name": "asks"}, "spec": {
-            "policyName": "asks", **({"validationActions": ["Deny"]} if kind == "validatingadmission" else {})}})
-        server.ok("POST", f"{ADMISSION}/{kind}policies", {"metadata": {"name": "asks"}, "spec": {"matchConstraints": constraints, **policy}})
+    def create_policy(server, kind, policy):
+        server.ok("POST", f"{ADMISSION}/{kind}policybindings", {"metadata": {"name": "checks"}, "spec": {
+            "policyName": "checks", **({"validationActions": ["Deny"]} if kind == "validatingadmission" else {})}})
+        server.ok("POST", f"{ADMISSION}/{kind}policies", {"metadata": {"name": "checks"}, "spec": {"matchConstraints": constraints, **policy}})
 
     def review(spec):
         attributes = spec["resourceAttributes"]
@@ -220,29 +221,29 @@ def test_expressions_ask_a_webhook(launch):
                  "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"]
         with launch(*flags) as server:
             labels = f"Object{{metadata: Object.metadata{{labels: {{'by': {check('paint', 'reason()')}}}}}}}"
-            ask(server, "mutatingadmission", {
+            create_policy(server, "mutatingadmission", {
                 "reinvocationPolicy": "Never", "matchConditions": [{"name": "may", "expression": check("moor")}],
                 "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": labels}}]})
-            client = hooks.on("/hook", lambda request: {"allowed": True, "warnings": ["asked"]})
-            server.ok("POST", f"{ADMISSION}/validatingwebhookconfigurations", {"metadata": {"name": "asks"}, "webhooks": [{
-                "name": "asks.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
+            client = hooks.on("/hook", lambda request: {"allowed": True, "warnings": ["called"]})
+            server.ok("POST", f"{ADMISSION}/validatingwebhookconfigurations", {"metadata": {"name": "checks"}, "webhooks": [{
+                "name": "checks.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
                 "admissionReviewVersions": ["v1"], "matchConditions": [{"name": "may", "expression": check("haul")}]}]})
-            ask(server, "validatingadmission", {"auditAnnotations": [{"key": "why", "valueExpression": check("launch", "reason()")}], "validations": [
+            create_policy(server, "validatingadmission", {"auditAnnotations": [{"key": "why", "valueExpression": check("launch", "reason()")}], "validations": [
                 {"expression": f"{check('launch')} || {check('tow')}"},
                 {"expression": f"{check('launch')} && !{check('sink')}"},
                 {"expression": f"has(object.data) || {check('rig')}"}]})
-            status, made, headers = server.request("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}}, token="plain-token")
-            assert status == 201 and made["metadata"]["labels"] == {"by": "may-paint"}, made
-            assert headers["warning"] == '299 - "asked"', headers
-            asked = [request["resourceAttributes"]["verb"] for request in hooks.requests("/access")
+            status, created, headers = server.request("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}}, token="plain-token")
+            assert status == 201 and created["metadata"]["labels"] == {"by": "may-paint"}, created
+            assert headers["warning"] == '299 - "called"', headers
+            verbs = [request["resourceAttributes"]["verb"] for request in hooks.requests("/access")
                      if request["resourceAttributes"].get("group") == "g"]
-            assert asked == ["moor", "paint", "launch", "sink", "haul"], asked
+            assert verbs == ["moor", "paint", "launch", "sink", "haul"], verbs
             hooks.on("/access", lambda spec: {"allowed": False} if spec["resourceAttributes"].get("verb") == "rig" else review(spec))
-            status, refused, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}}, token="plain-token")
-            assert status == 422 and "failed expression: has(object.data) || " in refused["message"], refused
+            status, denied, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}}, token="plain-token")
+            assert status == 422 and "failed expression: has(object.data) || " in denied["message"], denied
 
 
-def written(server, name, value):
+def write_json(server, name, value):
     file = server.dir / name
     file.write_text(json.dumps(value))
     return file
@@ -252,10 +253,10 @@ def authorizers(*entries):
     return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": list(entries)}
 
 
-def asked_by_a_file(hooks, path, *conditions, **members):
+def webhook_entry(hooks, path, *conditions, **fields):
     """The entry of a webhook in an AuthorizationConfiguration."""
     webhook = {"timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "NoOpinion", "unauthorizedTTL": "10m",
-               "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(hooks, path))}, **members}
+               "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(hooks, path))}, **fields}
     if conditions:
         webhook["matchConditionSubjectAccessReviewVersion"] = "v1"
         webhook["matchConditions"] = [{"expression": condition} for condition in conditions]
@@ -267,38 +268,38 @@ def test_authorization_configuration(launch):
     with launch() as certificates, Hooks(certificates) as hooks:
         hooks.on("/first", lambda spec: {"allowed": spec["resourceAttributes"]["resource"] == "configmaps"})
         hooks.on("/broken", lambda spec: b"{")
-        first = asked_by_a_file(hooks, "/first", "has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'",
-                                "!('system:masters' in request.groups)")
-        file = written(certificates, "authorization.json", authorizers(first, rbac))
+        first = webhook_entry(hooks, "/first", "has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'",
+                              "!('system:masters' in request.groups)")
+        file = write_json(certificates, "authorization.json", authorizers(first, rbac))
         with launch("--authorization-config", str(file)) as server:
             plain = {"token": "plain-token"}
             assert server.request("GET", MAPS + "?labelSelector=a,b!%3D1&fieldSelector=metadata.name%3Dx", **plain)[0] == 200
-            asked = hooks.requests("/first")[0]["resourceAttributes"]
-            assert asked["fieldSelector"] == {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}, asked
-            assert asked["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"},
-                                                               {"key": "b", "operator": "NotIn", "values": ["1"]}]}, asked
+            attributes = hooks.requests("/first")[0]["resourceAttributes"]
+            assert attributes["fieldSelector"] == {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}, attributes
+            assert attributes["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"},
+                                                                    {"key": "b", "operator": "NotIn", "values": ["1"]}]}, attributes
             assert server.request("GET", MAPS.replace("default", "kube-system"), **plain)[0] == 403
-            assert server.request("GET", "/version", **plain)[0] == 200, "RBAC is asked after it"
-            assert len(hooks.requests("/first")) == 1, "what does not match is not asked"
+            assert server.request("GET", "/version", **plain)[0] == 200, "RBAC is evaluated after the webhook"
+            assert len(hooks.requests("/first")) == 1, "requests that do not match are not sent to the webhook"
 
-            # an unreachable webhook has no opinion, which ends in a refusal if no other authorizer has one; or it refuses
+            # a failing webhook has no opinion, and the request fails if no other authorizer allows it; or it denies the request
             def failing(policy):
-                broken = asked_by_a_file(hooks, "/broken", failurePolicy=policy)
-                written(certificates, "authorization.json", authorizers(broken, rbac))
+                broken = webhook_entry(hooks, "/broken", failurePolicy=policy)
+                write_json(certificates, "authorization.json", authorizers(broken, rbac))
                 eventually(lambda: server.request("GET", MAPS, **plain)[0] == 500)
 
             failing("NoOpinion")
-            status, said, headers = server.request("GET", MAPS + "?x=1&y=2", **plain)
-            assert said.startswith(f'Internal Server Error: "{MAPS}?x=1&amp;y=2": '), said
+            status, text, headers = server.request("GET", MAPS + "?x=1&y=2", **plain)
+            assert text.startswith(f'Internal Server Error: "{MAPS}?x=1&amp;y=2": '), text
             assert headers["content-type"] == "text/plain; charset=utf-8", headers
             assert server.request("GET", "/version", **plain)[0] == 200
             failing("Deny")
             assert eventually(lambda: server.request("GET", "/version", **plain)[0] == 500)
-            answer = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                               {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
-            assert (answer["denied"], bool(answer["evaluationError"])) == (True, True), answer
+            response = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                                 {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
+            assert (response["denied"], bool(response["evaluationError"])) == (True, True), response
 
-            # an invalid file changes nothing, and a valid one is applied
+            # an invalid file is ignored, and a valid one is applied
             file.write_text(json.dumps(authorizers()))
             reloads = 'apiserver_authorization_config_controller_automatic_reloads_total{status="%s"}'
             eventually(lambda: reloads % "failure" + " 1" in server.ok("GET", "/metrics"))
@@ -312,7 +313,7 @@ def test_authorization_configuration(launch):
 
 def test_invalid_files_are_reported(launch):
     with launch() as other:
-        wrong = written(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
+        wrong = write_json(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
         for flags, parts in (
             (["--authorization-config", str(wrong)],
              ("--authorization-config: ", "authorizers[0].timeout: Required value", "authorizers[0].failurePolicy: Required value",
@@ -326,7 +327,7 @@ def test_invalid_files_are_reported(launch):
                 assert all(part in str(error) for part in parts), error
 
 
-def test_issuers_change_with_their_file(launch):
+def test_issuers_are_reloaded(launch):
     with Issuer(launch) as issuer:
         def configuration(audience, **more):
             entry = {"issuer": {"url": issuer.url, "audiences": [audience],
@@ -334,19 +335,19 @@ def test_issuers_change_with_their_file(launch):
                      "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}
             return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [entry], **more}
 
-        file = written(issuer.server, "authentication.json", configuration("boats"))
+        file = write_json(issuer.server, "authentication.json", configuration("boats"))
         boats, cars = issuer.token("boats"), issuer.token("cars")
         with launch("--authentication-config", str(file)) as server:
-            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (201, 401)
+            assert (whoami(server, token=boats)[0], whoami(server, token=cars)[0]) == (201, 401)
             file.write_text(json.dumps(configuration("cars")))
-            eventually(lambda: who(server, token=cars)[0] == 201)
-            assert who(server, token=boats)[0] == 401
+            eventually(lambda: whoami(server, token=cars)[0] == 201)
+            assert whoami(server, token=boats)[0] == 401
             file.write_text(json.dumps(configuration("boats", anonymous={"enabled": False})))
             eventually(lambda: "anonymous: Forbidden: changed from initial configuration file" in server.stderr())
-            assert (who(server, token=boats)[0], who(server, token=cars)[0]) == (401, 201)
+            assert (whoami(server, token=boats)[0], whoami(server, token=cars)[0]) == (401, 201)
 
 
-class Certified:
+class CertificateClient:
     """Requests with a client certificate."""
 
     def __init__(self, server, certificate, key):
@@ -355,7 +356,7 @@ class Certified:
         context.load_cert_chain(certificate, key)
         self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=context, timeout=30)
 
-    def who(self, **headers):
+    def whoami(self, **headers):
         self.connection.request("POST", REVIEWS + "/selfsubjectreviews", b"{}",
                                 {"Content-Type": "application/json", "Accept": "application/json", **headers})
         response = self.connection.getresponse()
@@ -368,31 +369,31 @@ def test_front_proxy_headers(launch):
         pair = (str(other.dir / "admin.crt"), str(other.dir / "admin.key"))
         ca = ["--requestheader-client-ca-file", str(other.dir / "ca.crt")]
         with launch(*ca, "--requestheader-allowed-names=kubernetes-admin") as server:
-            # a client that goes by the names shows no certificate of an authority that is not among them
+            # clients choose their certificate by the names of the certificate authorities that the server accepts
             require("openssl")
-            # the server ends the connection, which is a failure for openssl
+            # openssl fails, since the server closes the connection
             command = ["openssl", "s_client", "-connect", urlparse(server.url).netloc]
-            shown = subprocess.run(command, input=b"", capture_output=True).stdout.decode()
-            names_of = shown.partition("Acceptable client certificate CA names\n")[2].splitlines()[:3]
-            assert [("CN" in line) for line in names_of] == [True, True, False], shown
-            status, answer = Certified(server, *pair).who(**names)
-            user = answer["status"]["userInfo"]
-            assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), answer
+            output = subprocess.run(command, input=b"", capture_output=True).stdout.decode()
+            authorities = output.partition("Acceptable client certificate CA names\n")[2].splitlines()[:3]
+            assert [("CN" in line) for line in authorities] == [True, True, False], output
+            status, response = CertificateClient(server, *pair).whoami(**names)
+            user = response["status"]["userInfo"]
+            assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "system:authenticated"]), response
             assert user["extra"] == {"scope": ["s"]}, user
             own = (str(server.dir / "admin.crt"), str(server.dir / "admin.key"))
-            status, answer = Certified(server, *own).who(**names)
-            assert answer["status"]["userInfo"]["username"] == "kubernetes-admin", "clients are no proxies"
-            smuggled = who(server, token="plain-token", headers=names)
-            assert smuggled[1]["username"] == "plain", smuggled
-            assert 'User "system:anonymous"' in who(server, token=None, headers=names)[1]["message"]
+            status, response = CertificateClient(server, *own).whoami(**names)
+            assert response["status"]["userInfo"]["username"] == "kubernetes-admin", "a client certificate is not that of a proxy"
+            spoofed = whoami(server, token="plain-token", headers=names)
+            assert spoofed[1]["username"] == "plain", spoofed
+            assert 'User "system:anonymous"' in whoami(server, token=None, headers=names)[1]["message"]
         with launch(*ca, "--requestheader-allowed-names=somebody") as server:
-            assert Certified(server, *pair).who(**names)[0] == 401, "another name"
+            assert CertificateClient(server, *pair).whoami(**names)[0] == 401, "another name"
         with launch() as server:
-            assert Certified(server, *pair).who(**names)[0] == 401, "a foreign certificate"
+            assert CertificateClient(server, *pair).whoami(**names)[0] == 401, "a foreign certificate"
 
 
 class Raw:
-    """A raw request whose body never arrives."""
+    """A request whose body is never completed."""
 
     def __init__(self, server, method, path, headers):
         url = urlparse(server.url)
@@ -403,16 +404,17 @@ class Raw:
             self.connection.putheader(name, value)
         self.connection.endheaders(b"{" if with_body else None)
 
-    def answer(self):
+    def read_response(self):
         response = self.connection.getresponse()
         body = response.read()
         self.connection.close()
         return response.status, json.loads(body)["message"]
 
 
-def altered(token, part, **members):
+def altered(token, part, **fields):
+    """The token with other fields in its header (part 0) or claims (part 1), and the same signature."""
     parts = token.split(".")
-    value = json.loads(base64.urlsafe_b64decode(parts[part] + "==")) | members
+    value = json.loads(base64.urlsafe_b64decode(parts[part] + "==")) | fields
     parts[part] = base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
     return ".".join(parts)
 
@@ -424,7 +426,7 @@ VERBS = {
 }
 
 
-def test_forbidden_requests_end_before_their_body_is_read(launch):
+def test_forbidden_requests_are_rejected_before_their_body_is_read(launch):
     with launch() as server, launch() as other:
         account = "/api/v1/namespaces/default/serviceaccounts"
         for each, name in ((server, "sam"), (server, "gone"), (other, "sam")):
@@ -432,13 +434,13 @@ def test_forbidden_requests_end_before_their_body_is_read(launch):
         def token(name, each=server, **spec):
             return each.ok("POST", f"{account}/{name}/token", {"spec": spec})["status"]["token"]
 
-        own, gone = token("sam"), token("gone")
+        own, deleted = token("sam"), token("gone")
         server.ok("DELETE", account + "/gone")
         identities = {
             "system:anonymous": {}, "plain": {"Authorization": "Bearer plain-token"},
             "system:serviceaccount:default:sam": {"Authorization": "Bearer " + own},
         }
-        refused = {"unknown": "nobody", "foreign": token("sam", other), "cut": own[:-8], "deleted": gone,
+        invalid = {"unknown": "nobody", "foreign": token("sam", other), "truncated": own[:-8], "deleted": deleted,
                    "unsigned": altered(own, 0, alg="none").rsplit(".", 1)[0] + ".", "symmetric": altered(own, 0, alg="HS256"),
                    "for others": token("sam", audiences=["others"]),
                    "another account": altered(own, 1, sub="system:serviceaccount:kube-system:admin")}
@@ -446,28 +448,28 @@ def test_forbidden_requests_end_before_their_body_is_read(launch):
             for group, collection in (("", MAPS), ("rbac.authorization.k8s.io", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles")):
                 resource = collection.rsplit("/", 1)[1]
                 for user, headers in identities.items():
-                    status, said = Raw(server, method, collection + name + query, headers).answer()
-                    of = f'{resource}{"." + group if group else ""}{" " + chr(34) + "x" + chr(34) if name else ""}'
-                    wanted = (f'{of} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" '
+                    status, message = Raw(server, method, collection + name + query, headers).read_response()
+                    target = f'{resource}{"." + group if group else ""}{" " + chr(34) + "x" + chr(34) if name else ""}'
+                    wanted = (f'{target} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" '
                               'in the namespace "default"')
-                    assert (status, said) == (403, wanted), (verb, user, said)
-                acting = {"Authorization": "Bearer plain-token", "Impersonate-User": "tester"}
-                status, said = Raw(server, method, collection + name + query, acting).answer()
-                wanted = (f'{of} is forbidden: User "plain" cannot impersonate-on:user-info:{verb} resource "{resource}" in API group "{group}" '
+                    assert (status, message) == (403, wanted), (verb, user, message)
+                impersonating = {"Authorization": "Bearer plain-token", "Impersonate-User": "tester"}
+                status, message = Raw(server, method, collection + name + query, impersonating).read_response()
+                wanted = (f'{target} is forbidden: User "plain" cannot impersonate-on:user-info:{verb} resource "{resource}" in API group "{group}" '
                           'in the namespace "default"')
-                assert (status, said) == (403, wanted), said
-                for kind, wrong in refused.items():
-                    answer = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).answer()
-                    assert answer == (401, "Unauthorized"), (verb, kind, answer)
+                assert (status, message) == (403, wanted), message
+                for kind, wrong in invalid.items():
+                    response = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).read_response()
+                    assert response == (401, "Unauthorized"), (verb, kind, response)
         for path in ("/metrics", "/openid/v1/jwks", "/logs", "/debug/pprof"):
-            status, said = Raw(server, "GET", path, identities["plain"]).answer()
-            assert (status, said) == (403, f'forbidden: User "plain" cannot get path "{path}"'), said
+            status, message = Raw(server, "GET", path, identities["plain"]).read_response()
+            assert (status, message) == (403, f'forbidden: User "plain" cannot get path "{path}"'), message
 
 
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 LIST = "secrets is forbidden: cannot list secrets in kube-system"
 GET = 'secrets "s" is forbidden: cannot get secrets in kube-system'
-# the request attributes of a path in kube-apiserver 1.35.3; `cannot VERB RESOURCE in PLACE` stands for the long form
+# paths, and the request attributes in the message of kube-apiserver 1.35.3; `long_form` completes `cannot VERB RESOURCE in NAMESPACE`
 TRICKS = [
     ("/api/v1/namespaces/default/../kube-system/secrets", '.. "kube-system" is forbidden: cannot get ../secrets in default'),
     ("/version/.." + SECRETS, f"forbidden: cannot get path /version/..{SECRETS}"),
@@ -510,15 +512,15 @@ TRICKS = [
 
 
 def long_form(short):
-    """The 403 of the user `plain`."""
-    what, asked = short.split("cannot ")
-    verb, rest = asked.split(" ", 1)
+    """The whole message for the user `plain`."""
+    target, attributes = short.split("cannot ")
+    verb, rest = attributes.split(" ", 1)
     if rest.startswith("path "):
-        return f'{what}User "plain" cannot {verb} path "{rest[5:]}"'
+        return f'{target}User "plain" cannot {verb} path "{rest[5:]}"'
     rest, _, group = rest.partition(" of ")
     resource, _, namespace = rest.partition(" in ")
-    place = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-    return f'{what}User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
+    scope = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    return f'{target}User "plain" cannot {verb} resource "{resource}" in API group "{group}" {scope}'
 
 
 def test_paths_are_not_normalized(launch):
@@ -527,13 +529,13 @@ def test_paths_are_not_normalized(launch):
         role = {"metadata": {"name": "versions"}, "rules": [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
         for trick, short in TRICKS:
-            status, answer = Plain(server, trick, "plain-token").answer()
-            # discovery may be read below /openapi/, but nothing is there
+            status, response = Get(server, trick, "plain-token").read_response()
+            # all users may read below /openapi/
             if trick.startswith("/openapi/"):
-                assert (status, answer) == (404, b"404 page not found\n"), (trick, answer)
+                assert (status, response) == (404, b"404 page not found\n"), (trick, response)
                 continue
-            assert (status, json.loads(answer)["message"]) == (403, long_form(short)), (trick, answer)
-        # such paths do not bypass the permissions of a user who has some
+            assert (status, json.loads(response)["message"]) == (403, long_form(short)), (trick, response)
+        # such paths do not extend the permissions of a user
         role = {"metadata": {"name": "maps"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
@@ -541,28 +543,30 @@ def test_paths_are_not_normalized(launch):
             "roleRef": {"kind": "ClusterRole", "name": "maps"}})
         for trick in ("/api/v1/namespaces/kube-system/configmaps/../secrets/s", "/api/v1/namespaces/kube-system/configmaps%2f..%2fsecrets",
                       "/api/v1/configmaps/..%2fsecrets", "/api/v1/namespaces/kube-system/configmaps;/../secrets"):
-            status, answer = Plain(server, trick, "plain-token").answer()
-            assert status in (400, 403, 404) and b"hidden" not in answer and b"aGlkZGVu" not in answer, (trick, answer)
+            status, response = Get(server, trick, "plain-token").read_response()
+            assert status in (400, 403, 404) and b"hidden" not in response and b"aGlkZGVu" not in response, (trick, response)
 
 
-class Plain(Raw):
+class Get(Raw):
+    """A GET request with a token."""
+
     def __init__(self, server, path, token):
         super().__init__(server, "GET", path, {"Authorization": "Bearer " + token})
 
-    def answer(self):
+    def read_response(self):
         response = self.connection.getresponse()
         return response.status, response.read()
 
 
 def signed(server, header, claims, sign=None):
-    """A token as the server itself would sign it, or as `sign` does."""
+    """A token that `sign` signs, or else the key of the server."""
     def part(value):
         return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=")
     text = part(header) + b"." + part(claims)
-    def by_key(text):
+    def sign_by_server_key(text):
         key = str(server.dir / "service-account.key")
         return openssl("dgst", "-sha256", "-sign", key, input=text)
-    return (text + b"." + part((sign or by_key)(text))).decode()
+    return (text + b"." + part((sign or sign_by_server_key)(text))).decode()
 
 
 def parts_of(token):
@@ -578,22 +582,22 @@ def test_signatures_of_tokens_are_verified(launch):
         header, claims = parts_of(token)
         public = openssl("pkey", "-in", server.dir / "service-account.key", "-pubout")
         der = openssl("pkey", "-pubin", "-outform", "DER", input=public)
-        assert who(server, token=signed(server, header, claims))[0] == 201, "the forger knows how to sign"
-        def keyed(key):
+        assert whoami(server, token=signed(server, header, claims))[0] == 201, "the test signs as the server does"
+        def hmac_with(key):
             return lambda text: hmac.digest(key, text, "sha256")
         now = claims["iat"]
         bound = claims["kubernetes.io"]
-        refused = {
+        invalid = {
             "none": signed(server, {**header, "alg": "none"}, claims, lambda _: b""),
             "None": signed(server, {**header, "alg": "None"}, claims, lambda _: b""),
             "no algorithm": signed(server, {"kid": header["kid"]}, claims),
-            "the public key, PEM, as a secret": signed(server, {**header, "alg": "HS256"}, claims, keyed(public)),
-            "the public key, DER, as a secret": signed(server, {**header, "alg": "HS256"}, claims, keyed(der)),
+            "the public key, PEM, as a secret": signed(server, {**header, "alg": "HS256"}, claims, hmac_with(public)),
+            "the public key, DER, as a secret": signed(server, {**header, "alg": "HS256"}, claims, hmac_with(der)),
             "HS256 by RSA": signed(server, {**header, "alg": "HS256"}, claims),
             "RS512 of a SHA-256": signed(server, {**header, "alg": "RS512"}, claims),
             "another key id": signed(server, {**header, "kid": "x"}, claims),
             "a path for a key id": signed(server, {**header, "kid": "../../service-account.key"}, claims),
-            "a key of its own": signed(server, {**header, "jwk": {"kty": "oct", "k": "YQ"}, "alg": "HS256"}, claims, keyed(b"a")),
+            "a key of its own": signed(server, {**header, "jwk": {"kty": "oct", "k": "YQ"}, "alg": "HS256"}, claims, hmac_with(b"a")),
             "an empty signature": token.rsplit(".", 1)[0] + ".",
             "two parts": token.rsplit(".", 1)[0],
             "four parts": token + ".x",
@@ -607,49 +611,49 @@ def test_signatures_of_tokens_are_verified(launch):
             "no account": signed(server, header, {**claims, "kubernetes.io": {"namespace": "default"}}),
             "another uid": signed(server, header, {**claims, "kubernetes.io": {
                 **bound, "serviceaccount": {"name": "sam", "uid": "00000000-0000-0000-0000-000000000000"}}}),
-            "an account that was never there": signed(server, header, {
+            "an account that has never existed": signed(server, header, {
                 **claims, "sub": "system:serviceaccount:default:x", "kubernetes.io": {**bound, "serviceaccount": {"name": "x", "uid": "1"}}}),
-            "a secret that is gone": signed(server, header, {**claims, "kubernetes.io": {**bound, "secret": {"name": "x", "uid": "1"}}}),
+            "a deleted Secret": signed(server, header, {**claims, "kubernetes.io": {**bound, "secret": {"name": "x", "uid": "1"}}}),
         }
-        for kind, wrong in refused.items():
-            status, answer = who(server, token=wrong)
-            assert (status, answer.get("message")) == (401, "Unauthorized"), (kind, answer)
+        for kind, wrong in invalid.items():
+            status, response = whoami(server, token=wrong)
+            assert (status, response.get("message")) == (401, "Unauthorized"), (kind, response)
             review = server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": wrong}})["status"]
             assert "authenticated" not in review and review["user"] == {} and review["error"], (kind, review)
 
 
-def certificate(authority, place, subject, *extensions, days=1):
-    """Paths of a certificate and its key."""
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject, "-keyout", place / "c.key",
-            "-out", place / "c.csr")
-    (place / "c.ext").write_text("\n".join(extensions))
-    openssl("x509", "-req", "-in", place / "c.csr", "-CA", authority / "ca.crt", "-CAkey", authority / "ca.key", "-days", days,
-            "-extfile", place / "c.ext", "-out", place / "c.crt")
-    return str(place / "c.crt"), str(place / "c.key")
+def certificate(authority, directory, subject, *extensions, days=1):
+    """Creates a certificate. Returns its path and that of its key."""
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject, "-keyout", directory / "c.key",
+            "-out", directory / "c.csr")
+    (directory / "c.ext").write_text("\n".join(extensions))
+    openssl("x509", "-req", "-in", directory / "c.csr", "-CA", authority / "ca.crt", "-CAkey", authority / "ca.key", "-days", days,
+            "-extfile", directory / "c.ext", "-out", directory / "c.crt")
+    return str(directory / "c.crt"), str(directory / "c.key")
 
 
 def test_client_certificates_are_verified(launch):
     client = "extendedKeyUsage=clientAuth"
     with launch() as server, launch() as other:
-        def ask(authority, subject, *extensions, **more):
-            return Certified(server, *certificate(authority.dir, server.dir, subject, *extensions, **more)).who()
+        def whoami(authority, subject, *extensions, **options):
+            return CertificateClient(server, *certificate(authority.dir, server.dir, subject, *extensions, **options)).whoami()
 
-        status, answer = ask(server, "/O=a/O=b/CN=ann", client)
-        user = answer["status"]["userInfo"]
-        assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "b", "system:authenticated"]), answer
-        for kind, answer in {
-            "expired": ask(server, "/O=system:masters/CN=eve", client, days=-1),
-            "foreign": ask(other, "/O=system:masters/CN=eve", client),
-            "of a server": ask(server, "/O=system:masters/CN=eve", "extendedKeyUsage=serverAuth"),
+        status, response = whoami(server, "/O=a/O=b/CN=ann", client)
+        user = response["status"]["userInfo"]
+        assert (status, user["username"], user["groups"]) == (201, "ann", ["a", "b", "system:authenticated"]), response
+        for kind, response in {
+            "expired": whoami(server, "/O=system:masters/CN=eve", client, days=-1),
+            "foreign": whoami(other, "/O=system:masters/CN=eve", client),
+            "of a server": whoami(server, "/O=system:masters/CN=eve", "extendedKeyUsage=serverAuth"),
         }.items():
-            assert (answer[0], answer[1]["message"]) == (401, "Unauthorized"), (kind, answer)
-        # the name of an anonymous user is system:anonymous
-        status, answer = ask(server, "/O=system:masters", client)
-        assert status in (401, 403), answer
+            assert (response[0], response[1]["message"]) == (401, "Unauthorized"), (kind, response)
+        # a certificate without a common name
+        status, response = whoami(server, "/O=system:masters", client)
+        assert status in (401, 403), response
 
 
 def test_bodies_of_forbidden_requests_are_not_decoded(launch):
-    """Unexpected, too large, malformed, of an unknown type, in pieces: the response is that of a forbidden request."""
+    """The response is 403 for bodies that are delayed, too large, malformed, of an unknown type or encoding, or chunked."""
     with launch() as server:
         url = urlparse(server.url)
         wanted = 'configmaps is forbidden: User "plain" cannot create resource "configmaps" in API group "" in the namespace "default"'
@@ -677,34 +681,34 @@ def test_impersonation_needs_permission(launch):
         server.ok("POST", rbac + "/clusterrolebindings", {"metadata": {"name": "acts"}, "subjects": [{"kind": "User", "name": "plain"}],
                                                           "roleRef": {"kind": "ClusterRole", "name": "acts"}})
         def act(**headers):
-            status, answer = who(server, token="plain-token", headers={f"Impersonate-{key.replace('_', '-')}": value for key, value in headers.items()})
-            return status, answer["username"] if status == 201 else answer["message"]
+            status, response = whoami(server, token="plain-token", headers={f"Impersonate-{key.replace('_', '-')}": value for key, value in headers.items()})
+            return status, response["username"] if status == 201 else response["message"]
 
-        def refused(resource, name, group="", place="at the cluster scope"):
-            what = f'{resource.split("/")[0]}{"." + group if group else ""} "{name}" is forbidden'
-            return 403, f'{what}: User "plain" cannot impersonate resource "{resource}" in API group "{group}" {place}'
+        def denied(resource, name, group="", scope="at the cluster scope"):
+            target = f'{resource.split("/")[0]}{"." + group if group else ""} "{name}" is forbidden'
+            return 403, f'{target}: User "plain" cannot impersonate resource "{resource}" in API group "{group}" {scope}'
 
         assert act(User="bob") == (201, "bob")
-        assert act(User="Bob") == refused("users", "Bob")
-        assert act(User="system:masters") == refused("users", "system:masters")
-        assert act(User="bob", Group="system:masters") == refused("groups", "system:masters")
-        assert act(User="bob", Uid="1") == refused("uids", "1", "authentication.k8s.io")
-        assert act(User="bob", Extra_scopes="all") == refused("userextras/scopes", "all", "authentication.k8s.io")
+        assert act(User="Bob") == denied("users", "Bob")
+        assert act(User="system:masters") == denied("users", "system:masters")
+        assert act(User="bob", Group="system:masters") == denied("groups", "system:masters")
+        assert act(User="bob", Uid="1") == denied("uids", "1", "authentication.k8s.io")
+        assert act(User="bob", Extra_scopes="all") == denied("userextras/scopes", "all", "authentication.k8s.io")
         account = "system:serviceaccount:kube-system:admin"
-        assert act(User=account) == refused("serviceaccounts", "admin", place='in the namespace "kube-system"')
-        assert act(Group="system:masters")[0] == 400, "somebody has to be acted as"
-        # the headers of a proxy are no impersonation either, in any spelling
+        assert act(User=account) == denied("serviceaccounts", "admin", scope='in the namespace "kube-system"')
+        assert act(Group="system:masters")[0] == 400, "impersonated groups need an impersonated user"
+        # the headers of a proxy have no effect, in any spelling
         for name in ("X-Remote-User", "x_remote_user", "X-REMOTE-USER", "X-Remote-Extra-Impersonate-User"):
             names = {name: "bob", "X-Remote-Group": "system:masters", "Connection": "X-Remote-Group"}
-            assert who(server, token="plain-token", headers=names)[1]["username"] == "plain", name
+            assert whoami(server, token="plain-token", headers=names)[1]["username"] == "plain", name
 
 
 MODES = "--feature-gates=ConstrainedImpersonation=true"
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
-def answered(server, method, path, headers):
-    """(status, body) of a request whose headers may come more than once."""
+def send(server, method, path, headers):
+    """Sends a request with headers that may be repeated. Returns (status, body)."""
     url = urlparse(server.url)
     connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
     connection.putrequest(method, path, skip_accept_encoding=True)
@@ -713,12 +717,12 @@ def answered(server, method, path, headers):
         connection.putheader(name, value)
     connection.endheaders(body)
     response = connection.getresponse()
-    status, answer = response.status, json.loads(response.read())
+    status, content = response.status, json.loads(response.read())
     connection.close()
-    return status, answer
+    return status, content
 
 
-def acts(server, rules, name="acts"):
+def grant(server, rules, name="acts"):
     """Grants these rules to the user `plain`."""
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     role = {"metadata": {"name": name}, "rules": [{"apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": names}
@@ -728,8 +732,8 @@ def acts(server, rules, name="acts"):
         "metadata": {"name": name}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": name}})
 
 
-def modes_of_impersonation(server, settle=lambda: None):
-    """As kube-apiserver 1.35.3 does it with the same gate, which is where the texts come from."""
+def check_impersonation_modes(server, settle=lambda: None):
+    """The results and messages are those of kube-apiserver 1.35.3 with the same feature gate."""
     reviews, identity = "authentication.k8s.io", "authentication.k8s.io"
 
     def on(mode, resource="selfsubjectreviews", verb="create", group=reviews):
@@ -741,9 +745,9 @@ def modes_of_impersonation(server, settle=lambda: None):
     def act(method="POST", path=SELF, token="plain-token", **headers):
         headers = [(f"Impersonate-{key.replace('__', '%2f').replace('_', '-')}", text) for key, texts in headers.items()
                    for text in ([texts] if isinstance(texts, str) else texts)]
-        status, answer = answered(server, method, path, [("Authorization", "Bearer " + token), *headers])
-        user = answer.get("status", {}).get("userInfo") if status == 201 else None
-        return status, f'{user["username"]}: {" ".join(sorted(user["groups"]))}' if user else answer["message"]
+        status, response = send(server, method, path, [("Authorization", "Bearer " + token), *headers])
+        user = response.get("status", {}).get("userInfo") if status == 201 else None
+        return status, f'{user["username"]}: {" ".join(sorted(user["groups"]))}' if user else response["message"]
 
     def cannot(what, verb, resource, group=identity, place="at the cluster scope", why=""):
         user = f'User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
@@ -760,7 +764,7 @@ def modes_of_impersonation(server, settle=lambda: None):
 
     node, account = "system:node:n1", "system:serviceaccount:n:a"
     users, groups = to("user-info", "users"), to("user-info", "groups")
-    # kube-apiserver goes on allowing for 10 s what was allowed once, so that names change where a right is gone
+    # kube-apiserver caches an allowed impersonation for 10 s, so that other names are used after a permission is revoked
     tables = [
         # the first requested permission is the one that is denied
         ([], [({"User": "bob"}, at("user-info")), ({"User": node}, at("arbitrary-node")), ({"User": account}, at("serviceaccount")),
@@ -794,11 +798,11 @@ def modes_of_impersonation(server, settle=lambda: None):
           ({"User": "bob", "Extra_k": "v"},
            part("user-info", "userextras", "", ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "
                 '"k": must be a domain-prefixed path (such as "acme.io/foo")'))]),
-        # all at once, from four on
+        # four groups or more are authorized by one check
         ([on("user-info"), users, to("user-info", "groups", "*")],
          [({"User": "bob", "Group": ["a", "b", "c"]}, part("user-info", "groups", "a")),
           ({"User": "bob", "Group": ["a", "b", "c", "d"]}, (201, "bob: a b c d system:authenticated"))]),
-        # groups of nodes and accounts are known
+        # nodes and ServiceAccounts get their groups
         ([on("arbitrary-node"), to("arbitrary-node", "nodes", "n1"), on("serviceaccount"), to("serviceaccount", "serviceaccounts")],
          [({"User": node}, (201, f"{node}: system:authenticated system:nodes")),
           ({"User": "system:node:n2"}, part("arbitrary-node", "nodes", "n2")),
@@ -812,26 +816,26 @@ def modes_of_impersonation(server, settle=lambda: None):
                                     ({"User": "dora", "Group": "g"}, part("user-info", "groups", "g"))]),
     ]
     for rules, cases in tables:
-        acts(server, rules)
+        grant(server, rules)
         settle()
         for headers, wanted in cases:
             assert act(**headers) == wanted, (rules, headers, act(**headers))
-    for headers, shown in [({"Uid": "1"}, 'UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)'),
-                           ({"Group": 'g"x'}, 'UID:"", Groups:[]string{"g\\"x"}, Extra:map[string][]string(nil)'),
-                           ({"Extra_b": "c", "Extra_a": "b"}, 'UID:"", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"b"}, "b":[]string{"c"}}')]:
-        assert act(**headers) == (400, f'requested &user.DefaultInfo{{Name:"", {shown}}} without impersonating a user name')
+    for headers, fields in [({"Uid": "1"}, 'UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)'),
+                            ({"Group": 'g"x'}, 'UID:"", Groups:[]string{"g\\"x"}, Extra:map[string][]string(nil)'),
+                            ({"Extra_b": "c", "Extra_a": "b"}, 'UID:"", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"b"}, "b":[]string{"c"}}')]:
+        assert act(**headers) == (400, f'requested &user.DefaultInfo{{Name:"", {fields}}} without impersonating a user name')
 
 
 def test_constrained_impersonation(launch):
     with launch(MODES) as server:
-        modes_of_impersonation(server)
-        _, answer, _ = server.request("GET", "/metrics")
+        check_impersonation_modes(server)
+        _, response, _ = server.request("GET", "/metrics")
         for name in ("attempts", "authorization_attempts"):
             for labels in ('mode="arbitrary-node",decision="allowed"', 'mode="user-info",decision="allowed"', 'mode="legacy",decision="allowed"'):
-                assert f"apiserver_impersonation_{name}_total{{{labels}}}" in answer, answer
-                assert f"apiserver_impersonation_{name}_duration_seconds_count{{{labels}}}" in answer, answer
-        assert 'apiserver_impersonation_attempts_total{mode="",decision="denied"}' in answer
-        assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="BETA"} 1' in answer
+                assert f"apiserver_impersonation_{name}_total{{{labels}}}" in response, response
+                assert f"apiserver_impersonation_{name}_duration_seconds_count{{{labels}}}" in response, response
+        assert 'apiserver_impersonation_attempts_total{mode="",decision="denied"}' in response
+        assert 'kubernetes_feature_enabled{name="ConstrainedImpersonation",stage="BETA"} 1' in response
 
 
 def test_agents_impersonate_their_node(launch):
@@ -848,10 +852,10 @@ def test_agents_impersonate_their_node(launch):
             server.ok("POST", rbac + "/clusterrolebindings", {
                 "metadata": {"name": "agents"}, "subjects": [{"kind": "ServiceAccount", "name": "agent", "namespace": "n"}],
                 "roleRef": {"kind": "ClusterRole", "name": "agents"}})
-            status, user = who(server, token="agent-token", headers={"Impersonate-User": "system:node:n1"})
+            status, user = whoami(server, token="agent-token", headers={"Impersonate-User": "system:node:n1"})
             assert (status, user) == (201, {"username": "system:node:n1", "groups": ["system:nodes", "system:authenticated"]}), user
-            status, answer = who(server, token="agent-token", headers={"Impersonate-User": "system:node:n2"})
-            assert status == 403 and "cannot impersonate-on:arbitrary-node:create" in answer["message"], answer
+            status, response = whoami(server, token="agent-token", headers={"Impersonate-User": "system:node:n2"})
+            assert status == 403 and "cannot impersonate-on:arbitrary-node:create" in response["message"], response
 
 
 def test_misplaced_tokens(launch):
@@ -860,7 +864,7 @@ def test_misplaced_tokens(launch):
         assert status == 403 and "contains extra space before the bearer token" in headers["warning"], headers
         status, _, headers = server.request("GET", "/version", token=None, headers={"Authorization": "Bearer  plain-token"})
         assert status == 200 and "contains extra space before the bearer token" in headers["warning"], headers
-        assert who(server, token="plain-token behind")[1]["username"] == "plain"
+        assert whoami(server, token="plain-token behind")[1]["username"] == "plain"
     with launch("--anonymous-auth=false") as server:
         assert server.request("GET", "/livez", token=None)[0] == 401
         assert server.request("GET", "/livez")[0] == 200
@@ -871,10 +875,10 @@ TRACKING = "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-serv
 
 
 def test_uses_of_tokens_in_secrets(launch):
-    """As kube-apiserver 1.35.3 records them: the day on the Secret, a warning, annotations of the audit log, a ConfigMap."""
+    """Uses are recorded as by kube-apiserver 1.35.3: the day in a label of the Secret, a warning, audit annotations, a ConfigMap."""
     core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
     server = launch()
-    policy, log = written(server, "policy.json", {
+    policy, log = write_json(server, "policy.json", {
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"
     server.flags = ("--audit-policy-file", str(policy), "--audit-log-path", str(log))
     with server:
@@ -893,19 +897,20 @@ def test_uses_of_tokens_in_secrets(launch):
         uid = server.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}, "secrets": [{"name": "automatic"}]})["metadata"]["uid"]
         tokens = {}
         for name in ("manual", "automatic", "invalid"):
-            about = {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
-            server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
-            found = eventually(lambda: server.ok("GET", f"{core}/secrets/{name}").get("data", {}).get("token"))
-            tokens[name] = base64.b64decode(found).decode()
+            meta = {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
+            server.ok("POST", core + "/secrets", {"metadata": meta, "type": "kubernetes.io/service-account-token"})
+            encoded = eventually(lambda: server.ok("GET", f"{core}/secrets/{name}").get("data", {}).get("token"))
+            tokens[name] = base64.b64decode(encoded).decode()
         server.ok("PATCH", core + "/secrets/invalid", {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": "2024-01-01"}}})
 
-        def about(name):
+        def metadata(name):
             return server.ok("GET", f"{core}/secrets/{name}")["metadata"]
 
-        def told(name):
-            return eventually(lambda: is_today(about(name).get("labels", {}).get(label)) and about(name))
+        def labelled(name):
+            """Waits for the label of the last use. Returns the metadata."""
+            return eventually(lambda: is_today(metadata(name).get("labels", {}).get(label)) and metadata(name))
 
-        def used(name):
+        def use(name):
             return server.request("POST", REVIEWS + "/selfsubjectreviews", {}, token=tokens[name])
 
         def last(uri):
@@ -914,36 +919,36 @@ def test_uses_of_tokens_in_secrets(launch):
         account = "system:serviceaccount:default:bot"
         for name, warning, kind in [("manual", None, "manual"), ("automatic", f'299 - "{AUTOMATIC}"', "autogenerated")]:
             for _ in range(2):
-                status, answer, headers = used(name)
-                assert (status, answer["status"]["userInfo"]["uid"], headers.get("warning")) == (201, uid, warning), headers
+                status, response, headers = use(name)
+                assert (status, response["status"]["userInfo"]["uid"], headers.get("warning")) == (201, uid, warning), headers
             wanted = {"authentication.k8s.io/legacy-token": account, f"authentication.k8s.io/legacy-token-{kind}-secret": name}
-            notes = last(REVIEWS + "/selfsubjectreviews")["annotations"]
-            assert {key: text for key, text in notes.items() if key.startswith("authentication")} == wanted, notes
-            entry = next(entry for entry in told(name)["managedFields"] if entry["manager"] == "kube-apiserver")
+            annotations = last(REVIEWS + "/selfsubjectreviews")["annotations"]
+            assert {key: text for key, text in annotations.items() if key.startswith("authentication")} == wanted, annotations
+            entry = next(entry for entry in labelled(name)["managedFields"] if entry["manager"] == "kube-apiserver")
             assert entry["operation"] == "Update" and entry["fieldsV1"] == {"f:metadata": {"f:labels": {".": {}, f"f:{label}": {}}}}, entry
-        version = about("manual")["resourceVersion"]
-        # what is said of a warning is said on every path and before what the verb says
+        version = metadata("manual")["resourceVersion"]
+        # the warning is sent on every path
         headers = server.request("GET", "/version", token=tokens["automatic"])[2]
         assert headers["warning"] == f'299 - "{AUTOMATIC}"', headers
-        status, answer, headers = used("invalid")
-        assert (status, answer["message"], headers.get("warning")) == (401, "Unauthorized", None), answer
-        told("invalid")
+        status, response, headers = use("invalid")
+        assert (status, response["message"], headers.get("warning")) == (401, "Unauthorized", None), response
+        labelled("invalid")
         review = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["invalid"]}})
-        why = ("[invalid bearer token, the token in secret default/invalid for service account default/bot has been marked invalid. "
-               "Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
-               "'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token]")
-        assert review[1]["status"] == {"user": {}, "error": why}, review
-        status, answer, headers = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["automatic"]}})
-        assert answer["status"]["authenticated"] and "warning" not in headers, "only whoever uses it is told"
+        error = ("[invalid bearer token, the token in secret default/invalid for service account default/bot has been marked invalid. "
+                 "Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
+                 "'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token]")
+        assert review[1]["status"] == {"user": {}, "error": error}, review
+        status, response, headers = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["automatic"]}})
+        assert response["status"]["authenticated"] and "warning" not in headers, "a review of a token has no warning"
         server.ok("PATCH", core + "/secrets/invalid", {"metadata": {"labels": {"kubernetes.io/legacy-token-invalid-since": None}}})
-        assert used("invalid")[0] == 201
-        # a past day is replaced, a future one is not
+        assert use("invalid")[0] == 201
+        # an earlier day is replaced
         server.ok("PATCH", core + "/secrets/manual", {"metadata": {"labels": {label: "2024-01-01"}}})
-        used("manual")
-        told("manual")
-        assert about("manual")["resourceVersion"] != version
-        _, answer, _ = server.request("GET", "/metrics")
-        counted = dict(line.split() for line in answer.splitlines() if line.startswith("serviceaccount_"))
+        use("manual")
+        labelled("manual")
+        assert metadata("manual")["resourceVersion"] != version
+        _, response, _ = server.request("GET", "/metrics")
+        counted = dict(line.split() for line in response.splitlines() if line.startswith("serviceaccount_"))
         assert counted["serviceaccount_legacy_manual_token_uses_total"] == "4", counted
         assert counted["serviceaccount_invalid_legacy_auto_token_uses_total"] == "2", counted
         assert int(counted["serviceaccount_legacy_auto_token_uses_total"]) == 4, counted
@@ -953,9 +958,9 @@ def test_uses_of_tokens_in_secrets(launch):
 
 
 def test_secrets_are_not_logged(launch):
-    """Secrets are neither in logs at any verbosity, nor in audit events without bodies, nor in Events."""
+    """Secrets are not in logs at any verbosity, in audit events without bodies, or in Events."""
     server = launch()
-    policy, log = written(server, "policy.json", {
+    policy, log = write_json(server, "policy.json", {
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"
     server.flags = ("--v=6", "--audit-policy-file", str(policy), "--audit-log-path", str(log))
     with server:
@@ -965,46 +970,46 @@ def test_secrets_are_not_logged(launch):
         server.ok("PATCH", secrets + "/s", {"stringData": {"password": "hunter3-is-mine"}})
         server.request("POST", secrets, {**secret, "type": "Opaque", "bad": "hunter2-is-mine"})
         server.request("POST", secrets, {"metadata": {"name": "t"}, "type": "kubernetes.io/tls", "stringData": {"tls.crt": "hunter4", "tls.key": "hunter4"}})
-        refused = server.request("POST", secrets, {"metadata": {"name": "d"}, "type": "kubernetes.io/dockerconfigjson",
+        invalid = server.request("POST", secrets, {"metadata": {"name": "d"}, "type": "kubernetes.io/dockerconfigjson",
                                                    "stringData": {".dockerconfigjson": "hunter5"}})
-        assert refused[0] == 422 and "<secret contents redacted>" in refused[1]["message"], refused
+        assert invalid[0] == 422 and "<secret contents redacted>" in invalid[1]["message"], invalid
         server.ok("POST", account, {"metadata": {"name": "sam"}})
         token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
-        who(server, token=token)
-        who(server, token=token + "x")
-        who(server, token="hunter6-is-no-token")
+        whoami(server, token=token)
+        whoami(server, token=token + "x")
+        whoami(server, token="hunter6-is-no-token")
         server.ok("POST", REVIEWS + "/tokenreviews", {"spec": {"token": token}})
-        told = {"logs": server.stderr(), "audit": log.read_text(), "events": json.dumps(server.ok("GET", "/api/v1/events"))}
-        assert "tokenreviews" in told["audit"] and "secrets" in told["audit"]
-        for place, text in told.items():
+        outputs = {"logs": server.stderr(), "audit": log.read_text(), "events": json.dumps(server.ok("GET", "/api/v1/events"))}
+        assert "tokenreviews" in outputs["audit"] and "secrets" in outputs["audit"]
+        for output, text in outputs.items():
             for hidden in ("hunter", "aHVudGVy", token.split(".")[1], token.split(".")[2], TOKEN, "plain-token"):
-                assert hidden not in text, (place, hidden)
+                assert hidden not in text, (output, hidden)
 
 
 def test_tokens_in_secrets(launch):
-    """A Secret of its type is given a token, which is good for as long as the Secret holds it and the account is there."""
+    """The server adds a token to a Secret of its type. The token is valid while the Secret has it and the ServiceAccount exists."""
     core = "/api/v1/namespaces/default"
     with launch() as server:
         def secret(name, account):
-            about = {"name": name, "annotations": {"kubernetes.io/service-account.name": account}}
-            server.ok("POST", core + "/secrets", {"metadata": about, "type": "kubernetes.io/service-account-token"})
+            meta = {"name": name, "annotations": {"kubernetes.io/service-account.name": account}}
+            server.ok("POST", core + "/secrets", {"metadata": meta, "type": "kubernetes.io/service-account-token"})
             return f"{core}/secrets/{name}"
 
         def data(path):
             return server.ok("GET", path).get("data", {})
 
-        def gone(path):
+        def is_deleted(path):
             return server.request("GET", path)[0] == 404
 
         uid = server.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}})["metadata"]["uid"]
         path, other = secret("first", "bot"), secret("second", "bot")
         token = base64.b64decode(eventually(lambda: data(path).get("token"))).decode()
-        about = server.ok("GET", path)["metadata"]
-        assert about["annotations"]["kubernetes.io/service-account.uid"] == uid, about
-        assert about["managedFields"][-1]["manager"] == "kube-controller-manager", about
+        meta = server.ok("GET", path)["metadata"]
+        assert meta["annotations"]["kubernetes.io/service-account.uid"] == uid, meta
+        assert meta["managedFields"][-1]["manager"] == "kube-controller-manager", meta
         assert base64.b64decode(data(path)["namespace"]) == b"default"
         assert base64.b64decode(data(path)["ca.crt"]).decode() == (server.dir / "ca.crt").read_text()
-        status, user = who(server, token=token)
+        status, user = whoami(server, token=token)
         assert (status, user["username"], user["uid"]) == (201, "system:serviceaccount:default:bot", uid), user
         assert user["groups"] == ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"], user
 
@@ -1013,16 +1018,16 @@ def test_tokens_in_secrets(launch):
 
         assert review(token)["authenticated"]
         server.ok("PATCH", other, {"data": {"token": base64.b64encode(token.encode()).decode()}})
-        kept = data(path)["token"]
+        original = data(path)["token"]
         server.ok("PATCH", path, {"data": {"token": "eA=="}})
         assert "Token does not match server's copy" in review(token)["error"]
-        assert who(server, token=token)[0] == 401
-        server.ok("PATCH", path, {"data": {"token": kept}})
-        assert who(server, token=token)[0] == 201
+        assert whoami(server, token=token)[0] == 401
+        server.ok("PATCH", path, {"data": {"token": original}})
+        assert whoami(server, token=token)[0] == 201
         server.ok("DELETE", path)
         assert "Token has been invalidated" in review(token)["error"]
         stray = secret("stray", "nobody")
-        eventually(lambda: gone(stray))
+        eventually(lambda: is_deleted(stray))
         server.ok("DELETE", core + "/serviceaccounts/bot")
-        eventually(lambda: gone(other))
-        assert who(server, token=token)[0] == 401
+        eventually(lambda: is_deleted(other))
+        assert whoami(server, token=token)[0] == 401

@@ -21,9 +21,9 @@ RELOADED = "the encryption configuration has been reloaded"
 
 
 @pytest.fixture
-def place():
-    with tempfile.TemporaryDirectory(prefix="pintle-kms-") as directory:
-        yield pathlib.Path(directory)
+def directory():
+    with tempfile.TemporaryDirectory(prefix="pintle-kms-") as path:
+        yield pathlib.Path(path)
 
 
 def aesgcm(name, byte):
@@ -31,7 +31,7 @@ def aesgcm(name, byte):
 
 
 def stored(server):
-    """The content of all files of the data directory."""
+    """The content of all files of the log."""
     return b"".join(file.read_bytes() for file in sorted((server.dir / "log").iterdir()))
 
 
@@ -46,13 +46,13 @@ def flags(path):
     return (f"--encryption-provider-config={path}", "--encryption-provider-config-automatic-reload", "--v=2")
 
 
-def test_kms_values_are_those_of_kube_apiserver(launch, place):
-    """What Pintle writes, kube-apiserver's code reads, and the reverse, in both forms that it knows."""
-    with Plugin(place) as plugin, Etcd() as etcd:
-        configure(place / "config", plugin.provider(), IDENTITY)
-        with launch("--etcd-servers", etcd.urls, f"--encryption-provider-config={place / 'config'}", storage="etcd") as server:
-            made = {name: server.ok("POST", SECRETS, secret(name)) for name in ("one", "two", "three")}
-            keys = {name: f"/registry/secrets/default/{name}" for name in made}
+def test_kms_values_are_those_of_kube_apiserver(launch, directory):
+    """kube-apiserver's code reads the values that Pintle writes, and the reverse, in both formats."""
+    with Plugin(directory) as plugin, Etcd() as etcd:
+        configure(directory / "config", plugin.provider(), IDENTITY)
+        with launch("--etcd-servers", etcd.urls, f"--encryption-provider-config={directory / 'config'}", storage="etcd") as server:
+            created = {name: server.ok("POST", SECRETS, secret(name)) for name in ("one", "two", "three")}
+            keys = {name: f"/registry/secrets/default/{name}" for name in created}
             plain = {}
             for name, key in keys.items():
                 value = etcd.get(key)
@@ -64,72 +64,72 @@ def test_kms_values_are_those_of_kube_apiserver(launch, place):
             for restarted in (False, True):
                 if restarted:
                     server.restart()
-                for name in made:
-                    got = server.awaited(f"{SECRETS}/{name}")
-                    assert got["data"] == made[name]["data"], name
-            # the older form is stale, and the newer one is not
-            before = {name: server.ok("GET", f"{SECRETS}/{name}")["metadata"]["resourceVersion"] for name in made}
-            after = {name: server.ok("PATCH", f"{SECRETS}/{name}", {})["metadata"]["resourceVersion"] for name in made}
-            assert [name for name in made if after[name] != before[name]] == ["three"]
+                for name in created:
+                    current = server.wait_for(f"{SECRETS}/{name}")
+                    assert current["data"] == created[name]["data"], name
+            # values in the older format are stale, others are not
+            before = {name: server.ok("GET", f"{SECRETS}/{name}")["metadata"]["resourceVersion"] for name in created}
+            after = {name: server.ok("PATCH", f"{SECRETS}/{name}", {})["metadata"]["resourceVersion"] for name in created}
+            assert [name for name in created if after[name] != before[name]] == ["three"]
             assert plugin.transform("open", keys["three"], etcd.get(keys["three"])) == plain["three"]
 
 
-def test_kms_keys_are_rotated_and_objects_rewritten(launch, place):
-    with Plugin(place) as plugin:
-        configure(place / "config", IDENTITY)
-        with launch(*flags(place / "config"), storage="embedded") as server:
-            made = [server.ok("POST", SECRETS, secret(f"s-{number}")) for number in range(5)]
+def test_kms_keys_are_rotated_and_objects_rewritten(launch, directory):
+    with Plugin(directory) as plugin:
+        configure(directory / "config", IDENTITY)
+        with launch(*flags(directory / "config"), storage="embedded") as server:
+            created = [server.ok("POST", SECRETS, secret(f"s-{number}")) for number in range(5)]
             assert "secrets" not in rewrite(launch, server)
-            configure(place / "config", plugin.provider(), IDENTITY)
+            configure(directory / "config", plugin.provider(), IDENTITY)
             eventually(lambda: RELOADED in server.stderr())
             assert "secrets: 5 of 5 objects written" in rewrite(launch, server, "--resource", "secrets")
             assert stored(server).count(b"k8s:enc:kms:v2:vault:") == 5
-            assert rewrite(launch, server).startswith("0 objects written"), "once is enough"
+            assert rewrite(launch, server).startswith("0 objects written"), "current values are not written again"
             plugin.use("second")
-            # another configuration asks the plugin again; otherwise that happens every minute
-            configure(place / "config", {"kms": {**plugin.provider()["kms"], "timeout": "4s"}}, IDENTITY)
+            # a new configuration requests the status of the plugin at once, instead of every minute
+            configure(directory / "config", {"kms": {**plugin.provider()["kms"], "timeout": "4s"}}, IDENTITY)
             eventually(lambda: server.stderr().count(RELOADED) == 2)
             assert "secrets: 5 of 5 objects written" in rewrite(launch, server)
             assert "[+]kms-providers ok" in server.request("GET", "/readyz?verbose")[1]
-            configure(place / "config", {"kms": {**plugin.provider()["kms"], "timeout": "4s"}})
+            configure(directory / "config", {"kms": {**plugin.provider()["kms"], "timeout": "4s"}})
             server.restart()
-            for item in made:
+            for item in created:
                 assert server.ok("GET", f"{SECRETS}/{item['metadata']['name']}")["data"] == item["data"]
 
 
-def test_kms_that_is_away_stops_a_start_and_no_running_server(launch, place):
-    with Plugin(place) as plugin:
-        configure(place / "config", plugin.provider())
-        with launch(*flags(place / "config"), storage="embedded") as server:
-            made = server.ok("POST", SECRETS, secret("one"))
+def test_an_unavailable_kms_plugin_prevents_a_start_and_no_running_server(launch, directory):
+    with Plugin(directory) as plugin:
+        configure(directory / "config", plugin.provider())
+        with launch(*flags(directory / "config"), storage="embedded") as server:
+            created = server.ok("POST", SECRETS, secret("one"))
             plugin.stop()
             server.ok("POST", SECRETS, secret("two"))
             server.stop()
-            command = [launch.binary, "serve", "--secure-port", "0", "--data-dir", str(server.dir), *flags(place / "config")[:1]]
+            command = [launch.binary, "serve", "--secure-port", "0", "--data-dir", str(server.dir), *flags(directory / "config")[:1]]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-            said = done.stdout + done.stderr
-            assert done.returncode == 1 and len(said.splitlines()) == 1, said
-            assert f"--encryption-provider-config: {place / 'config'}: kms provider vault: unix://{plugin.socket}: " in said, said
+            output = done.stdout + done.stderr
+            assert done.returncode == 1 and len(output.splitlines()) == 1, output
+            assert f"--encryption-provider-config: {directory / 'config'}: kms provider vault: unix://{plugin.socket}: " in output, output
             plugin.use("sick")
             plugin.start()
             done = subprocess.run(command, capture_output=True, text=True, timeout=60)
             assert done.returncode == 1 and "got unexpected healthz status: the vault is sealed" in done.stdout + done.stderr, done
             plugin.use("first")
             server.start()
-            assert server.ok("GET", SECRETS + "/one") == made
+            assert server.ok("GET", SECRETS + "/one") == created
 
 
-def test_invalid_encryption_configuration_is_not_loaded(launch, place):
-    configure(place / "config", aesgcm("old", 1))
-    with launch(*flags(place / "config"), storage="embedded") as server:
+def test_invalid_encryption_configuration_is_not_loaded(launch, directory):
+    configure(directory / "config", aesgcm("old", 1))
+    with launch(*flags(directory / "config"), storage="embedded") as server:
         server.ok("POST", SECRETS, secret("one"))
-        (place / "config").write_text("kind: Other\n")
+        (directory / "config").write_text("kind: Other\n")
         eventually(lambda: "cannot be reloaded; the previous configuration stays in use" in server.stderr())
         reloads = 'apiserver_encryption_config_controller_automatic_reloads_total{status="%s"} 1'
         assert reloads % "failure" in server.ok("GET", "/metrics")
         server.ok("POST", SECRETS, secret("two"))
         assert stored(server).count(b"k8s:enc:aesgcm:v1:old:") == 2
-        configure(place / "config", aesgcm("new", 2), aesgcm("old", 1))
+        configure(directory / "config", aesgcm("new", 2), aesgcm("old", 1))
         eventually(lambda: RELOADED in server.stderr())
         assert reloads % "success" in server.ok("GET", "/metrics")
         server.ok("POST", SECRETS, secret("three"))
@@ -138,42 +138,42 @@ def test_invalid_encryption_configuration_is_not_loaded(launch, place):
         command = [launch.binary, "storage", "rewrite", "--kubeconfig", server.kubeconfig, "--resource", "secret"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and "there is no resource secret; wanted PLURAL or PLURAL.GROUP" in done.stderr, done
-    done = subprocess.run([launch.binary, "serve", "--storage", "memory", "--encryption-provider-config-automatic-reload", "--data-dir", str(place / "data")],
+    done = subprocess.run([launch.binary, "serve", "--storage", "memory", "--encryption-provider-config-automatic-reload", "--data-dir", str(directory / "data")],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "needs --encryption-provider-config" in done.stderr, done
 
 
 def exchange(writer, reader, etcd, name):
-    """A server reads, watches and changes what another one has encrypted."""
+    """`reader` reads, watches and changes a Secret that `writer` has encrypted."""
     path, revision = f"{SECRETS}/{name}", reader.ok("GET", SECRETS)["metadata"]["resourceVersion"]
     # kube-apiserver stops once its watches have ended
     watch = Watch(reader, f"{SECRETS}?watch=1&timeoutSeconds=10&resourceVersion={revision}")
-    made = writer.ok("POST", SECRETS, secret(name))
+    created = writer.ok("POST", SECRETS, secret(name))
     value = etcd.get(f"/registry/secrets/default/{name}")
     assert value.startswith(b"k8s:enc:kms:v2:vault:") and ENCODED not in value, value[:60]
     eventually(lambda: watch.lines)
-    assert json.loads(watch.lines[0])["object"]["data"] == made["data"]
-    assert reader.ok("GET", path)["data"] == made["data"]
+    assert json.loads(watch.lines[0])["object"]["data"] == created["data"]
+    assert reader.ok("GET", path)["data"] == created["data"]
     changed = reader.ok("PATCH", path, {"metadata": {"labels": {"changed": "yes"}}})["metadata"]["resourceVersion"]
     eventually(lambda: writer.ok("GET", path)["metadata"]["resourceVersion"] == changed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_both_servers_share_an_etcd_and_a_plugin(launch, place):
+def test_both_servers_share_an_etcd_and_a_plugin(launch, directory):
     """A running kube-apiserver and Pintle exchange encrypted Secrets, also after a rotation."""
-    with Plugin(place) as plugin, Etcd() as etcd:
-        configure(place / "config", plugin.provider(), IDENTITY)
-        encrypted = f"--encryption-provider-config={place / 'config'}"
-        with Upstream(etcd, encrypted) as theirs, launch("--etcd-servers", etcd.urls, encrypted, storage="etcd") as ours:
+    with Plugin(directory) as plugin, Etcd() as etcd:
+        configure(directory / "config", plugin.provider(), IDENTITY)
+        encrypted = f"--encryption-provider-config={directory / 'config'}"
+        with Upstream(etcd, encrypted) as upstream, launch("--etcd-servers", etcd.urls, encrypted, storage="etcd") as server:
             for key in ("first", "second"):
                 if key == "second":
                     plugin.use(key)
-                    # each server learns of another key when it starts; otherwise within a minute
-                    for server in (theirs, ours):
-                        server.stop()
-                        server.start()
-                exchange(theirs, ours, etcd, f"theirs-{key}")
-                exchange(ours, theirs, etcd, f"ours-{key}")
-            listed = [{item["metadata"]["name"]: item["data"] for item in server.ok("GET", SECRETS)["items"]} for server in (theirs, ours)]
+                    # servers read the key at the start, and then every minute
+                    for each in (upstream, server):
+                        each.stop()
+                        each.start()
+                exchange(upstream, server, etcd, f"upstream-{key}")
+                exchange(server, upstream, etcd, f"pintle-{key}")
+            listed = [{item["metadata"]["name"]: item["data"] for item in each.ok("GET", SECRETS)["items"]} for each in (upstream, server)]
             assert listed[0] == listed[1] and len(listed[0]) == 4, listed

@@ -1,7 +1,7 @@
 """kubectl: the newest release, built from its Go module, and the one in PATH.
 
-Every case is a function of tests/kubectl that takes a `Kubectl`. It runs in a namespace and a home directory of its own, and
-finds the CustomResourceDefinitions of tests/kubectl/manifests/{boats,lighthouses}.yaml in the server.
+Every case is a function in tests/kubectl that takes a `Kubectl`. It runs with a namespace and a home directory of its own. The
+server has the CustomResourceDefinitions of tests/kubectl/manifests/{boats,lighthouses}.yaml.
 """
 import pytest
 

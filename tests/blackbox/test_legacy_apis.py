@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from kubectl import crontab as page
+from kubectl import crontab as tutorial
 from kubectl.client import MANIFESTS, Kubectl, has, same, table
 from legacy import BETA, CRONTABS, V1, V1BETA1, crontab, definition
 from pintle import eventually
@@ -32,7 +32,7 @@ def test_off_by_default(launch):
     assert "--runtime-config" in done.stdout and "extensions/v1beta1" in done.stdout, done.stdout
 
 
-def test_every_response_warns(launch):
+def test_every_response_has_a_warning(launch):
     """Every response of v1beta1 has a deprecation warning, successful or not."""
     with launch(BETA) as server:
         name = V1BETA1 + "/crontabs.stable.example.com"
@@ -46,8 +46,8 @@ def test_every_response_warns(launch):
                 (422, "PATCH", name, {"spec": {"scope": "Cluster"}}, None),
                 (200, "GET", V1BETA1, None, {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}),
                 (200, "DELETE", name, None, None)):
-            status, answer, got = server.request(method, path, data, headers=headers)
-            assert (status, got.get("warning")) == (want, WARNING), (method, path, status, answer, got)
+            status, response, got = server.request(method, path, data, headers=headers)
+            assert (status, got.get("warning")) == (want, WARNING), (method, path, status, response, got)
         server.ok("POST", V1BETA1, body)
         status, _, got = server.request("GET", name, headers={"Accept": "application/vnd.kubernetes.protobuf"})
         assert (status, got["content-type"], got["warning"]) == (200, "application/vnd.kubernetes.protobuf", WARNING), got
@@ -71,19 +71,19 @@ def test_one_object_in_two_versions(launch):
         assert (spec["versions"], spec["version"], spec["scope"]) == ([version], "v1", "Namespaced"), old
         assert (spec["validation"], spec["additionalPrinterColumns"], spec["preserveUnknownFields"]) == (schema, columns, False)
         assert new["metadata"] == old["metadata"] and new["status"] == old["status"]
-        # objects written in v1 are shown in v1beta1, and vice versa
+        # objects written in v1 are served in v1beta1, and vice versa
         new["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": schema})
         new = server.ok("PUT", V1 + name, new)
         old = server.ok("GET", V1BETA1 + name)
         assert old["spec"]["validation"] == schema and "subresources" not in old["spec"], old["spec"]
         assert [("subresources" in version, "schema" in version) for version in old["spec"]["versions"]] == [(True, False), (False, False)]
-        assert server.ok("PUT", V1BETA1 + name, old)["metadata"]["generation"] == new["metadata"]["generation"], "nothing has changed"
+        assert server.ok("PUT", V1BETA1 + name, old)["metadata"]["generation"] == new["metadata"]["generation"], "the object is unchanged"
         assert server.ok("GET", V1 + name)["spec"] == new["spec"]
         eventually(lambda: any('"MODIFIED"' in line and '"v2"' in line for line in events.lines))
         assert all('"apiVersion":"apiextensions.k8s.io/v1beta1"' in line for line in events.lines), events.lines
         # instances are not affected
-        status, answer, _ = server.request("POST", CRONTABS, crontab(spec={"cronSpec": "* *"}))
-        assert status == 422 and "spec.cronSpec in body should match" in answer["message"], answer
+        status, response, _ = server.request("POST", CRONTABS, crontab(spec={"cronSpec": "* *"}))
+        assert status == 422 and "spec.cronSpec in body should match" in response["message"], response
         server.ok("POST", CRONTABS, crontab(spec={"cronSpec": "*", "more": 1}))
         rows = server.ok("GET", CRONTABS, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})["rows"]
         assert [row["cells"] for row in rows] == [["a", "*"]], rows
@@ -91,7 +91,7 @@ def test_one_object_in_two_versions(launch):
 
 
 def test_apply_in_two_versions(launch):
-    """Managers keep their fields, whichever version they and others write in."""
+    """Managers keep their fields, in whichever version managers write."""
     with launch(BETA) as server:
         def apply(path, manager, body, force="false"):
             path = f"{path}/crontabs.stable.example.com?fieldManager={manager}&force={force}"
@@ -103,19 +103,19 @@ def test_apply_in_two_versions(launch):
         old = definition(version="v1", names={**names, "shortNames": ["cron"]},
                          additionalPrinterColumns=[{"name": "A", "type": "string", "JSONPath": ".a"}])
         assert apply(V1, "new", new)[0] == 201
-        status, answer = apply(V1BETA1, "old", old)
-        fields = [cause["field"] for cause in answer["details"]["causes"]]
-        assert status == 409 and ".spec.names.shortNames" in fields, answer
-        status, answer = apply(V1BETA1, "old", old, "true")
-        assert status == 200 and answer["spec"]["validation"] == {"openAPIV3Schema": {"type": "object"}}, answer
+        status, response = apply(V1BETA1, "old", old)
+        fields = [cause["field"] for cause in response["details"]["causes"]]
+        assert status == 409 and ".spec.names.shortNames" in fields, response
+        status, response = apply(V1BETA1, "old", old, "true")
+        assert status == 200 and response["spec"]["validation"] == {"openAPIV3Schema": {"type": "object"}}, response
         stored = server.ok("GET", V1 + "/crontabs.stable.example.com")["spec"]
         assert stored["names"]["shortNames"] == ["cron"] and stored["versions"][0]["schema"] == version["schema"], stored
         assert stored["versions"][0]["additionalPrinterColumns"] == [{"name": "A", "type": "string", "jsonPath": ".a"}], stored
-        status, answer = apply(V1, "new", new)
-        assert status == 409 and all('"old"' in cause["message"] for cause in answer["details"]["causes"]), answer
+        status, response = apply(V1, "new", new)
+        assert status == 409 and all('"old"' in cause["message"] for cause in response["details"]["causes"]), response
 
 
-def test_rules_follow_the_request(launch):
+def test_validation_depends_on_the_version_of_the_request(launch):
     with launch(BETA) as server:
         name = "/crontabs.stable.example.com"
         server.ok("POST", V1BETA1, definition(version="v1"))
@@ -123,29 +123,29 @@ def test_rules_follow_the_request(launch):
         assert stored["spec"]["preserveUnknownFields"] is True and "schema" not in stored["spec"]["versions"][0], stored
         reasons = {c["type"]: c["message"] for c in stored["status"]["conditions"] if c["status"] == "True"}
         assert reasons["NonStructuralSchema"] == "spec.preserveUnknownFields: Invalid value: true: must be false", reasons
-        kept = {"spec": {"a": [1, None, {"b": 1.50}]}, "other": "x"}
-        made = server.ok("POST", CRONTABS, crontab(**kept))
-        assert {key: made[key] for key in kept} == kept, made
-        # v1 leaves what is stored as it is, and takes nothing of the kind anew
+        fields = {"spec": {"a": [1, None, {"b": 1.50}]}, "other": "x"}
+        created = server.ok("POST", CRONTABS, crontab(**fields))
+        assert {key: created[key] for key in fields} == fields, created
+        # v1 preserves stored values that it does not accept in a change
         server.ok("PATCH", V1 + name, {"metadata": {"labels": {"a": "b"}}})
         server.ok("PATCH", V1BETA1 + name, {"spec": {"validation": {"openAPIV3Schema": {"required": ["spec"]}}}})
-        status, answer, _ = server.request("POST", CRONTABS, crontab("b"))
-        assert status == 422 and "spec: Required value" in answer["message"], answer
+        status, response, _ = server.request("POST", CRONTABS, crontab("b"))
+        assert status == 422 and "spec: Required value" in response["message"], response
         server.ok("PATCH", V1BETA1 + name, {"spec": {"preserveUnknownFields": False, "validation": {"openAPIV3Schema": {"type": "object"}}}})
-        status, answer, _ = server.request("PATCH", V1 + name, {"spec": {"preserveUnknownFields": True}})
-        assert status == 422 and "spec.preserveUnknownFields: Invalid value: true: cannot set to true" in answer["message"], answer
+        status, response, _ = server.request("PATCH", V1 + name, {"spec": {"preserveUnknownFields": True}})
+        assert status == 422 and "spec.preserveUnknownFields: Invalid value: true: cannot set to true" in response["message"], response
         bad = {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}}
-        status, answer, _ = server.request("PATCH", V1BETA1 + name, {"spec": {"validation": bad}})
-        assert status == 422 and "must use apiextensions.k8s.io/v1)" in answer["message"], answer
+        status, response, _ = server.request("PATCH", V1BETA1 + name, {"spec": {"validation": bad}})
+        assert status == 422 and "must use apiextensions.k8s.io/v1)" in response["message"], response
         for path, version in ((V1, "v1beta1"), (V1BETA1, "v1")):
-            status, answer, _ = server.request("POST", path, {**definition(), "apiVersion": "apiextensions.k8s.io/" + version})
-            assert status == 400 and "does not match the expected API version" in answer["message"], answer
+            status, response, _ = server.request("POST", path, {**definition(), "apiVersion": "apiextensions.k8s.io/" + version})
+            assert status == 400 and "does not match the expected API version" in response["message"], response
         scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
         subresources = {"subresources": {"scale": {**scale, "ScaleGroupVersion": "autoscaling/v1"}}}
-        found = server.ok("PATCH", V1BETA1 + name, {"spec": subresources})
-        assert found["spec"]["subresources"] == {"scale": scale}, "a member that was never released is unknown"
-        status, answer, _ = server.request("PATCH", V1BETA1 + name + "?fieldValidation=Strict", {"spec": {"versions": None, "odd": 1}})
-        assert status == 422 and 'unknown field "spec.odd"' in answer["message"], answer
+        patched = server.ok("PATCH", V1BETA1 + name, {"spec": subresources})
+        assert patched["spec"]["subresources"] == {"scale": scale}, "the field was never released, and is unknown"
+        status, response, _ = server.request("PATCH", V1BETA1 + name + "?fieldValidation=Strict", {"spec": {"versions": None, "odd": 1}})
+        assert status == 422 and 'unknown field "spec.odd"' in response["message"], response
 
 
 def test_is_discovered(launch):
@@ -153,8 +153,8 @@ def test_is_discovered(launch):
         group = server.ok("GET", "/apis/apiextensions.k8s.io")
         assert [v["version"] for v in group["versions"]] == ["v1", "v1beta1"], group
         assert group["preferredVersion"]["version"] == "v1"
-        found = {r["name"]: r for r in server.ok("GET", "/apis/apiextensions.k8s.io/v1beta1")["resources"]}
-        assert found["customresourcedefinitions"]["shortNames"] == ["crd", "crds"] and len(found) == 2, found
+        resources = {r["name"]: r for r in server.ok("GET", "/apis/apiextensions.k8s.io/v1beta1")["resources"]}
+        assert resources["customresourcedefinitions"]["shortNames"] == ["crd", "crds"] and len(resources) == 2, resources
         aggregated = server.ok("GET", "/apis", headers={"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"})
         versions = {item["metadata"]["name"]: [v["version"] for v in item["versions"]] for item in aggregated["items"]}
         assert versions["apiextensions.k8s.io"] == ["v1", "v1beta1"], versions
@@ -182,13 +182,13 @@ def test_kubectl_applies_v1beta1(launch, kubectl_binary):
         has(kubectl("delete", "-f", file), "deleted")
 
 
-def test_kubectl_walk(launch, kubectl_binary):
-    """The walk through the page on definitions with the page's manifests for releases before 1.16."""
-    walk = [page.walk_create_and_delete, page.walk_validation, page.walk_printer_columns, page.walk_subresources,
-            page.walk_categories, page.walk_namespace_deletion]
+def test_kubectl_tutorial(launch, kubectl_binary):
+    """The tutorial on CustomResourceDefinitions with its manifests for releases before 1.16."""
+    cases = [tutorial.tutorial_create_and_delete, tutorial.tutorial_validation, tutorial.tutorial_printer_columns, tutorial.tutorial_subresources,
+             tutorial.tutorial_categories, tutorial.tutorial_namespace_deletion]
     with launch(BETA) as server:
-        for number, section in enumerate(walk):
-            with Kubectl(kubectl_binary, server, f"walk-{number}") as kubectl:
+        for number, case in enumerate(cases):
+            with Kubectl(kubectl_binary, server, f"tutorial-{number}") as kubectl:
                 kubectl.manifests = MANIFESTS / "v1beta1"
                 server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": kubectl.namespace}})
-                section(kubectl)
+                case(kubectl)

@@ -1,7 +1,8 @@
-"""Concurrent clients of few keys under faults: is what they saw explained by registers, one history and honest watches?
+"""Linearizability: the histories of concurrent clients of few keys under faults are checked by harness/linear.py.
 
-First the checker itself: histories that it must refuse. Then histories of real servers while clients go on: the server is
-killed, restarted and stopped for a moment, its disk is slow, members of etcd are killed, the network is cut on either side.
+First tests of the checker, with histories that it must accept or reject. Then histories of real servers: during the requests of
+clients the server is killed, restarted and suspended, its disk is slow, members of etcd are killed, and connections between
+clients, servers and etcd are closed or stalled.
 """
 import contextlib
 import http.client
@@ -18,7 +19,7 @@ import pytest
 import linear
 from disk import Disk
 from etcd import Etcd
-from linear import Event, Listing, Operation, Refused, Stream
+from linear import Event, Listing, Operation, Violation, Stream
 from pintle import Pintle, eventually
 from proxy import Proxy
 from workload import MAPS, Client
@@ -26,11 +27,11 @@ from workload import MAPS, Client
 pytestmark = [pytest.mark.linear, pytest.mark.serial, pytest.mark.timeout(7200)]
 
 KEYS, CLIENTS, WATCHERS = 4, 6, 3
-# faults of a run, and completed requests between two of them
+# the number of faults of a run, and of completed requests between two of them
 FAULTS, ROUNDS_SLOW = 6, 40
 BETWEEN_MIN, BETWEEN_MORE = 30, 120
-# seconds of a fault that passes by itself; what a slow disk takes for each sync
-MOMENT, SLOW_MILLISECONDS = 0.1, 50
+# the duration of a fault in seconds, and of a sync of the slow disk in milliseconds
+FAULT_SECONDS, SLOW_MILLISECONDS = 0.1, 50
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 DELETE_IF = '{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"resourceVersion":"%d"}}'
 
@@ -45,8 +46,8 @@ def create(value, start, end, version=None, key="k"):
     return Operation("create", key, start, end, value, None, "ok" if version else None, version)
 
 
-def update(value, expected, start, end, version=None, told="ok"):
-    return Operation("update", "k", start, end, value, expected, told, version)
+def update(value, expected, start, end, version=None, outcome="ok"):
+    return Operation("update", "k", start, end, value, expected, outcome, version)
 
 
 def get(value, version, start, end):
@@ -56,79 +57,79 @@ def get(value, version, start, end):
 MODIFIED = [added("k", "a", 5), Event("MODIFIED", "k", "b", 6)]
 DELETED = [*MODIFIED, Event("DELETED", "k", "b", 9)]
 
-# (name, operations, streams, listings, final): could have happened
-FINE = [
+# (name, operations, streams, listings, final) of linearizable histories
+LINEARIZABLE = [
     ("nothing", [], [], [], {}),
     ("one after the other", [create("a", 0, 1, 5), get("a", 5, 2, 3)], [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
-    ("a read beside a write", [create("a", 0, 9, 5), get(None, None, 1, 2), get("a", 5, 3, 4)], [Stream(1, [added("k", "a", 5)])],
+    ("a read concurrent with a write", [create("a", 0, 9, 5), get(None, None, 1, 2), get("a", 5, 3, 4)], [Stream(1, [added("k", "a", 5)])],
      [], {"k": ("a", 5)}),
-    ("an unanswered write that happened late", [create("a", 0, linear.NEVER), get(None, None, 3, 4), get("a", 5, 5, 6)],
+    ("a write without a response that takes effect late", [create("a", 0, linear.NEVER), get(None, None, 3, 4), get("a", 5, 5, 6)],
      [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
-    ("an unanswered write that never happened", [create("a", 0, linear.NEVER), get(None, None, 3, 4)], [Stream(1)], [], {}),
-    ("one of two wins", [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), update("c", 5, 2, 9, told="conflict")],
+    ("a write without a response that never takes effect", [create("a", 0, linear.NEVER), get(None, None, 3, 4)], [Stream(1)], [], {}),
+    ("one of two wins", [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), update("c", 5, 2, 9, outcome="conflict")],
      [Stream(1, MODIFIED), Stream(5, [5, MODIFIED[1], 6, 6])], [Listing(5, {"k": ("a", 5)}, 2, 3)], {"k": ("b", 6)}),
-    ("deleted and made again", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), Operation("delete", "k", 4, 5, None, 6, "ok"),
-                                get(None, None, 6, 7), create("d", 8, 9, 11)],
+    ("deleted and created again", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), Operation("delete", "k", 4, 5, None, 6, "ok"),
+                                   get(None, None, 6, 7), create("d", 8, 9, 11)],
      [Stream(1, [*DELETED, added("k", "d", 11)])], [Listing(6, {"k": ("b", 6)}, 6, 7, stale=True)], {"k": ("d", 11)}),
 ]
 
-# (what is wrong, part of what is said, operations, streams, listings, final)
-WRONG = [
+# (violation, part of the message, operations, streams, listings, final)
+VIOLATIONS = [
     ("a lost update", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), update("c", 5, 4, 5, 7)],
      [Stream(1, [*MODIFIED, Event("MODIFIED", "k", "c", 7)])], [], {"k": ("c", 7)}),
     ("a stale read", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), get("a", 5, 4, 5)],
      [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
     ("reads that go back", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), get("b", 6, 3, 4), get("a", 5, 5, 6)],
      [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
-    ("a read of what never was", "no order explains", [create("a", 0, 1, 5), get("z", 7, 2, 3)],
+    ("a read of a value that was never written", "no order explains", [create("a", 0, 1, 5), get("z", 7, 2, 3)],
      [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
     ("a read of the future", "no order explains", [get("a", 5, 0, 1), create("a", 2, 3, 5)],
      [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
     ("a deletion that is lost", "no order explains", [create("a", 0, 1, 5), Operation("delete", "k", 2, 3, None, 5, "ok"), get("a", 5, 4, 5)],
      [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
-    ("a conflict with nothing", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, told="conflict")],
+    ("a conflict without another write", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, outcome="conflict")],
      [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
     ("an acknowledged write that is lost", "in the watches", [create("a", 0, 1, 5)], [Stream(1)], [], {}),
-    ("a refused write that happened", "the refused write", [create("a", 0, 1, 5), update("b", 4, 2, 3, told="conflict")],
+    ("a rejected write that takes effect", "the rejected write", [create("a", 0, 1, 5), update("b", 4, 2, 3, outcome="conflict")],
      [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
-    ("an unanswered write that happened twice", "was written at", [create("a", 0, linear.NEVER)],
+    ("a write without a response that takes effect twice", "was written at", [create("a", 0, linear.NEVER)],
      [Stream(1, [added("k", "a", 5), Event("DELETED", "k", "a", 6), added("k", "a", 7)])], [], {"k": ("a", 7)}),
     ("versions that go back", "had been acknowledged", [create("a", 0, 1, 9), create("b", 2, 3, 5, key="l")],
      [Stream(1, [added("l", "b", 5), added("k", "a", 9)])], [], {"k": ("a", 9), "l": ("b", 5)}),
     ("an event lost", "has missed", [], [Stream(1, DELETED), Stream(1, [DELETED[0], DELETED[2]])], [], {}),
     ("an event lost behind a bookmark", "has missed", [], [Stream(1, MODIFIED), Stream(1, [MODIFIED[0], 8])], [], {"k": ("b", 6)}),
     ("an event lost when resumed", "has missed", [], [Stream(1, MODIFIED), Stream(4, [6, 7])], [], {"k": ("b", 6)}),
-    ("an event doubled", "came after", [], [Stream(1, [*MODIFIED, MODIFIED[1]])], [], {"k": ("b", 6)}),
-    ("an event again when resumed", "came after", [], [Stream(6, [MODIFIED[1]]), Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
-    ("events in another order", "came after", [], [Stream(1, MODIFIED[::-1])], [], {"k": ("b", 6)}),
-    ("a bookmark ahead of an event", "came after", [], [Stream(1, [MODIFIED[0], 6, MODIFIED[1]])], [], {"k": ("b", 6)}),
-    ("a bookmark that goes back", "came after", [], [Stream(1, [*MODIFIED, 5])], [], {"k": ("b", 6)}),
+    ("an event doubled", "was delivered after", [], [Stream(1, [*MODIFIED, MODIFIED[1]])], [], {"k": ("b", 6)}),
+    ("an event again when resumed", "was delivered after", [], [Stream(6, [MODIFIED[1]]), Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
+    ("events in another order", "was delivered after", [], [Stream(1, MODIFIED[::-1])], [], {"k": ("b", 6)}),
+    ("a bookmark ahead of an event", "was delivered after", [], [Stream(1, [MODIFIED[0], 6, MODIFIED[1]])], [], {"k": ("b", 6)}),
+    ("a bookmark that goes back", "was delivered after", [], [Stream(1, [*MODIFIED, 5])], [], {"k": ("b", 6)}),
     ("watches that differ", "two watches differ", [], [Stream(1, MODIFIED), Stream(1, [added("k", "z", 5)])], [], {"k": ("b", 6)}),
-    ("added what is there", "cannot follow", [], [Stream(1, [MODIFIED[0], added("k", "b", 6)])], [], {"k": ("b", 6)}),
+    ("an existing object added", "cannot follow", [], [Stream(1, [MODIFIED[0], added("k", "b", 6)])], [], {"k": ("b", 6)}),
     ("another last state", "cannot follow", [], [Stream(1, [*MODIFIED, Event("DELETED", "k", "a", 9)])], [], {}),
-    ("a list of two moments", "a list at 5 was", [], [Stream(1, MODIFIED)], [Listing(5, {"k": ("b", 6)}, 0, 1)], {"k": ("b", 6)}),
+    ("a list of two versions", "a list at 5 was", [], [Stream(1, MODIFIED)], [Listing(5, {"k": ("b", 6)}, 0, 1)], {"k": ("b", 6)}),
     ("a stale list", "had been acknowledged", [create("a", 0, 1, 5)], [Stream(1, [added("k", "a", 5)])], [Listing(4, {}, 2, 3)],
      {"k": ("a", 5)}),
-    ("a list of the future", "was given after a list", [create("a", 2, 3, 5)], [Stream(1, [added("k", "a", 5)])],
+    ("a list of the future", "was assigned after a list", [create("a", 2, 3, 5)], [Stream(1, [added("k", "a", 5)])],
      [Listing(5, {"k": ("a", 5)}, 0, 1)], {"k": ("a", 5)}),
     ("another end", "a list at 20 was", [], [Stream(1, MODIFIED)], [], {"k": ("a", 5)}),
 ]
 
 
-def test_what_can_happen_is_accepted():
-    for name, operations, streams, listings, final in FINE:
+def test_linearizable_histories_are_accepted():
+    for name, operations, streams, listings, final in LINEARIZABLE:
         try:
             linear.check(operations, streams, listings, Listing(20, final, 90, 91))
-        except Refused as refused:
-            raise AssertionError(f"{name}: {refused}") from refused
+        except Violation as violation:
+            raise AssertionError(f"{name}: {violation}") from violation
 
 
-def test_what_cannot_happen_is_refused():
-    for name, want, operations, streams, listings, final in WRONG:
+def test_violations_are_reported():
+    for name, want, operations, streams, listings, final in VIOLATIONS:
         try:
             linear.check(operations, streams, listings, Listing(20, final, 90, 91))
-        except Refused as refused:
-            assert want in str(refused), (name, refused)
+        except Violation as violation:
+            assert want in str(violation), (name, violation)
         else:
             raise AssertionError(f"{name} was accepted")
 
@@ -136,8 +137,8 @@ def test_what_cannot_happen_is_refused():
 # tests with servers
 
 @dataclass
-class Face:
-    """The address and credentials of a server."""
+class Endpoint:
+    """The address of a server, or of the proxy before it."""
     url: str
 
 
@@ -145,14 +146,14 @@ class Face:
 class Setting:
     """Servers and their faults; each fault has ended when its function returns."""
     server: Pintle
-    faces: list
+    endpoints: list
     faults: list
-    # errors of a request whose effect is unknown, or that was not begun
+    # the statuses of requests that failed with an unknown effect, or without one
     outages: tuple = (503,)
 
 
 class Worker(threading.Thread):
-    """Calls `one` repeatedly; after a failure, it connects to any of the servers again."""
+    """Calls `step` repeatedly. After a failed connection it connects to a random server."""
 
     def __init__(self, setting, stop, seed):
         super().__init__()
@@ -161,8 +162,8 @@ class Worker(threading.Thread):
     def run(self):
         while not self.stop.is_set() and self.failure is None:
             try:
-                self.client = self.client or Client(self.random.choice(self.setting.faces), timeout=20)
-                self.one()
+                self.client = self.client or Client(self.random.choice(self.setting.endpoints), timeout=20)
+                self.step()
             except AssertionError as error:
                 self.failure = error
             except BROKEN:
@@ -170,22 +171,22 @@ class Worker(threading.Thread):
                 # the server is restarting or unreachable
                 self.stop.wait(0.02)
 
-    def expect(self, status, answer):
-        """An error other than an outage is a failure."""
+    def expect(self, status, response):
+        """Fails the test if the status is an error other than an outage."""
         if status in self.setting.outages:
-            raise ConnectionError(answer)
-        assert status == 200, (status, answer)
+            raise ConnectionError(response)
+        assert status == 200, (status, response)
 
 
 class Actor(Worker):
-    """Changes and reads objects, and keeps a record."""
+    """Changes and reads objects, and records operations and lists."""
 
     def __init__(self, number, *rest):
         super().__init__(*rest)
         self.number, self.count, self.known = number, 0, {}
         self.operations, self.listings = [], []
 
-    def one(self):
+    def step(self):
         key = f"key-{self.random.randrange(KEYS)}"
         what = self.random.choices(["create", "update", "delete", "get", "list", "stream"], [3, 5, 1.5, 4, 1, 0.5])[0]
         if what == "list":
@@ -199,56 +200,56 @@ class Actor(Worker):
         expected = self.known.get(key) if what in ("update", "delete") else None
         operation = Operation(what, key, time.monotonic(), value=value, expected=expected)
         self.operations.append(operation)
-        status, answer = self.ask(operation)
+        status, response = self.send(operation)
         if status in self.setting.outages:
-            raise ConnectionError(answer)
+            raise ConnectionError(response)
         operation.end = time.monotonic()
-        operation.told = self.outcome(operation, status, answer)
-        self.learn(operation, answer)
+        operation.outcome = self.outcome(operation, status, response)
+        self.learn(operation, response)
 
-    def ask(self, operation):
+    def send(self, operation):
         path = f"{MAPS}/{operation.key}"
         version = {"resourceVersion": str(operation.expected)} if operation.expected else {}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": operation.key, **version}, "data": {"n": operation.value}}
         match operation.what:
             case "create":
-                return self.client.ask("POST", MAPS, body)
+                return self.client.request("POST", MAPS, body)
             case "update":
-                return self.client.ask("PUT", path, body)
+                return self.client.request("PUT", path, body)
             case "delete":
                 options = operation.expected and json.loads(DELETE_IF % operation.expected)
-                return self.client.ask("DELETE", path, options or None)
-        return self.client.ask("GET", path)
+                return self.client.request("DELETE", path, options or None)
+        return self.client.request("GET", path)
 
-    def outcome(self, operation, status, answer):
-        reason = answer.get("reason")
-        refusals = {"AlreadyExists": "exists", "Conflict": "conflict", "NotFound": "missing"}
-        told = "ok" if status in (200, 201) else refusals.get(reason)
-        assert told, (operation, status, answer)
-        return told
+    def outcome(self, operation, status, response):
+        reason = response.get("reason")
+        outcomes = {"AlreadyExists": "exists", "Conflict": "conflict", "NotFound": "missing"}
+        outcome = "ok" if status in (200, 201) else outcomes.get(reason)
+        assert outcome, (operation, status, response)
+        return outcome
 
-    def learn(self, operation, answer):
-        if operation.told == "ok" and operation.what != "delete":
-            operation.version = int(answer["metadata"]["resourceVersion"])
-            operation.value = answer["data"]["n"]
+    def learn(self, operation, response):
+        if operation.outcome == "ok" and operation.what != "delete":
+            operation.version = int(response["metadata"]["resourceVersion"])
+            operation.value = response["data"]["n"]
             self.known[operation.key] = operation.version
-        elif operation.told == "missing" or operation.what == "delete" and operation.told == "ok":
+        elif operation.outcome == "missing" or operation.what == "delete" and operation.outcome == "ok":
             self.known.pop(operation.key, None)
 
     def list(self):
         stale = self.random.random() < 0.3
         start = time.monotonic()
-        status, answer = self.client.ask("GET", MAPS + ("?resourceVersion=0" if stale else ""))
-        self.expect(status, answer)
-        self.listings.append(listing(answer, start, stale))
+        status, response = self.client.request("GET", MAPS + ("?resourceVersion=0" if stale else ""))
+        self.expect(status, response)
+        self.listings.append(listing(response, start, stale))
 
     def list_by_watch(self):
-        """The state of a moment as the beginning of a watch."""
+        """Lists by the initial events of a watch."""
         options = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=5"
         start, items = time.monotonic(), []
-        answer = self.client.send("GET", f"{MAPS}?{options}")
-        self.expect(answer.status, answer)
-        for line in answer:
+        response = self.client.send("GET", f"{MAPS}?{options}")
+        self.expect(response.status, response)
+        for line in response:
             event = json.loads(line)
             if event["type"] == "BOOKMARK":
                 list_of = {"metadata": event["object"]["metadata"], "items": items}
@@ -259,46 +260,46 @@ class Actor(Worker):
         self.client = None
 
 
-def listing(answer, start, stale=False):
+def listing(response, start, stale=False):
     items = {}
-    for item in answer["items"]:
+    for item in response["items"]:
         if "n" in item.get("data", {}):
             items[item["metadata"]["name"]] = (item["data"]["n"], int(item["metadata"]["resourceVersion"]))
-    return Listing(int(answer["metadata"]["resourceVersion"]), items, start, time.monotonic(), stale)
+    return Listing(int(response["metadata"]["resourceVersion"]), items, start, time.monotonic(), stale)
 
 
 class Watcher(Worker):
-    """One watch, resumed from the last event or bookmark whenever it ends."""
+    """A watch that is resumed after the last event or bookmark whenever it ends."""
 
     def __init__(self, after, *rest):
         super().__init__(*rest)
         self.stream, self.version = Stream(after), after
 
-    def one(self):
+    def step(self):
         seconds = self.random.choice([3, 60])
         options = f"watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&resourceVersion={self.version}"
-        answer = self.client.send("GET", f"{MAPS}?{options}")
-        self.expect(answer.status, answer)
-        for line in answer:
+        response = self.client.send("GET", f"{MAPS}?{options}")
+        self.expect(response.status, response)
+        for line in response:
             if not line.endswith(b"\n"):
                 break
-            self.take(json.loads(line))
+            self.record(json.loads(line))
             if self.stop.is_set():
                 break
             if self.random.random() < 0.001:
                 self.client = None
                 return
 
-    def take(self, told):
-        metadata = told["object"]["metadata"]
-        assert told["type"] != "ERROR", told
+    def record(self, event):
+        metadata = event["object"]["metadata"]
+        assert event["type"] != "ERROR", event
         self.version = int(metadata["resourceVersion"])
-        if told["type"] == "BOOKMARK":
+        if event["type"] == "BOOKMARK":
             self.stream.items.append(self.version)
-        elif "n" in told["object"].get("data", {}):
-            self.stream.items.append(Event(told["type"], metadata["name"], told["object"]["data"]["n"], self.version))
+        elif "n" in event["object"].get("data", {}):
+            self.stream.items.append(Event(event["type"], metadata["name"], event["object"]["data"]["n"], self.version))
         else:
-            # not one of the keys: as good as a bookmark
+            # the event of another object is recorded as a bookmark
             self.stream.items.append(self.version)
 
 
@@ -311,10 +312,10 @@ def restarted(server):
 
 
 def paused(process):
-    """Suspends a process for a moment, so that requests wait; `process` returns it."""
+    """Suspends the process that `process` returns for a short time, so that requests wait."""
     def fault():
         process().send_signal(signal.SIGSTOP)
-        time.sleep(MOMENT)
+        time.sleep(FAULT_SECONDS)
         process().send_signal(signal.SIGCONT)
     return fault
 
@@ -324,16 +325,16 @@ def cut(proxies, seconds):
     def fault():
         [proxy.cut() for proxy in proxies]
         time.sleep(seconds)
-        [proxy.heal() for proxy in proxies]
+        [proxy.restore() for proxy in proxies]
     return fault
 
 
-def silent(proxies, seconds):
+def stalled(proxies, seconds):
     """Connections stay open, but no bytes are transmitted for a while."""
     def fault():
-        [proxy.be_silent() for proxy in proxies]
+        [proxy.stall() for proxy in proxies]
         time.sleep(seconds)
-        [proxy.heal() for proxy in proxies]
+        [proxy.restore() for proxy in proxies]
     return fault
 
 
@@ -344,26 +345,26 @@ def proxy_to(stack, url):
 
 @contextlib.contextmanager
 def one_embedded(launch):
-    """A server with a disk of its own, behind a network."""
+    """A server with a faulty disk, and a proxy before it."""
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server, contextlib.ExitStack() as stack:
         network = proxy_to(stack, server.url)
 
         def slow():
-            disk.is_slow(SLOW_MILLISECONDS)
-            time.sleep(3 * MOMENT)
-            disk.is_well()
+            disk.delay_syncs(SLOW_MILLISECONDS)
+            time.sleep(3 * FAULT_SECONDS)
+            disk.recover()
 
-        faults = [killed(server), killed(server), restarted(server), paused(lambda: server.process), slow, cut([network], MOMENT),
-                  silent([network], MOMENT)]
-        yield Setting(server, [Face(f"https://127.0.0.1:{network.port}")], faults)
+        faults = [killed(server), killed(server), restarted(server), paused(lambda: server.process), slow, cut([network], FAULT_SECONDS),
+                  stalled([network], FAULT_SECONDS)]
+        yield Setting(server, [Endpoint(f"https://127.0.0.1:{network.port}")], faults)
 
 
 @contextlib.contextmanager
 def two_over_etcd(launch):
-    """Three members of etcd and two servers: each server has networks of its own, to the members and to its clients."""
+    """Three members of etcd and two servers; each server has a proxy to its clients and one to each member."""
     with contextlib.ExitStack() as stack:
         etcd = stack.enter_context(Etcd(members=3))
-        faults, servers, faces = [], [], []
+        faults, servers, endpoints = [], [], []
         for member in etcd.members:
             faults += [member_killed(etcd, member), paused(lambda member=member: member.process)]
         for _ in range(2):
@@ -372,18 +373,18 @@ def two_over_etcd(launch):
             server = stack.enter_context(launch("--etcd-servers", urls, storage="etcd"))
             outer = proxy_to(stack, server.url)
             servers.append(server)
-            faces.append(Face(f"https://127.0.0.1:{outer.port}"))
-            # long faults have an effect: calls go to other members, or fail
-            seconds = [MOMENT, 8] if launch.slow else [MOMENT]
+            endpoints.append(Endpoint(f"https://127.0.0.1:{outer.port}"))
+            # during longer faults calls are sent to other members, or fail
+            seconds = [FAULT_SECONDS, 8] if launch.slow else [FAULT_SECONDS]
             faults += [killed(server), restarted(server)]
-            faults += [fault(proxies, long) for fault in (cut, silent) for proxies in (inner, inner[:1], [outer]) for long in seconds]
-        yield Setting(servers[0], faces, faults, outages=(500, 503, 504))
+            faults += [fault(proxies, long) for fault in (cut, stalled) for proxies in (inner, inner[:1], [outer]) for long in seconds]
+        yield Setting(servers[0], endpoints, faults, outages=(500, 503, 504))
 
 
 def member_killed(etcd, member):
     def fault():
         member.stop(signal.SIGKILL)
-        time.sleep(MOMENT)
+        time.sleep(FAULT_SECONDS)
         member.start(etcd.members)
     return fault
 
@@ -400,35 +401,35 @@ def histories(launch, setting):
     for _ in range(ROUNDS_SLOW if launch.slow else 1):
         seed = random.randrange(1 << 32)
         try:
-            with setting(launch) as made:
-                one_history(made, random.Random(seed))
-        except (AssertionError, Refused) as error:
+            with setting(launch) as started:
+                one_history(started, random.Random(seed))
+        except (AssertionError, Violation) as error:
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
 def one_history(setting, chance):
     server = setting.server
     after = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
-    enough, seen = threading.Event(), threading.Event()
-    actors = [Actor(number, setting, enough, chance.random()) for number in range(CLIENTS)]
-    watchers = [Watcher(after, setting, seen, chance.random()) for _ in range(WATCHERS)]
+    stop_actors, stop_watchers = threading.Event(), threading.Event()
+    actors = [Actor(number, setting, stop_actors, chance.random()) for number in range(CLIENTS)]
+    watchers = [Watcher(after, setting, stop_watchers, chance.random()) for _ in range(WATCHERS)]
     threads = [*actors, *watchers]
     [thread.start() for thread in threads]
     try:
         for _ in range(FAULTS):
-            wait_for_answers(threads, actors, BETWEEN_MIN + chance.randrange(BETWEEN_MORE))
+            wait_for_responses(threads, actors, BETWEEN_MIN + chance.randrange(BETWEEN_MORE))
             chance.choice(setting.faults)()
-        wait_for_answers(threads, actors, BETWEEN_MIN)
-        enough.set()
+        wait_for_responses(threads, actors, BETWEEN_MIN)
+        stop_actors.set()
         [actor.join() for actor in actors]
         mark = eventually(lambda: marked(setting, "mark"))
         eventually(lambda: failures(threads) or all(watcher.version >= mark for watcher in watchers), seconds=30)
         start = time.monotonic()
         final = listing(server.ok("GET", MAPS), start)
     finally:
-        enough.set()
-        seen.set()
-        # wakes the watches
+        stop_actors.set()
+        stop_watchers.set()
+        # watchers wait for an event before they stop
         eventually(lambda: marked(setting, "end"))
         [thread.join() for thread in threads]
     assert not failures(threads), failures(threads)
@@ -438,20 +439,20 @@ def one_history(setting, chance):
 
 
 def marked(setting, name):
-    """The version of an object that all watches see; nothing during an outage."""
-    status, answer, _ = setting.server.request("POST", MAPS, {"metadata": {"name": name}})
+    """Creates an object, whose event all watches receive, and returns its version; None during an outage."""
+    status, response, _ = setting.server.request("POST", MAPS, {"metadata": {"name": name}})
     if status == 409:
-        status, answer, _ = setting.server.request("GET", f"{MAPS}/{name}")
-    assert status in (200, 201, *setting.outages), answer
-    return int(answer["metadata"]["resourceVersion"]) if status < 300 else None
+        status, response, _ = setting.server.request("GET", f"{MAPS}/{name}")
+    assert status in (200, 201, *setting.outages), response
+    return int(response["metadata"]["resourceVersion"]) if status < 300 else None
 
 
-def wait_for_answers(threads, actors, more):
-    def answered():
-        return sum(operation.told is not None for actor in actors for operation in list(actor.operations))
+def wait_for_responses(threads, actors, more):
+    def completed():
+        return sum(operation.outcome is not None for actor in actors for operation in list(actor.operations))
 
-    wanted = answered() + more
-    eventually(lambda: failures(threads) or answered() >= wanted, seconds=60)
+    total = completed() + more
+    eventually(lambda: failures(threads) or completed() >= total, seconds=60)
 
 
 def failures(threads):

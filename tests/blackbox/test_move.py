@@ -1,5 +1,5 @@
-"""Data moves between Pintle and a real cluster: what one has written to etcd, the other serves and changes. Only with --slow,
-since kube-apiserver has to be built.
+"""Moves between Pintle and kube-apiserver: each serves and changes the objects that the other has written to etcd. Only with
+--slow, since kube-apiserver has to be built.
 """
 
 import pytest
@@ -19,7 +19,7 @@ SCHEMA = {"type": "object", "properties": {
     "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
 
 
-# kinds that are served on request, by both
+# kinds that both servers serve only if they are enabled
 GATE, BETA = "--feature-gates=MutatingAdmissionPolicy=true,StorageVersionMigrator=true", "admissionregistration.k8s.io/v1beta1"
 MIGRATIONS = "storagemigration.k8s.io/v1beta1"
 
@@ -73,7 +73,7 @@ def objects(tag):
 
 
 def write(server, tag):
-    """Writes one object of each kind, and a custom resource by all its ways; returns them by path."""
+    """Writes an object of each kind, and a custom resource by create, patch of its status, and apply. Returns the objects by path."""
     paths = []
     for collection, name, content in objects(tag):
         server.ok("POST", collection, {**content, "metadata": {"name": name, **content.get("metadata", {})}})
@@ -90,31 +90,31 @@ def write(server, tag):
 
 
 def all_settled(server, paths):
-    """The objects, once the controller of priority and fairness has written its condition."""
-    found = {path: server.ok("GET", path) for path in paths}
-    schemas = [found[path] for path in paths if "flowschemas" in path]
-    return all(schema.get("status", {}).get("conditions") for schema in schemas) and found
+    """The objects, or False until the controller of priority and fairness has written its condition."""
+    current = {path: server.ok("GET", path) for path in paths}
+    schemas = [current[path] for path in paths if "flowschemas" in path]
+    return all(schema.get("status", {}).get("conditions") for schema in schemas) and current
 
 
-def serves(server, objects):
+def check_served(server, objects):
     for path, want in objects.items():
         eventually(lambda: server.request("GET", path)[0] == 200)
         got = server.ok("GET", path)
         assert got == want, (path, got, want)
 
 
-def changed(server, objects):
-    """Changes all objects. Returns them."""
+def change(server, objects):
+    """Changes all objects, and returns them."""
     return {path: server.ok("PATCH", path, {"metadata": {"labels": {"moved": "1"}}}) for path in objects}
 
 
-def alone(launch, etcd):
+def pintle(launch, etcd):
     """A Pintle without the controllers that kube-apiserver lacks, so that written objects stay unchanged."""
     return launch("--etcd-servers", etcd.urls, "--controllers=clusterrole-aggregation-controller", GATE,
                   f"--runtime-config={MIGRATIONS}=true", storage="etcd")
 
 
-def cluster(etcd):
+def upstream(etcd):
     return Upstream(etcd, GATE, f"--runtime-config={BETA}=true,{MIGRATIONS}=true")
 
 
@@ -122,13 +122,13 @@ def cluster(etcd):
 @pytest.mark.timeout(3600)
 def test_moves_both_ways(launch):
     with Etcd() as etcd:
-        with alone(launch, etcd) as server:
+        with pintle(launch, etcd) as server:
             ours = write(server, "ours")
-        with cluster(etcd) as server:
-            serves(server, ours)
-            theirs, ours = write(server, "theirs"), changed(server, ours)
-        with alone(launch, etcd) as server:
-            serves(server, {**ours, **theirs})
-            theirs = changed(server, theirs)
-        with cluster(etcd) as server:
-            serves(server, theirs)
+        with upstream(etcd) as server:
+            check_served(server, ours)
+            theirs, ours = write(server, "theirs"), change(server, ours)
+        with pintle(launch, etcd) as server:
+            check_served(server, {**ours, **theirs})
+            theirs = change(server, theirs)
+        with upstream(etcd) as server:
+            check_served(server, theirs)

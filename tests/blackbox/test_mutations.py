@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies: expressions that change writes."""
+"""MutatingAdmissionPolicies, and type checks of ValidatingAdmissionPolicies."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def policy(server, name, *mutations, bind=True, **spec):
     return server.request("POST", ADMISSION + "/mutatingadmissionpolicies", body)
 
 
-def test_policies_are_behind_their_gate(launch):
+def test_feature_gate_of_policies(launch):
     former = ("--emulated-version", "1.35")
     with launch(*former) as server:
         assert server.request("GET", ADMISSION + "/mutatingadmissionpolicies")[0] == 404
@@ -50,24 +50,24 @@ def test_policies_are_behind_their_gate(launch):
 
 
 def test_one_object_in_both_versions(launch):
-    """Each object is served and can be changed in both versions, whichever it was written in."""
+    """An object is served and can be changed in both versions, in whichever it was written."""
     with launch("--runtime-config=admissionregistration.k8s.io/v1beta1=true") as server:
         for written in ("v1", "v1beta1"):
             at = lambda version: f"{ADMISSION.replace('/v1', '/' + version)}/mutatingadmissionpolicies"
             body = {"metadata": {"name": written}, "spec": {"matchConstraints": {"resourceRules": RULES}, "reinvocationPolicy": "Never",
                                                             "mutations": [json_patch("[JSONPatch{op: 'test', path: '/a', value: 1}]")]}}
             server.ok("POST", at(written), body)
-            for asked in ("v1", "v1beta1"):
-                got = server.ok("PATCH", f"{at(asked)}/{written}", {"metadata": {"labels": {asked: "seen"}}})
-                assert got["apiVersion"] == f"admissionregistration.k8s.io/{asked}", got
-                assert server.ok("GET", f"{at(asked)}/{written}") == got and server.ok("GET", at(asked))["apiVersion"] == got["apiVersion"]
+            for requested in ("v1", "v1beta1"):
+                got = server.ok("PATCH", f"{at(requested)}/{written}", {"metadata": {"labels": {requested: "seen"}}})
+                assert got["apiVersion"] == f"admissionregistration.k8s.io/{requested}", got
+                assert server.ok("GET", f"{at(requested)}/{written}") == got and server.ok("GET", at(requested))["apiVersion"] == got["apiVersion"]
             assert got["metadata"]["labels"] == {"v1": "seen", "v1beta1": "seen"} and got["metadata"]["generation"] == 1, got
 
 
 def test_configurations_and_patches(launch):
     with launch(GATE) as server:
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
-        made = policy(
+        created = policy(
             server, "crew",
             apply("Object{metadata: Object.metadata{labels: {'seen': 'yes'}},"
                   " spec: Object.spec{crew: [Object.spec.crew{name: 'cook', role: variables.role}]}}"),
@@ -76,7 +76,7 @@ def test_configurations_and_patches(launch):
                        " JSONPatch{op: 'add', path: '/spec/sails', value: size(object.spec.crew)}]"),
             variables=[{"name": "role", "expression": "'of ' + object.metadata.name"}],
             matchConditions=[{"name": "boats", "expression": "request.resource.resource == 'boats'"}])
-        assert made[0] == 201, made
+        assert created[0] == 201, created
         boats = "/apis/acme.io/v1/namespaces/default/boats"
         boat = server.ok("POST", boats, {"apiVersion": "acme.io/v1", "kind": "Boat", "metadata": {"name": "a"},
                                          "spec": {"crew": [{"name": "ann"}]}})
@@ -86,11 +86,11 @@ def test_configurations_and_patches(launch):
         assert boat["metadata"]["labels"]["acme.io/x"] == "UPDATE" and boat["spec"]["sails"] == 1, boat
         assert server.ok("POST", MAPS, {"metadata": {"name": "m"}})["metadata"].get("labels") is None
         before = server.ok("GET", boats + "/a")
-        dry = server.ok("PATCH", boats + "/a?dryRun=All", {"spec": {"crew": [{"name": "bob"}]}})
-        assert dry["spec"]["sails"] == 2 and server.ok("GET", boats + "/a") == before
+        dry_run = server.ok("PATCH", boats + "/a?dryRun=All", {"spec": {"crew": [{"name": "bob"}]}})
+        assert dry_run["spec"]["sails"] == 2 and server.ok("GET", boats + "/a") == before
 
 
-def test_what_goes_wrong(launch):
+def test_failing_policies(launch):
     with launch(GATE) as server:
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
         boats = "/apis/acme.io/v1/namespaces/default/boats"
@@ -107,19 +107,19 @@ def test_what_goes_wrong(launch):
                                   " [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3,4,5,6,7,8,9,0].map(c, [1,2,3,4,5,6,7,8,9,0].map(d,"
                                   " [1,2,3,4,5,6,7,8,9,0].map(e, [1,2,3,4,5,6,7,8,9,0].map(f, 1))))))}]"), "actual cost limit exceeded"),
         }
-        for name, (mutation, why) in cases.items():
+        for name, (mutation, error) in cases.items():
             assert policy(server, name, mutation)[0] == 201
-            status, answer, _ = server.request("POST", boats, body)
+            status, response, _ = server.request("POST", boats, body)
             start = f"policy '{name}' with binding '{name}' denied request: "
-            assert (status, answer["reason"]) == (403, "Invalid") and answer["message"].startswith(start) and why in answer["message"], answer
+            assert (status, response["reason"]) == (403, "Invalid") and response["message"].startswith(start) and error in response["message"], response
             ignoring = server.ok("PATCH", f"{ADMISSION}/mutatingadmissionpolicies/{name}", {"spec": {"failurePolicy": "Ignore"}})
             assert ignoring["metadata"]["generation"] == 2
             server.ok("POST", boats + "?dryRun=All", body)
             server.ok("DELETE", f"{ADMISSION}/mutatingadmissionpolicies/{name}")
         # the result of a policy is validated like a request
         assert policy(server, "sails", apply("Object{spec: Object.spec{sails: 9}}"))[0] == 201
-        status, answer, _ = server.request("POST", boats, body)
-        assert status == 422 and "should be less than or equal to 5" in answer["message"], answer
+        status, response, _ = server.request("POST", boats, body)
+        assert status == 422 and "should be less than or equal to 5" in response["message"], response
 
 
 def test_invalid_policies(launch):
@@ -136,13 +136,13 @@ def test_invalid_policies(launch):
             ({"mutations": [apply("Object{}")], "matchConstraints": {"resourceRules": [{**RULES[0], "operations": ["DELETE"]}]}},
              'spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE"'),
         ]
-        for spec, why in cases:
+        for spec, error in cases:
             mutations = spec.pop("mutations")
-            status, answer, _ = policy(server, "p", *mutations, bind=False, **spec)
-            assert status == 422 and why in answer["message"], answer
-        status, answer, _ = server.request("POST", ADMISSION + "/validatingadmissionpolicies", {"metadata": {"name": "v"}, "spec": {
+            status, response, _ = policy(server, "p", *mutations, bind=False, **spec)
+            assert status == 422 and error in response["message"], response
+        status, response, _ = server.request("POST", ADMISSION + "/validatingadmissionpolicies", {"metadata": {"name": "v"}, "spec": {
             "matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": "Object{} == Object{}"}]}})
-        assert status == 422 and "undeclared reference to 'Object'" in answer["message"], answer
+        assert status == 422 and "undeclared reference to 'Object'" in response["message"], response
 
 
 def test_parameters(launch):
@@ -157,8 +157,8 @@ def test_parameters(launch):
                   {"metadata": {"name": "p"}, "spec": {"policyName": "p", "paramRef": reference}})
         assert server.ok("POST", MAPS, {"metadata": {"name": "m"}})["metadata"]["annotations"] == {"from": "hello"}
         server.ok("DELETE", "/api/v1/namespaces/kube-system/configmaps/texts")
-        status, answer, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}})
-        assert (status, answer["reason"]) == (403, "Forbidden") and "no params found for policy binding with `Deny` parameterNotFoundAction" in answer["message"], answer
+        status, response, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}})
+        assert (status, response["reason"]) == (403, "Forbidden") and "no params found for policy binding with `Deny` parameterNotFoundAction" in response["message"], response
 
 
 def test_webhooks_reinvoke_policies(launch):
@@ -168,11 +168,11 @@ def test_webhooks_reinvoke_policies(launch):
         server.ok("POST", ADMISSION + "/mutatingwebhookconfigurations", {"metadata": {"name": "h"}, "webhooks": [
             {"name": "h.acme.io", "clientConfig": config, "rules": RULES, "sideEffects": "None", "admissionReviewVersions": ["v1"]}]})
         count = "string(has(object.data) ? size(object.data) : 0)"
-        for name, again in (("once", "Never"), ("again", "IfNeeded")):
+        for name, reinvocation in (("once", "Never"), ("again", "IfNeeded")):
             mutation = apply(f"Object{{metadata: Object.metadata{{labels: {{'{name}': {count}}}}}}}")
-            assert policy(server, name, mutation, reinvocationPolicy=again)[0] == 201
-        made = server.ok("POST", MAPS, {"metadata": {"name": "m"}})
-        assert made["metadata"]["labels"] == {"once": "0", "again": "1"}, made
+            assert policy(server, name, mutation, reinvocationPolicy=reinvocation)[0] == 201
+        created = server.ok("POST", MAPS, {"metadata": {"name": "m"}})
+        assert created["metadata"]["labels"] == {"once": "0", "again": "1"}, created
 
 
 def test_types_are_checked(launch):
@@ -181,11 +181,11 @@ def test_types_are_checked(launch):
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
         rule = {"apiGroups": ["acme.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["boats"]}
         policies = ADMISSION + "/validatingadmissionpolicies"
-        made = server.ok("POST", policies, {"metadata": {"name": "p"}, "spec": {
+        created = server.ok("POST", policies, {"metadata": {"name": "p"}, "spec": {
             "matchConstraints": {"resourceRules": [rule]}, "variables": [{"name": "v", "expression": "object.spec.masts"}],
             "validations": [{"expression": "object.spec.sails < 3"},
                             {"expression": "object.spec.masts < 3 && variables.v > 1", "messageExpression": "'of ' + string(object.name)"}]}})
-        assert made["status"] == {}, made
+        assert created["status"] == {}, created
         status = eventually(lambda: server.ok("GET", policies + "/p").get("status"))
         assert status["observedGeneration"] == 1, status
         first, second = status["typeChecking"]["expressionWarnings"]
@@ -202,8 +202,8 @@ def test_types_are_checked(launch):
             "variables": [{"name": "name", "expression": "object.metadata.name"}, {"name": "all", "expression": "object.metadata"}],
             "validations": [{"expression": text} for text in expressions]}})
         status = eventually(lambda: server.ok("GET", policies + "/typed").get("status"))
-        told = {w["fieldRef"][17]: w["warning"] for w in status["typeChecking"]["expressionWarnings"]}
-        texts = {at: [line for line in text.split("\n") if "Kind=" in line] for at, text in told.items()}
+        warnings = {w["fieldRef"][17]: w["warning"] for w in status["typeChecking"]["expressionWarnings"]}
+        texts = {at: [line for line in text.split("\n") if "Kind=" in line] for at, text in warnings.items()}
         secret, boat = "/v1, Kind=Secret: ERROR: <input>:1:", "acme.io/v1, Kind=Boat: ERROR: <input>:1:"
         no_match = "found no matching overload for '_==_' applied to "
         assert texts == {

@@ -1,4 +1,4 @@
-"""What operators see: log lines by level and format, and dashboards and alerts that use metrics the server has."""
+"""Log lines by level and format, and dashboards and alerts that use existing metrics."""
 import json
 import re
 import signal
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.observe
 
 MONITORING = ROOT / "examples/monitoring"
 MAPS = "/api/v1/namespaces/default/configmaps"
-# functions and words of PromQL that expressions use
+# the functions and keywords of PromQL that expressions use
 PROMQL = {"sum", "by", "rate", "histogram_quantile", "increase", "changes", "topk", "le"}
 
 
@@ -24,31 +24,32 @@ def lines_of(server):
     return [json.loads(line) for line in server.stderr().splitlines()]
 
 
-def said(server, message):
+def entries(server, message):
+    """The fields of the log lines with this message."""
     return [line["fields"] for line in lines_of(server) if line["fields"]["message"] == message]
 
 
 def test_log_lines(launch):
-    """Level 2 reports start, reload and end; level 3 every request, with its audit ID. All lines are JSON if that is asked for."""
+    """Level 2 logs start, reload and stop; level 3 every request, with its audit ID. All lines are JSON with --logging-format=json."""
     with launch("--v=2", "--logging-format=json", "--allow-privileged=true") as server:
-        (started,) = eventually(lambda: said(server, "started"))
+        (started,) = eventually(lambda: entries(server, "started"))
         assert started["storage"] == "Memory" and "v=2" in started["flags"].split() and started["revision"] > 0, started
         server.tokens.write_text(server.tokens.read_text() + "new-token,newcomer,3\n")
-        eventually(lambda: said(server, "certificates, keys and tokens have been reloaded"))
+        eventually(lambda: entries(server, "certificates, keys and tokens have been reloaded"))
         assert server.request("GET", MAPS, token="new-token")[0] == 403
-        assert said(server, "request") == []
+        assert entries(server, "request") == []
         with Hooks(server) as hooks:
             admit(server, hooks.on("/slow", lambda _: time.sleep(1.1) or {"allowed": True}))
             server.ok("POST", MAPS, {"metadata": {"name": "one"}})
-            (slow,) = eventually(lambda: said(server, "slow request"))
+            (slow,) = eventually(lambda: entries(server, "slow request"))
             assert (slow["method"], slow["uri"], slow["status"]) == ("POST", MAPS, 201) and slow["milliseconds"] > 1000, slow
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(30)
-        assert [said(server, message) != [] for message in ("stopping", "stopped")] == [True, True]
-        assert said(server, "stopping")[0]["reason"] == "signal"
+        assert [entries(server, message) != [] for message in ("stopping", "stopped")] == [True, True]
+        assert entries(server, "stopping")[0]["reason"] == "signal"
     with launch("--v=3", "--logging-format=json") as server:
         server.ok("GET", MAPS + "?limit=1", headers={"Audit-ID": "of-this-test"})
-        (request,) = eventually(lambda: [line for line in said(server, "request") if line["audit_id"] == "of-this-test"])
+        (request,) = eventually(lambda: [line for line in entries(server, "request") if line["audit_id"] == "of-this-test"])
         assert (request["method"], request["uri"], request["status"], request["user"]) == ("GET", MAPS + "?limit=1", 200, "tester"), request
 
 
@@ -59,9 +60,9 @@ def admit(server, client):
 
 
 def expressions(rules):
-    """The expressions of Prometheus rules: in one line, or in a block of lines that are indented."""
-    found = re.findall(r"(?m)^( *)expr: (.*)\n((?:\1 +.*\n)*)", rules)
-    return [block if first.strip() == "|" else first for _, first, block in found]
+    """The expressions of Prometheus rules, on one line or in an indented block."""
+    matches = re.findall(r"(?m)^( *)expr: (.*)\n((?:\1 +.*\n)*)", rules)
+    return [block if first.strip() == "|" else first for _, first, block in matches]
 
 
 def samples_of(expression):
@@ -97,13 +98,13 @@ def test_dashboard_and_alerts_use_metrics_that_exist(launch):
 
 
 def test_labels_are_bounded(launch):
-    """Names that clients choose are no labels: requests for a thousand paths and users make no series of their own."""
+    """Names that clients choose are not labels: requests for many paths and by many users do not add series."""
     with launch() as server:
-        def ask(i):
+        def count_after_requests(i):
             for path in (f"/apis/none-{i}.example.com/v{i}/things-{i}", f"{MAPS}/map-{i}"):
                 server.request("GET", path, headers={"User-Agent": f"agent-{i}", "Impersonate-User": f"user-{i}"})
                 server.request("GET", path, headers={"User-Agent": f"agent-{i}"})
             return len(metrics_of(server)[0])
-        ask(0)
-        before = ask(1)
-        assert max(ask(i) for i in range(2, 100)) == before
+        count_after_requests(0)
+        before = count_after_requests(1)
+        assert max(count_after_requests(i) for i in range(2, 100)) == before

@@ -4,7 +4,7 @@ import unittest
 import pytest
 
 import replay
-from replay import Bindings, MarkedNames, RecordedNames, drop, hide_descriptions, meets, normalize
+from replay import Bindings, MarkedNames, RecordedNames, drop, hide_descriptions, fulfils, normalize
 
 pytestmark = pytest.mark.replay
 
@@ -14,7 +14,7 @@ TWO = "66666666-7777-8888-9999-000000000000"
 
 class Normalization(unittest.TestCase):
     def test_times_tokens_and_hashes_have_placeholders(self):
-        for given, want in (
+        for value, want in (
             ({"creationTimestamp": "2026-01-02T03:04:05Z"}, {"creationTimestamp": "<time>"}),
             ({"time": "any text"}, {"time": "<time>"}),
             ({"text": "not 2026-01-02T03:04:05Z alone"}, {"text": "not 2026-01-02T03:04:05Z alone"}),
@@ -25,7 +25,7 @@ class Normalization(unittest.TestCase):
             ({"generateName": "a-", "name": "b"}, {"generateName": "a-", "name": "b"}),
             ("at revision=17 of etcd", "at revision=<n> of etcd"),
         ):
-            self.assertEqual(normalize(given, RecordedNames()), want)
+            self.assertEqual(normalize(value, RecordedNames()), want)
 
     def test_recorded_names_are_numbered_by_first_appearance(self):
         names = RecordedNames()
@@ -49,17 +49,17 @@ class Binding(unittest.TestCase):
     def rename(self, want, got):
         return Bindings().rename(want, normalize(got, MarkedNames()))
 
-    def test_equal_where_the_recorded_ones_were_equal(self):
+    def test_names_must_be_equal_where_the_recorded_names_are_equal(self):
         want = [{"uid": "<uid:1>"}, {"uid": "<uid:1>"}]
         self.assertEqual(self.rename(want, [{"uid": ONE}, {"uid": ONE}]), want)
         self.assertNotEqual(self.rename(want, [{"uid": ONE}, {"uid": TWO}]), want)
 
-    def test_different_where_the_recorded_ones_were_different(self):
+    def test_names_must_differ_where_the_recorded_names_differ(self):
         want = [{"resourceVersion": "<rv:1>"}, {"resourceVersion": "<rv:2>"}]
         self.assertEqual(self.rename(want, [{"resourceVersion": "7"}, {"resourceVersion": "9"}]), want)
         self.assertNotEqual(self.rename(want, [{"resourceVersion": "7"}, {"resourceVersion": "7"}]), want)
 
-    def test_a_uid_does_not_stand_for_a_version(self):
+    def test_a_uid_is_not_bound_to_a_resource_version(self):
         self.assertNotEqual(self.rename({"x": "<rv:1>"}, {"x": ONE}), {"x": "<rv:1>"})
 
 
@@ -67,7 +67,7 @@ class Comparison(unittest.TestCase):
     def test_numbers_and_booleans_are_distinguished(self):
         self.assertEqual(len({replay.canonical(value) for value in (1, 1.0, True, "1")}), 4)
 
-    def test_descriptions_count_only_where_the_scenario_sent_them(self):
+    def test_descriptions_are_compared_only_if_the_scenario_sent_them(self):
         sent = replay.sent_text({"steps": [{"body": {"description": "mine \"quoted\""}}, {"text": "description: plain"}]})
         for text, want in (("mine \"quoted\"", "mine \"quoted\""), ("plain", "plain"), ("theirs", "<text>"), ("", "")):
             self.assertEqual(hide_descriptions([{"description": text}], sent), [{"description": want}])
@@ -83,7 +83,7 @@ class Comparison(unittest.TestCase):
             ({}, 500, "", True), ({"status": 200}, 404, "", False), ({"status": 404}, 404, "", True),
             ({"has": "ab"}, 200, "cabd", True), ({"has": "ab"}, 200, "ba", False), ({"lacks": "ab"}, 200, "ab", False),
         ):
-            self.assertEqual(meets(until, status, text), want)
+            self.assertEqual(fulfils(until, status, text), want)
 
 
 if __name__ == "__main__":

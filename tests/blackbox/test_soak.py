@@ -1,5 +1,5 @@
-"""Many writes over few objects: disk and memory are bounded by what is live and the history that is kept, not by what was
-ever written; and a restart reads no more than that. Times are printed, not asserted. Only with --slow: the short version is
+"""Many writes to few objects: disk and memory are bounded by the live objects and the kept history, and do not grow with the
+number of writes; a restart reads no more than that. Times are printed, not asserted. Only with --slow: the short version is
 `the_disk_stays_flat` of the store.
 """
 import json
@@ -27,29 +27,29 @@ def body(number, turn):
 
 
 def work(url, method, numbers, turns):
-    """Writes each of its objects once per turn. A million writes need more speed than `http.client` has."""
+    """Writes its objects once per turn. It does not use `http.client`, which is too slow for a million writes."""
     address = urlparse(url)
     with socket.create_connection((address.hostname, address.port)) as plain, insecure().wrap_socket(plain) as connection:
-        answers = connection.makefile("rb")
+        responses = connection.makefile("rb")
         for turn in turns:
             for number in numbers:
                 path = MAPS if method == "POST" else f"{MAPS}/map-{number}"
                 content = body(number, turn)
                 connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
                                    f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n{content}".encode())
-                take(answers)
+                read_response(responses)
 
 
-def take(answers):
+def read_response(responses):
     """Reads one response, which must be a success."""
-    status = answers.readline()
+    status = responses.readline()
     assert status.split()[1] in (b"200", b"201"), status
     length = None
-    while (line := answers.readline()) != b"\r\n":
+    while (line := responses.readline()) != b"\r\n":
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
             length = int(value)
-    answers.read(length)
+    responses.read(length)
 
 
 def write_all(server, method, first, end, turns):
@@ -71,26 +71,26 @@ def test_many_writes_over_few_objects(launch):
     with launch(storage="embedded") as server:
         write_all(server, "POST", 0, OBJECTS, [0])
         live = OBJECTS * (BYTES + 700)
-        sizes, began = [], time.monotonic()
+        sizes, start = [], time.monotonic()
         for part in range(4):
             write_all(server, "PUT", 0, OBJECTS, range(part * rounds // 4 + 1, (part + 1) * rounds // 4 + 1))
             sizes.append((disk(server), int(server.resident_mib() * (1 << 20))))
-        seconds = time.monotonic() - began
-        # what is live twice, while a checkpoint is made; what history keeps, and what a minute between compactions adds
+        seconds = time.monotonic() - start
+        # the live objects twice, during a checkpoint; the history, and the writes of the minute between two compactions
         bound = 2 * live + 600_000_000
         assert all(size < bound for size, _ in sizes), (bound, sizes)
-        told = ", ".join(f"{megabytes(size)} of disk and {megabytes(used)} of memory" for size, used in sizes)
-        print(f"{WRITES} writes over {OBJECTS} objects, {WRITES / seconds:.0f}/s, after each quarter: {told}", flush=True)
+        summary = ", ".join(f"{megabytes(size)} of disk and {megabytes(used)} of memory" for size, used in sizes)
+        print(f"{WRITES} writes over {OBJECTS} objects, {WRITES / seconds:.0f}/s, after each quarter: {summary}", flush=True)
         version = int(server.ok("GET", MAPS + "?limit=1")["metadata"]["resourceVersion"])
         assert version > WRITES
-        restarted_with_everything(server, OBJECTS, rounds)
+        check_after_restarts(server, OBJECTS, rounds)
         write_all(server, "POST", OBJECTS, MANY, [rounds])
-        restarted_with_everything(server, MANY, rounds)
+        check_after_restarts(server, MANY, rounds)
 
 
-def restarted_with_everything(server, objects, turn):
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        server.restart(how)
+def check_after_restarts(server, objects, turn):
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        server.restart(signal_number)
         print(f"restart with {objects} objects: {server.milliseconds} ms, {megabytes(disk(server))} of disk", flush=True)
-    found = {item["metadata"]["name"]: item["data"]["text"][:8] for item in server.ok("GET", MAPS)["items"] if "text" in item["data"]}
-    assert found == {f"map-{number}": f"{turn:08}" for number in range(objects)}, len(found)
+    texts = {item["metadata"]["name"]: item["data"]["text"][:8] for item in server.ok("GET", MAPS)["items"] if "text" in item["data"]}
+    assert texts == {f"map-{number}": f"{turn:08}" for number in range(objects)}, len(texts)

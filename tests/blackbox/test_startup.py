@@ -17,8 +17,8 @@ pytestmark = pytest.mark.startup
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def shown_certificate(server):
-    """The digest of the certificate that the server shows to a new connection."""
+def certificate_digest(server):
+    """The digest of the serving certificate of a new connection."""
     url = urlparse(server.url)
     with socket.create_connection((url.hostname, url.port), timeout=10) as plain:
         with insecure().wrap_socket(plain, server_hostname=url.hostname) as connection:
@@ -33,26 +33,26 @@ def status(server, token):
     return server.request("GET", MAPS, token=token)[0]
 
 
-def test_files_are_read_again(launch):
-    """Changed tokens and certificates apply to new requests and connections; invalid files change nothing."""
+def test_files_are_reloaded(launch):
+    """Changed tokens and certificates apply to new requests and connections; invalid files are ignored."""
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory, launch() as one, launch() as two:
         certificate, key = (pathlib.Path(directory) / name for name in ("tls.crt", "tls.key"))
 
-        def show(other):
+        def copy_certificate(other):
             key.write_text((other.dir / "serving.key").read_text())
             certificate.write_text((other.dir / "serving.crt").read_text())
 
-        show(one)
+        copy_certificate(one)
         with launch("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)) as server:
-            assert shown_certificate(server) == digest_of(one.dir / "serving.crt")
+            assert certificate_digest(server) == digest_of(one.dir / "serving.crt")
             old = server.tokens.read_text()
             assert status(server, "another-token") == 401
             server.tokens.write_text(old + 'another-token,other,3,"system:masters"\n')
             server.process.send_signal(signal.SIGHUP)
             eventually(lambda: status(server, "another-token") == 200)
-            show(two)
+            copy_certificate(two)
             server.process.send_signal(signal.SIGHUP)
-            eventually(lambda: shown_certificate(server) == digest_of(two.dir / "serving.crt"))
+            eventually(lambda: certificate_digest(server) == digest_of(two.dir / "serving.crt"))
             # changes are also found without a signal
             server.tokens.write_text(old)
             eventually(lambda: status(server, "another-token") == 401)
@@ -60,24 +60,24 @@ def test_files_are_read_again(launch):
             server.tokens.write_text("no token file")
             server.process.send_signal(signal.SIGHUP)
             eventually(lambda: "cannot be reloaded" in server.stderr())
-            assert shown_certificate(server) == digest_of(two.dir / "serving.crt")
+            assert certificate_digest(server) == digest_of(two.dir / "serving.crt")
             server.ok("GET", MAPS)
 
 
-def test_memory_with_directories_of_its_own(launch):
+def test_memory_storage_writes_only_to_its_directories(launch):
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
-        place = pathlib.Path(directory)
-        command = [launch.binary, "serve", "--storage", "memory", "--cert-dir", place / "certificates",
-                   "--data-dir", place / "new" / "data", "--secure-port", "0"]
+        base = pathlib.Path(directory)
+        command = [launch.binary, "serve", "--storage", "memory", "--cert-dir", base / "certificates",
+                   "--data-dir", base / "new" / "data", "--secure-port", "0"]
         with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as process:
             line = process.stdout.readline()
             process.send_signal(signal.SIGTERM)
         assert process.returncode == 0 and "pintle is ready" in line, line
-        assert (place / "new" / "data" / "admin.kubeconfig").stat().st_mode & 0o777 == 0o600
-        assert not (place / "new" / "data" / "ca.key").exists() and (place / "certificates" / "ca.key").exists()
+        assert (base / "new" / "data" / "admin.kubeconfig").stat().st_mode & 0o777 == 0o600
+        assert not (base / "new" / "data" / "ca.key").exists() and (base / "certificates" / "ca.key").exists()
 
 
-def test_the_holder_of_a_directory_is_named(launch):
+def test_the_process_that_locks_a_directory_is_named(launch):
     """The error message does not name port 0 if the port is chosen later."""
     with launch(storage="embedded") as server:
         command = [launch.binary, "serve", "--data-dir", str(server.dir), "--secure-port", "0"]
@@ -92,7 +92,7 @@ def test_backups_to_stdout(launch):
         done = subprocess.run([launch.binary, "store", "backup", "-", "--data-dir", str(server.dir)], capture_output=True,
                               cwd=directory, timeout=60)
         assert done.returncode == 0 and b"objects at revision" in done.stderr, done.stderr
-        assert list(pathlib.Path(directory).iterdir()) == [], "no file is made"
+        assert list(pathlib.Path(directory).iterdir()) == [], "no file is created"
         backup = pathlib.Path(directory) / "backup"
         backup.write_bytes(done.stdout)
         data = pathlib.Path(directory) / "data"
@@ -101,8 +101,8 @@ def test_backups_to_stdout(launch):
             restored.ok("GET", MAPS + "/kept")
 
 
-def test_mistaken_flags_get_hints(launch):
-    for flags, said in ((["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
+def test_hints_for_invalid_flags(launch):
+    for flags, hint in ((["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
                         (["--request-timeout", "30"], "the unit is missing: write 30s, 30m or 30h")):
         done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
-        assert done.returncode == 2 and said in done.stderr, done.stderr
+        assert done.returncode == 2 and hint in done.stderr, done.stderr

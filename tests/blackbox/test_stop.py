@@ -1,4 +1,4 @@
-"""The exit status of a stop is 0 at any moment, under load and directly after the start."""
+"""The exit status is 0 when the server is stopped at any time, under load and directly after the start."""
 import concurrent.futures
 import random
 import threading
@@ -10,11 +10,11 @@ pytestmark = [pytest.mark.stop, pytest.mark.serial, pytest.mark.timeout(7200)]
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ROUNDS, ROUNDS_SLOW = 24, 2000
-AT_ONCE = 4
+CONCURRENT = 4
 
 
 def start_and_stop(launch, seed):
-    """Starts a server, loads it, stops it in the middle, and returns its exit status."""
+    """Starts a server, stops it under load, and returns its exit status."""
     chance = random.Random(seed)
     with launch() as server:
         stopping = threading.Event()
@@ -26,7 +26,7 @@ def start_and_stop(launch, seed):
                 try:
                     server.request("POST", MAPS, body, timeout=5)
                 except OSError:
-                    return  # the server is gone
+                    return  # the server has stopped
                 i += 1
 
         clients = [threading.Thread(target=load, args=(client,), daemon=True) for client in range(2)]
@@ -42,7 +42,7 @@ def start_and_stop(launch, seed):
 
 def test_starts_and_stops(launch):
     rounds = ROUNDS_SLOW if launch.slow else ROUNDS
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+    with concurrent.futures.ThreadPoolExecutor(CONCURRENT) as pool:
         statuses = list(pool.map(lambda seed: start_and_stop(launch, seed), range(rounds)))
     failed = {seed: status for seed, status in enumerate(statuses) if status != 0}
     assert not failed, f"{len(failed)} of {rounds} stops were not clean: {failed}"

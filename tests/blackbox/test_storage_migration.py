@@ -1,4 +1,4 @@
-"""Objects that lie in an older version are written again, online: by `pintle storage migrate`, and by the controller of
+"""Objects that are stored in an older version are rewritten online, by `pintle storage migrate` and by the controller of
 StorageVersionMigrations."""
 import subprocess
 import tempfile
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.migration
 
 V1, V2 = BOATS.format("v1"), BOATS.format("v2")
 NAME = "/boats.harbor.example.com"
-WISHES = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"
-SERVED = "--runtime-config=storagemigration.k8s.io/v1beta1=true"
+MIGRATIONS = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"
+RUNTIME_CONFIG = "--runtime-config=storagemigration.k8s.io/v1beta1=true"
 
 
-def migrate(server, *words, code=0):
-    command = [server.binary, "storage", "migrate", *words, "--kubeconfig", server.kubeconfig]
+def migrate(server, *arguments, code=0):
+    command = [server.binary, "storage", "migrate", *arguments, "--kubeconfig", server.kubeconfig]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, (words, done.stdout, done.stderr)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
     return done.stdout + done.stderr
 
 
@@ -62,14 +62,14 @@ def test_migration_online(launch):
         assert written and "of 500 objects written; 701 to go" in out, out
         assert "of 1201 objects written; all are stored in v2" in out, out
         assert stored_versions(server) == ["v2"]
-        asked = len(hooks.requests("/convert"))
+        calls = len(hooks.requests("/convert"))
         after = server.ok("GET", V2)["items"]
-        assert len(hooks.requests("/convert")) == asked, "all lie in v2"
+        assert len(hooks.requests("/convert")) == calls, "all objects are stored in v2"
         for item in after:
             old = before[item["metadata"]["name"]]
             assert item["metadata"]["uid"] == old["metadata"]["uid"], item
             assert item["spec"]["rig"]["sails"] in (old["spec"]["sails"], -1), item
-        assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "as it was"
+        assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "a current object is not rewritten"
         # now the old version can be removed
         server.ok("PATCH", DEFINITIONS + NAME, {"spec": {"versions": boats(hook, storage="v2")["spec"]["versions"][1:]}})
         server.restart()
@@ -77,7 +77,7 @@ def test_migration_online(launch):
         assert "all objects are stored in v2" in migrate(server, "--all")
 
 
-def test_migration_refused(launch):
+def test_failing_migration(launch):
     with launch() as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", convert_boats)
         assert "there is no CustomResourceDefinition boats" in migrate(server, "boats", code=1)
@@ -85,13 +85,13 @@ def test_migration_refused(launch):
         for i in range(3):
             server.ok("POST", V1, boat("v1", f"gig-{i}", sails=i))
         store_v2(server, hook)
-        # objects that cannot be converted are kept and reported, and storedVersions keeps the old version
+        # objects that cannot be converted are reported and not changed, and storedVersions keeps the old version
         hooks.on("/convert", lambda request: {"result": {"status": "Failure", "message": "sunk"}})
         out = migrate(server, "--all", code=1)
         assert "Kind=Boat failed: sunk" in out and "1 of 1 resources are not migrated" in out, out
         assert stored_versions(server) == ["v1", "v2"]
         hooks.on("/convert", convert_boats)
-        # one object that a rule refuses
+        # a webhook denies the update of one object
         policy = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
         rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["boats"]}
         deny = hooks.on("/deny", lambda request: {"allowed": request["name"] != "gig-1"})
@@ -102,30 +102,30 @@ def test_migration_refused(launch):
         assert "default/boats/gig-1: admission webhook" in out and "1 object is refused, so status.storedVersions stays v1, v2" in out, out
         assert stored_versions(server) == ["v1", "v2"]
         server.ok("DELETE", policy + "/deny")
-        assert "1 of 3 objects written; all are stored in v2" in migrate(server, "--all"), "it goes on where it stopped"
+        assert "1 of 3 objects written; all are stored in v2" in migrate(server, "--all"), "the remaining object is written"
         assert stored_versions(server) == ["v2"]
 
 
-def wish(server, name, plural, group="", path=WISHES):
+def create_migration(server, name, plural, group="", path=MIGRATIONS):
     server.ok("POST", path, {"metadata": {"name": name}, "spec": {"resource": {"group": group, "resource": plural}}})
 
 
-def ended(server, name, path=WISHES):
-    """The status of a migration once it has ended; its conditions as (type, status, reason, message)."""
-    def of(status):
+def wait_until_ended(server, name, path=MIGRATIONS):
+    """Waits for the end of a migration. Returns its status, and its conditions as (type, status, reason, message)."""
+    def conditions(status):
         return [tuple(c[k] for k in ("type", "status", "reason", "message")) for c in status.get("conditions", [])]
     status = lambda: server.ok("GET", f"{path}/{name}")["status"]
-    eventually(lambda: any(c[:2] in (("Succeeded", "True"), ("Failed", "True")) for c in of(status())))
-    return status(), of(status())
+    eventually(lambda: any(c[:2] in (("Succeeded", "True"), ("Failed", "True")) for c in conditions(status())))
+    return status(), conditions(status())
 
 
-RAN = ("Running", "False", "StorageVersionMigrationInProgress", "")
-SUCCEEDED = [RAN, ("Succeeded", "True", "StorageVersionMigrationSucceeded", "")]
+WAS_RUNNING = ("Running", "False", "StorageVersionMigrationInProgress", "")
+SUCCEEDED = [WAS_RUNNING, ("Succeeded", "True", "StorageVersionMigrationSucceeded", "")]
 
 
 def test_storage_version_migrations_run(launch):
-    """Objects of a definition, while others write, and over a restart; what is newer stays as it is."""
-    with launch(SERVED, storage="embedded") as server, Hooks(server) as hooks:
+    """Custom resources are migrated during other writes and across a restart; current objects are not rewritten."""
+    with launch(RUNTIME_CONFIG, storage="embedded") as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", convert_boats)
         server.ok("POST", DEFINITIONS, boats(hook))
         for i in range(1200):
@@ -133,29 +133,29 @@ def test_storage_version_migrations_run(launch):
         store_v2(server, hook)
         newer = server.ok("POST", V2, boat("v2", "newer", rig={"sails": 1}))
         before = {item["metadata"]["name"]: item for item in server.ok("GET", V1)["items"]}
-        wish(server, "boats", "boats", "harbor.example.com")
+        create_migration(server, "boats", "boats", "harbor.example.com")
         for i in range(20):
             server.ok("PATCH", f"{V1}/dinghy-{i}", {"spec": {"sails": -1}})
         server.restart()
-        status, conditions = ended(server, "boats")
+        status, conditions = wait_until_ended(server, "boats")
         assert conditions == SUCCEEDED and int(status["resourceVersion"]) >= int(newer["metadata"]["resourceVersion"]), status
-        asked = len(hooks.requests("/convert"))
+        calls = len(hooks.requests("/convert"))
         after = server.ok("GET", V2)["items"]
-        assert len(hooks.requests("/convert")) == asked, "all lie in v2"
+        assert len(hooks.requests("/convert")) == calls, "all objects are stored in v2"
         assert len(after) == 1201
         for item in after:
             old = before[item["metadata"]["name"]]
             assert item["metadata"]["uid"] == old["metadata"]["uid"], item
             assert item["metadata"]["managedFields"] == old["metadata"]["managedFields"] or item["spec"]["rig"]["sails"] == -1, item
             assert item["spec"]["rig"]["sails"] in (old["spec"]["sails"], -1), item
-        assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "as it was"
-        # who asked for it can now forget the old version
+        assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "a current object is not rewritten"
+        # now the old version can be removed from storedVersions
         server.ok("PATCH", DEFINITIONS + NAME + "/status", {"status": {"storedVersions": ["v2"]}})
         server.ok("PATCH", DEFINITIONS + NAME, {"spec": {"versions": boats(hook, storage="v2")["spec"]["versions"][1:]}})
 
 
 def test_migrations_of_built_in_kinds(launch):
-    """Secrets are encrypted with the new key afterwards; objects that already are, are not written."""
+    """Secrets are encrypted with the new key afterwards; current objects are not rewritten."""
     secrets, maps = encryption.SECRETS, encryption.MAPS
     with tempfile.TemporaryDirectory() as directory:
         configuration = lambda *keys: encryption.configuration(directory, {"aescbc": list(keys)})
@@ -164,34 +164,34 @@ def test_migrations_of_built_in_kinds(launch):
         with launch(flag, both, "--controllers=-svm", storage="embedded") as server:
             first = server.ok("POST", secrets, encryption.secret("kept"))
             plain = server.ok("POST", maps, {"metadata": {"name": "plain"}})
-            wish(server, "secrets", "secrets")
-            in_v1 = WISHES.replace("v1beta1", "v1")
-            wish(server, "maps", "configmaps", path=in_v1)
+            create_migration(server, "secrets", "secrets")
+            in_v1 = MIGRATIONS.replace("v1beta1", "v1")
+            create_migration(server, "maps", "configmaps", path=in_v1)
             configuration(("two", 2), ("one", 1))
-            assert server.ok("GET", in_v1 + "/secrets")["status"] == {}, "nobody has looked at it"
+            assert server.ok("GET", in_v1 + "/secrets")["status"] == {}, "the controller is off"
             server.flags = tuple(flag for flag in server.flags if "controllers" not in flag)
             server.restart()
-            assert ended(server, "secrets", in_v1)[1] == SUCCEEDED and ended(server, "maps")[1] == SUCCEEDED
-            found = server.ok("GET", secrets + "/kept")
-            assert found["metadata"].pop("resourceVersion") != first["metadata"].pop("resourceVersion") and found == first
+            assert wait_until_ended(server, "secrets", in_v1)[1] == SUCCEEDED and wait_until_ended(server, "maps")[1] == SUCCEEDED
+            migrated = server.ok("GET", secrets + "/kept")
+            assert migrated["metadata"].pop("resourceVersion") != first["metadata"].pop("resourceVersion") and migrated == first
             assert server.ok("GET", maps + "/plain") == plain
             configuration(("two", 2))
             server.restart()
-            assert server.ok("GET", secrets + "/kept")["data"] == first["data"], "the old key is not needed any more"
+            assert server.ok("GET", secrets + "/kept")["data"] == first["data"], "the old key is no longer needed"
 
 
 def test_migrations_that_fail(launch):
     with launch() as server:
-        assert server.request("GET", WISHES)[0] == 404, "it is off by default"
-    with launch(SERVED) as server, Hooks(server) as hooks:
+        assert server.request("GET", MIGRATIONS)[0] == 404, "the API is off by default"
+    with launch(RUNTIME_CONFIG) as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", convert_boats)
-        # there is nothing yet, and then there is
-        wish(server, "early", "boats", "harbor.example.com")
+        # the resource is created after the migration
+        create_migration(server, "early", "boats", "harbor.example.com")
         server.ok("POST", DEFINITIONS, boats(hook))
-        assert ended(server, "early")[1] == SUCCEEDED
-        wish(server, "reviews", "tokenreviews", "authentication.k8s.io")
-        why = 'resource "authentication.k8s.io/v1, Resource=tokenreviews" does not support discovery operations: [update patch list]'
-        assert ended(server, "reviews")[1] == [("Failed", "True", "StorageVersionMigrationFailed", why)]
+        assert wait_until_ended(server, "early")[1] == SUCCEEDED
+        create_migration(server, "reviews", "tokenreviews", "authentication.k8s.io")
+        error = 'resource "authentication.k8s.io/v1, Resource=tokenreviews" does not support discovery operations: [update patch list]'
+        assert wait_until_ended(server, "reviews")[1] == [("Failed", "True", "StorageVersionMigrationFailed", error)]
         server.ok("POST", V1, boat("v1", "gig", sails=1))
         store_v2(server, hook)
         rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["boats"]}
@@ -200,18 +200,18 @@ def test_migrations_that_fail(launch):
         server.ok("POST", policy, {"metadata": {"name": "deny"}, "webhooks": [
             {"name": "deny.hooks.example.com", "clientConfig": deny, "rules": [rule], "sideEffects": "None",
              "admissionReviewVersions": ["v1"]}]})
-        wish(server, "refused", "boats", "harbor.example.com")
-        why = ('migration encountered unhandled error: admission webhook "deny.hooks.example.com" denied the request without '
-               "explanation")
-        assert ended(server, "refused")[1] == [RAN, ("Failed", "True", "StorageVersionMigrationFailed", why)]
-        asked = hooks.requests("/deny")[-1]
-        assert asked["userInfo"]["username"] == "system:serviceaccount:kube-system:storage-version-migrator-controller", asked
+        create_migration(server, "denied", "boats", "harbor.example.com")
+        error = ('migration encountered unhandled error: admission webhook "deny.hooks.example.com" denied the request without '
+                 "explanation")
+        assert wait_until_ended(server, "denied")[1] == [WAS_RUNNING, ("Failed", "True", "StorageVersionMigrationFailed", error)]
+        request = hooks.requests("/deny")[-1]
+        assert request["userInfo"]["username"] == "system:serviceaccount:kube-system:storage-version-migrator-controller", request
         server.ok("DELETE", policy + "/deny")
-        wish(server, "again", "boats", "harbor.example.com")
-        assert ended(server, "again")[1] == SUCCEEDED
+        create_migration(server, "again", "boats", "harbor.example.com")
+        assert wait_until_ended(server, "again")[1] == SUCCEEDED
 
 
 def test_migrations_are_objects(launch):
-    """Recorded from a kube-apiserver 1.37, which does not run their controller."""
+    """The scenario was recorded from kube-apiserver 1.37, which does not run the controller."""
     with launch("--controllers=-storage-version-migrator-controller") as server:
         transcripts.check(server, transcripts.OWN / "switched" / "storage-migrations.json")

@@ -1,4 +1,4 @@
-"""ThirdPartyResources, and their migration to CRDs that keep the objects."""
+"""ThirdPartyResources, and their migration to CRDs, which preserves the objects."""
 import json
 import re
 import subprocess
@@ -27,41 +27,41 @@ def registration(name="cron-tab.stable.example.com", versions=("v1",), **more):
 
 def test_third_party_names(launch):
     with launch(THIRD, BETA) as server:
-        def refused(body, *parts, path=RESOURCES):
-            status, answer, _ = server.request("POST", path, body)
-            assert status == 422 and all(part in answer["message"] for part in parts), (status, answer)
-        refused(registration("foo.com"), "metadata.name: Invalid value: \"foo.com\": unexpectedly short resource name: foo.com, "
+        def check_invalid(body, *parts, path=RESOURCES):
+            status, response, _ = server.request("POST", path, body)
+            assert status == 422 and all(part in response["message"] for part in parts), (status, response)
+        check_invalid(registration("foo.com"), "metadata.name: Invalid value: \"foo.com\": unexpectedly short resource name: foo.com, "
                                          "expected at least <kind>.<domain>.<tld>")
-        refused(registration(metadata={"name": "cron-tab.stable.example.com", "namespace": "default"}),
-                "metadata.namespace: Forbidden: not allowed on this type")
-        refused(registration(versions=["v1", "", "v1"]), 'versions[1].name: Invalid value: "": must not be empty',
-                'versions[2].name: Duplicate value: "v1"')
-        refused(registration("Cron_tab.stable.example.com"), "a lowercase RFC 1123 subdomain")
-        refused(registration("lease.coordination.k8s.io"), '"leases" is already in use')
+        check_invalid(registration(metadata={"name": "cron-tab.stable.example.com", "namespace": "default"}),
+                      "metadata.namespace: Forbidden: not allowed on this type")
+        check_invalid(registration(versions=["v1", "", "v1"]), 'versions[1].name: Invalid value: "": must not be empty',
+                      'versions[2].name: Duplicate value: "v1"')
+        check_invalid(registration("Cron_tab.stable.example.com"), "a lowercase RFC 1123 subdomain")
+        check_invalid(registration("lease.coordination.k8s.io"), '"leases" is already in use')
         path = RESOURCES.replace("/thirdparty", "/namespaces/default/thirdparty")
-        placed = registration("mail-box.stable.example.com", metadata={"name": "mail-box.stable.example.com", "namespace": "x"})
+        with_namespace = registration("mail-box.stable.example.com", metadata={"name": "mail-box.stable.example.com", "namespace": "x"})
         assert server.request("POST", path, registration())[0] == 404
         for name, kind, plural in (("cron-tab", "CronTab", "crontabs"), ("network-policy", "NetworkPolicy", "networkpolicies"),
                                    ("storage-class", "StorageClass", "storageclasses"), ("mail-box", "MailBox", "mailboxs")):
             server.ok("POST", RESOURCES, registration(name + ".stable.example.com"))
-            found = {r["name"]: r for r in server.ok("GET", "/apis/stable.example.com/v1")["resources"]}[plural]
-            assert (found["kind"], found["namespaced"], found["singularName"]) == (kind, True, kind.lower()), found
-            assert sorted(found["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-        status, answer, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", placed)
-        assert status == 422 and "not allowed on this type" in answer["message"], answer
-        # names that one has cannot be taken by another, CRD or ThirdPartyResource
-        refused(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
+            resource = {r["name"]: r for r in server.ok("GET", "/apis/stable.example.com/v1")["resources"]}[plural]
+            assert (resource["kind"], resource["namespaced"], resource["singularName"]) == (kind, True, kind.lower()), resource
+            assert sorted(resource["verbs"]) == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+        status, response, _ = server.request("PUT", RESOURCES + "/mail-box.stable.example.com", with_namespace)
+        assert status == 422 and "not allowed on this type" in response["message"], response
+        # CRDs and ThirdPartyResources cannot have the names of another one
+        check_invalid(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
         server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
             "metadata": {"name": "ships.stable.example.com"}})
-        refused(registration("ship.stable.example.com"), '"ships" is already in use')
-        made = server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "crons", "kind": "CronTab"}) | {
+        check_invalid(registration("ship.stable.example.com"), '"ships" is already in use')
+        created = server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "crons", "kind": "CronTab"}) | {
             "metadata": {"name": "crons.stable.example.com"}})
-        held = server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"][0]
-        assert (held["status"], held["reason"], held["message"]) == ("False", "ListKindConflict", '"CronTabList" is already in use'), (made, held)
+        condition = server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"][0]
+        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "ListKindConflict", '"CronTabList" is already in use'), (created, condition)
         server.ok("DELETE", RESOURCES + "/cron-tab.stable.example.com")
         conditions = lambda: {c["type"]: c["status"] for c in server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"]}
         eventually(lambda: conditions()["Established"] == "True")
-        # without versions nothing is served, and a change serves what it names
+        # without versions nothing is served until an update adds a version
         server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))
         assert server.request("GET", "/apis/harbor.example.com")[0] == 404
         server.ok("PUT", RESOURCES + "/boat.harbor.example.com", registration("boat.harbor.example.com"))
@@ -76,19 +76,19 @@ def test_third_party_instances(launch):
         server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
         events = Watch(server, EVERYWHERE + "?watch=1&labelSelector=a%3Db")
         data = {"cronSpec": "* * * * /5", "status": {"a": None}, "n": 1.50, "list": [1, {"x": None}]}
-        made = server.ok("POST", CRONTABS, crontab(**data))
-        assert {key: made[key] for key in data} == data and made["metadata"]["uid"], made
+        created = server.ok("POST", CRONTABS, crontab(**data))
+        assert {key: created[key] for key in data} == data and created["metadata"]["uid"], created
         server.ok("POST", CRONTABS, crontab("b", metadata={"generateName": "b-", "labels": {"a": "b"}}))
-        found = server.ok("GET", CRONTABS)
-        assert (found["kind"], found["apiVersion"], len(found["items"])) == ("CronTabList", "stable.example.com/v1", 2), found
+        listed = server.ok("GET", CRONTABS)
+        assert (listed["kind"], listed["apiVersion"], len(listed["items"])) == ("CronTabList", "stable.example.com/v1", 2), listed
         assert [item["metadata"]["labels"] for item in server.ok("GET", EVERYWHERE + "?labelSelector=a%3Db")["items"]] == [{"a": "b"}]
         # every version has the same objects
         other = server.ok("GET", CRONTABS.replace("/v1/", "/v2/") + "/a")
         assert (other["apiVersion"], other["cronSpec"]) == ("stable.example.com/v2", data["cronSpec"]), other
-        # compare and swap where a version is given, overwriting where none is
+        # an update with a resourceVersion may conflict, one without overwrites
         server.ok("PUT", CRONTABS + "/a", crontab(cronSpec="1"))
-        status, answer, _ = server.request("PUT", CRONTABS + "/a", {**made, "cronSpec": "2"})
-        assert (status, answer["reason"]) == (409, "Conflict"), answer
+        status, response, _ = server.request("PUT", CRONTABS + "/a", {**created, "cronSpec": "2"})
+        assert (status, response["reason"]) == (409, "Conflict"), response
         assert server.ok("PATCH", CRONTABS + "/a", {"cronSpec": None, "more": 1}).items() >= {"more": 1}.items()
         patch = {"Content-Type": "application/json-patch+json"}
         body = json.dumps([{"op": "add", "path": "/more", "value": 2}]).encode()
@@ -98,11 +98,11 @@ def test_third_party_instances(launch):
         for bad, message in ((crontab("c", kind="Foo"), "kind doesn't match, expecting: CronTab, got Foo"),
                              (crontab("c", apiVersion="stable.example.com/v2"), "version doesn't match, expecting: v1, got v2"),
                              (crontab("c", apiVersion="example.com/v1"), "group doesn't match, expecting: stable.example.com, got example.com")):
-            status, answer, _ = server.request("POST", CRONTABS, bad)
-            assert (status, answer["message"]) == (400, message), answer
+            status, response, _ = server.request("POST", CRONTABS, bad)
+            assert (status, response["message"]) == (400, message), response
         eventually(lambda: any('"ADDED"' in line and '"b-' in line for line in events.lines))
         assert all('"a":"b"' in line for line in events.lines), events.lines
-        # deleting a namespace deletes what is in it
+        # deleting a namespace deletes its objects
         server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "more"}})
         server.ok("POST", CRONTABS.replace("default", "more"), crontab("c"))
         server.ok("DELETE", "/api/v1/namespaces/more")
@@ -121,24 +121,24 @@ def test_third_party_deletion(launch):
         server.ok("PUT", name, registration(versions=["v2"]))
         older = CRONTABS.replace("/v1/", "/v2/")
         assert server.request("GET", CRONTABS)[0] == 404
-        assert server.ok("GET", older + "/a")["apiVersion"] == "stable.example.com/v2", "what is stored in a version that is gone"
+        assert server.ok("GET", older + "/a")["apiVersion"] == "stable.example.com/v2", "objects stored in a removed version are served"
         server.restart()
         assert len(server.ok("GET", older)["items"]) == 2
         events = Watch(server, older + "?watch=1")
         server.ok("DELETE", name)
         eventually(lambda: any('"DELETED"' in line for line in events.lines))
         eventually(lambda: len(server.ok("GET", older)["items"]) == 1)
-        status, answer, _ = server.request("POST", older, crontab("late", apiVersion="stable.example.com/v2"))
-        assert status == 403 and "terminating" in answer["message"], answer
+        status, response, _ = server.request("POST", older, crontab("late", apiVersion="stable.example.com/v2"))
+        assert status == 403 and "terminating" in response["message"], response
         server.restart()
         assert server.ok("GET", name)["metadata"]["deletionTimestamp"]
         server.ok("PATCH", older + "/held", {"metadata": {"finalizers": None}})
         eventually(lambda: server.request("GET", name)[0] == 404)
         assert server.request("GET", older)[0] == 404
         server.ok("POST", RESOURCES, registration())
-        assert server.ok("GET", CRONTABS)["items"] == [], "a new one is empty"
-        status, answer, _ = server.request("DELETE", RESOURCES, None)
-        assert status == 200 and len(answer["items"]) == 1, answer
+        assert server.ok("GET", CRONTABS)["items"] == [], "a new ThirdPartyResource has no objects"
+        status, response, _ = server.request("DELETE", RESOURCES, None)
+        assert status == 200 and len(response["items"]) == 1, response
         eventually(lambda: server.ok("GET", RESOURCES)["items"] == [])
 
 
@@ -149,28 +149,28 @@ def test_third_party_kubectl(launch, kubectl_binary):
         same(out, "thirdpartyresource.extensions/cron-tab.stable.example.com created\n")
         same(table(kubectl("get", "thirdpartyresources")), [
             ["NAME", "DESCRIPTION", "VERSION(S)"], ["cron-tab.stable.example.com", registration()["description"], "v1"]])
-        mine = kubectl.file("mine.yaml", json.dumps(crontab("mine", cronSpec="* * * * /5")))
-        same(kubectl("create", "-f", mine), "crontab.stable.example.com/mine created\n")
+        object_file = kubectl.file("mine.yaml", json.dumps(crontab("mine", cronSpec="* * * * /5")))
+        same(kubectl("create", "-f", object_file), "crontab.stable.example.com/mine created\n")
         for word in ("crontab", "crontabs", "CronTab", "crontabs.v1.stable.example.com"):
             same(table(kubectl("get", word)), [["NAME", "AGE"], ["mine", "AGE"]])
         has(kubectl("get", "crontab", "mine", "-o", "yaml"), "cronSpec: '* * * * /5'", "kind: CronTab")
         kubectl("label", "crontab", "mine", "a=b")
         same(table(kubectl("get", "crontab", "-l", "a=b", "--no-headers")), [["mine", "AGE"]])
-        has(kubectl("apply", "-f", mine), "configured")
+        has(kubectl("apply", "-f", object_file), "configured")
         same(kubectl("patch", "crontab", "mine", "--type=merge", "-p", '{"image":"x"}'), "crontab.stable.example.com/mine patched\n")
         has(kubectl("edit", "crontab", "mine", env=kubectl.editor("sed -i s/image:.x/image:\\ other/ $1")), "edited")
         same(kubectl("get", "crontab", "mine", "-o", "jsonpath={.image}"), "other")
         has(kubectl("delete", "crontabs", "mine"), 'crontab.stable.example.com "mine" deleted')
-        kubectl("create", "-f", mine)
+        kubectl("create", "-f", object_file)
         has(kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com"), '"cron-tab.stable.example.com" deleted')
         kubectl("get", "--raw", EVERYWHERE, code=1)
         same(kubectl("get", "thirdpartyresources").errors, "No resources found\n")
 
 
-def migrate(launch, server, *words, code=0):
-    command = [launch.binary, "migrate", "third-party-resource", *words, "--kubeconfig", server.kubeconfig]
+def migrate(launch, server, *arguments, code=0):
+    command = [launch.binary, "migrate", "third-party-resource", *arguments, "--kubeconfig", server.kubeconfig]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == code, (words, done.stdout, done.stderr)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
     return done.stdout if code == 0 else done.stderr
 
 
@@ -179,19 +179,19 @@ def uids(server, path=EVERYWHERE):
             for item in server.ok("GET", path)["items"]}
 
 
-def successor(*versions, kind="CronTab", scope="Namespaced"):
-    free = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+def replacement(*versions, kind="CronTab", scope="Namespaced"):
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "crontabs.stable.example.com"},
             "spec": {"group": "stable.example.com", "scope": scope, "names": {"plural": "crontabs", "kind": kind},
-                     "versions": [{"name": name, "served": True, "storage": i == 0, "schema": free} for i, name in enumerate(versions)]}}
+                     "versions": [{"name": name, "served": True, "storage": i == 0, "schema": schema} for i, name in enumerate(versions)]}}
 
 
 class Writers:
     """Concurrent writes and reads in the background; every error is recorded."""
 
     def __init__(self, server):
-        self.server, self.refused, self.written = server, [], 0
+        self.server, self.failed, self.written = server, [], 0
         self.stop = threading.Event()
         self.threads = [threading.Thread(target=run) for run in (self.write, self.read)]
 
@@ -203,19 +203,19 @@ class Writers:
         self.stop.set()
         [thread.join() for thread in self.threads]
 
-    def ask(self, *what):
-        status, answer, _ = self.server.request(*what)
+    def send(self, *request):
+        status, response, _ = self.server.request(*request)
         if status not in (200, 201):
-            self.refused.append((what, status, answer))
+            self.failed.append((request, status, response))
 
     def write(self):
         while not self.stop.is_set():
-            self.ask("POST", CRONTABS, crontab(f"written-{self.written}", n=self.written))
+            self.send("POST", CRONTABS, crontab(f"written-{self.written}", n=self.written))
             self.written += 1
 
     def read(self):
         while not self.stop.is_set():
-            self.ask("GET", CRONTABS + "/a")
+            self.send("GET", CRONTABS + "/a")
 
 
 def test_migration(launch):
@@ -224,7 +224,7 @@ def test_migration(launch):
         server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
         for i in range(700):
             server.ok("POST", CRONTABS, crontab(f"many-{i}", n=i))
-        made = server.ok("POST", CRONTABS, crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata={
+        created = server.ok("POST", CRONTABS, crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata={
             "name": "a", "finalizers": ["example.com/hold"], "labels": {"x": "y"}}))
         before = uids(server)
         out = migrate(launch, server, "cron-tab.stable.example.com", "--dry-run")
@@ -235,9 +235,9 @@ def test_migration(launch):
         with Writers(server) as writers:
             eventually(lambda: writers.written > 5)
             out = migrate(launch, server, "cron-tab.stable.example.com")
-            seen = writers.written
-            eventually(lambda: writers.written > seen + 5)
-        assert not writers.refused, writers.refused[:3]
+            before_end = writers.written
+            eventually(lambda: writers.written > before_end + 5)
+        assert not writers.failed, writers.failed[:3]
         assert "is created" in out and "is established" in out and "is deleted" in out, out
         assert re.search(r"(\d+) of \1 have kept their uid", out), out
         assert watch.ended.wait(20) and not any('"DELETED"' in line for line in watch.lines), "watches end without deletions"
@@ -245,18 +245,18 @@ def test_migration(launch):
         for _ in range(2):
             after = uids(server)
             assert after.items() >= before.items() and len(after) == len(before) + writers.written, (len(after), len(before))
-            now = server.ok("GET", CRONTABS + "/a")
-            assert now == made, now
+            migrated = server.ok("GET", CRONTABS + "/a")
+            assert migrated == created, migrated
             definition = server.ok("GET", V1 + "/crontabs.stable.example.com")
             assert definition["status"]["storedVersions"] == ["v1"], definition
             server.restart()
-        # from now on it is an ordinary CRD
-        status, answer, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
-        assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer["message"]
+        # it is an ordinary CRD now
+        status, response, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
+        assert status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in response["message"]
         assert "not found" in migrate(launch, server, "cron-tab.stable.example.com", code=1)
 
 
-def test_migration_is_refused(launch):
+def test_rejected_migrations(launch):
     with launch(THIRD) as server:
         name, third = "cron-tab.stable.example.com", RESOURCES + "/cron-tab.stable.example.com"
         assert "expected at least <kind>.<domain>.<tld>" in migrate(launch, server, "foo", code=1)
@@ -264,22 +264,22 @@ def test_migration_is_refused(launch):
         server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
         server.ok("POST", CRONTABS, crontab())
         before = server.ok("GET", CRONTABS)["items"]
-        # a definition of the same name that would not keep them
-        for wrong, why in ((successor("v1", "v2", scope="Cluster"), 'spec.scope is "Cluster", not "Namespaced"'),
-                           (successor("v1", "v2", kind="Cron"), 'spec.names.kind is "Cron", not "CronTab"'),
-                           (successor("v1"), 'version "v2" is not served')):
-            server.ok("POST", V1, wrong)
+        # a CRD of the same name that would not preserve the objects
+        for crd, reason in ((replacement("v1", "v2", scope="Cluster"), 'spec.scope is "Cluster", not "Namespaced"'),
+                            (replacement("v1", "v2", kind="Cron"), 'spec.names.kind is "Cron", not "CronTab"'),
+                            (replacement("v1"), 'version "v2" is not served')):
+            server.ok("POST", V1, crd)
             for more in ((), ("--dry-run",)):
                 out = migrate(launch, server, name, *more, code=1)
-                assert f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {why}" in out and len(out.splitlines()) == 1, out
-            status, answer, _ = server.request("DELETE", third)
-            assert status == 409 and why in answer["message"], answer
-            # and its deletion touches nothing that is not its own
+                assert f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {reason}" in out and len(out.splitlines()) == 1, out
+            status, response, _ = server.request("DELETE", third)
+            assert status == 409 and reason in response["message"], response
+            # the deletion of this CRD does not delete the objects
             server.ok("DELETE", V1 + "/crontabs.stable.example.com")
             eventually(lambda: server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404)
             assert server.ok("GET", CRONTABS)["items"] == before
         # a matching CRD is used
-        server.ok("POST", V1, successor("v2", "v1", "v3"))
+        server.ok("POST", V1, replacement("v2", "v1", "v3"))
         assert server.ok("GET", CRONTABS)["items"] == before
         server.ok("DELETE", third + "?dryRun=All")
         assert "deletionTimestamp" not in server.ok("GET", third)["metadata"]
@@ -294,25 +294,25 @@ def test_migration_is_refused(launch):
 
 
 def test_migration_by_hand(launch, kubectl_binary):
-    """The steps of the design of definitions (seed 001) with kubectl, and the short ones that need no copy."""
+    """A migration with kubectl, first by a copy of the objects, then without one."""
     with launch(THIRD) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
-        def start():
+        def create_objects():
             kubectl("create", "-f", "-", input=json.dumps(registration()))
             kubectl("create", "-f", "-", input=json.dumps(crontab("mine", cronSpec="*", list=[1])))
-        start()
+        create_objects()
         data = kubectl.file("data.yaml", kubectl("get", "crontabs", "--all-namespaces", "-o", "yaml"))
         kubectl("delete", "crontabs", "--all", "--cascade=orphan", "--wait=false")
         for item in server.ok("GET", EVERYWHERE)["items"]:
             kubectl("patch", "crontab", item["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
         kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com")
-        definition = kubectl.file("definition.yaml", json.dumps(successor("v1")))
+        definition = kubectl.file("definition.yaml", json.dumps(replacement("v1")))
         kubectl("create", "-f", definition)
         kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")
         kubectl("create", "-f", data)
         same([kubectl.json("get", "crontab", "mine")[key] for key in ("cronSpec", "list")], ["*", [1]])
         kubectl("delete", "-f", definition)
 
-        start()
+        create_objects()
         before = uids(server)
         kubectl("create", "-f", definition)
         kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")

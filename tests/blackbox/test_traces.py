@@ -12,7 +12,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
-def told(sampled):
+def trace_headers(sampled):
+    """The headers of a request within a trace that the client samples, or does not."""
     return {"traceparent": f"00-{TRACE}-{PARENT}-0{sampled}"}
 
 
@@ -50,12 +51,12 @@ def test_spans_of_a_write(launch):
                    "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}
         server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
                   {"metadata": {"name": "hooks"}, "webhooks": [webhook]})
-        server.ok("POST", MAPS, {"metadata": {"name": "m"}}, headers={**told(1), "Audit-Id": "an-id"})
-        server.ok("GET", MAPS + "/m", headers=told(0))
+        server.ok("POST", MAPS, {"metadata": {"name": "m"}}, headers={**trace_headers(1), "Audit-Id": "an-id"})
+        server.ok("GET", MAPS + "/m", headers=trace_headers(0))
         server.ok("GET", MAPS)
         spans = {span.name: span for span in traced.spans()}
         names = ["POST /api/v1/namespaces/{:namespace}/configmaps", "Create", "Call validating webhook", "Create etcd3"]
-        assert sorted(spans) == sorted(names), "what nobody samples is not sent: " + repr(spans)
+        assert sorted(spans) == sorted(names), "unsampled requests are not exported: " + repr(spans)
         request, create, call, store = (spans[name] for name in names)
         assert {span.trace for span in spans.values()} == {TRACE}
         parents = [PARENT, request.id, create.id, create.id]
@@ -75,13 +76,13 @@ def test_spans_of_a_write(launch):
 def test_sampling_and_untrusted_parents(launch):
     with Traced(launch, 1_000_000) as traced:
         server = traced.server
-        assert server.request("GET", MAPS + "/x", token="plain-token", headers=told(1))[0] == 403
-        server.ok("GET", "/version", token="plain-token", headers=told(0))
-        server.ok("GET", "/version", headers=told(0))
+        assert server.request("GET", MAPS + "/x", token="plain-token", headers=trace_headers(1))[0] == 403
+        server.ok("GET", "/version", token="plain-token", headers=trace_headers(0))
+        server.ok("GET", "/version", headers=trace_headers(0))
         spans = traced.spans()
         assert [span.name for span in spans] == ["GET /api/v1/namespaces/{:namespace}/configmaps/{:name}", "GET"], spans
-        refused = spans[0]
-        assert refused.attributes["http.response.status_code"] == 403, refused
+        forbidden = spans[0]
+        assert forbidden.attributes["http.response.status_code"] == 403, forbidden
         assert all(span.trace != TRACE and span.parent == "" and span.links == [TRACE] for span in spans), spans
 
 
@@ -95,14 +96,14 @@ def test_an_unreachable_collector_is_harmless(launch):
 
 
 def test_invalid_configurations_are_reported(launch):
-    for member, wanted in (({"samplingRatePerMillion": -1}, "samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"),
+    for field, message in (({"samplingRatePerMillion": -1}, "samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"),
                            ({"endpoint": "ftp://x"}, "unsupported scheme: ftp")):
         server = launch()
         file = server.dir / "tracing.json"
-        file.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "TracingConfiguration", **member}))
+        file.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "TracingConfiguration", **field}))
         server.flags = ("--tracing-config-file", str(file))
         try:
             with server:
                 raise RuntimeError("it started")
         except AssertionError as error:
-            assert "--tracing-config-file: " in str(error) and wanted in str(error), error
+            assert "--tracing-config-file: " in str(error) and message in str(error), error

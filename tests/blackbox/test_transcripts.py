@@ -1,4 +1,4 @@
-"""Replays the scenarios recorded from kube-apiserver: every response must be equal, but for those in exceptions.toml."""
+"""Replays the scenarios recorded from kube-apiserver: all responses must be equal, except those in exceptions.toml."""
 import contextlib
 import functools
 from urllib.parse import quote
@@ -12,14 +12,14 @@ pytestmark = pytest.mark.transcripts
 
 @pytest.fixture(scope="session")
 def shared_server(launch):
-    """One server for all scenarios that allow for others before them."""
+    """One server for all scenarios that do not need a server of their own."""
     with launch() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def former_servers(launch):
-    """The server of an earlier release, which is started on first use."""
+    """A function that returns the server that emulates a release, and starts it on first use."""
     with contextlib.ExitStack() as stack:
         yield functools.cache(lambda release: stack.enter_context(launch("--emulated-version", release)))
 
@@ -60,7 +60,7 @@ def test_former_scenario(path, launch, former_servers, record_property):
 
 
 def test_the_plugin_for_service_accounts(launch, record_property):
-    """Recorded from a server with the plugin ServiceAccount, of accounts that the scenario creates."""
+    """Recorded from a server with the plugin ServiceAccount; the scenario creates the accounts."""
     with launch("--enable-admission-plugins", "ServiceAccount") as server:
         record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "plugin-service-account.json"))
 
@@ -74,7 +74,7 @@ def test_the_plugin_for_quotas(launch, record_property):
 
 OPTIONAL = ("leasecandidates-v1beta1", "leasecandidates-v1alpha2", "storageversions-v1alpha1",
             "resourcepoolstatusrequests-v1alpha3")
-# versions of kinds that have a stable version as well
+# versions of kinds that also have a stable version
 UNSTABLE = ("deviceclasses-v1beta1", "resourceclaims-v1beta1", "resourceclaimtemplates-v1beta1", "resourceslices-v1beta1",
             "podcertificaterequests-v1beta1", "mutatingadmissionpolicies-v1alpha1", "mutatingadmissionpolicybindings-v1alpha1")
 # kinds of feature gates that are off by default
@@ -85,22 +85,22 @@ GATES = ("GenericWorkload", "CompositePodGroup", "EvictionRequestAPI", "Topology
 
 
 def test_kinds_without_a_stable_version(launch, record_property):
-    """They are off by default."""
+    """These APIs are off by default."""
     with launch("--runtime-config=api/all=true") as server:
         checks = [transcripts.check(server, transcripts.OWN / "switched" / f"kinds-{name}.json") for name in OPTIONAL + UNSTABLE]
         record_property("checks", sum(checks))
 
 
 def test_kinds_of_feature_gates(launch, record_property):
-    """They need their gates and `--runtime-config`."""
+    """These APIs need their feature gates and `--runtime-config`."""
     gates = ",".join(f"{gate}=true" for gate in GATES)
     with launch("--runtime-config=api/all=true", f"--feature-gates={gates}") as server:
         checks = [transcripts.check(server, transcripts.OWN / "switched" / f"kinds-{name}.json") for name in GATED]
         record_property("checks", sum(checks))
 
 
-def test_some_gates_of_those_kinds(launch, record_property):
-    """Fields and kinds of the other gates are dropped, or not served."""
+def test_kinds_of_some_feature_gates(launch, record_property):
+    """Fields of feature gates that are off are dropped, and their kinds are not served."""
     with launch("--runtime-config=api/all=true", "--feature-gates=GenericWorkload=true,EvictionRequestAPI=true") as server:
         record_property("checks", transcripts.check(server, transcripts.OWN / "switched" / "gated-groups.json"))
 
@@ -126,7 +126,7 @@ def shard_of_uids(start, end):
 
 
 def test_shards_of_uids(launch):
-    """Uids are random, so their shards are compared with hashes that are computed here."""
+    """Uids are random, so the shards are compared with hashes that the test computes."""
     path, quarters = "/api/v1/namespaces/default/secrets", [(n << 62, (n + 1) << 62) for n in range(4)]
     with launch(SHARDED) as server:
         for n in range(40):
@@ -134,11 +134,11 @@ def test_shards_of_uids(launch):
         uids = {item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
         assert len(uids) == 40
         for start, end in quarters:
-            found = [item["metadata"]["uid"] for item in server.ok("GET", f"{path}?{shard_of_uids(start, end)}")["items"]]
-            assert len(set(found)) == len(found) and set(found) == {uid for uid in uids if start <= fnv1a(uid) < end}
+            shard = [item["metadata"]["uid"] for item in server.ok("GET", f"{path}?{shard_of_uids(start, end)}")["items"]]
+            assert len(set(shard)) == len(shard) and set(shard) == {uid for uid in uids if start <= fnv1a(uid) < end}
 
 
-def test_shards_are_ignored_without_their_gate(server):
+def test_shards_are_ignored_without_the_feature_gate(server):
     path = "/api/v1/namespaces"
     listed = server.ok("GET", f"{path}?{shard_of_uids(0, 1)}")
     assert listed["items"] and "shardInfo" not in listed["metadata"]

@@ -1,4 +1,4 @@
-"""`pintle export` and `pintle import`: selection, conflicts, interruption and progress."""
+"""`pintle export` and `pintle import`: selection, conflicts, interruptions and progress."""
 import contextlib
 import json
 import os
@@ -19,13 +19,13 @@ CORE = "/api/v1/namespaces"
 
 
 @pytest.fixture
-def place():
-    with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
-        yield pathlib.Path(directory)
+def directory():
+    with tempfile.TemporaryDirectory(prefix="pintle-test-") as path:
+        yield pathlib.Path(path)
 
 
-def run_pintle(launch, *words, **more):
-    done = subprocess.run([launch.binary, *map(str, words)], capture_output=True, text=True, timeout=120, **more)
+def run_pintle(launch, *arguments, **options):
+    done = subprocess.run([launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -34,7 +34,7 @@ def config_map(namespace, name, **labels):
 
 
 def exported(launch, directory, *flags):
-    """The paths of exported objects, by resource and path."""
+    """Exports a data directory. Returns the objects by resource and path."""
     status, out, errors = run_pintle(launch, "export", "-", "--data-dir", directory, *flags)
     assert status == 0, errors
     lines = [json.loads(line) for line in out.splitlines()]
@@ -42,7 +42,8 @@ def exported(launch, directory, *flags):
     return {f"{line['resource']}/{line['path']}": line["object"] for line in lines[1:-1]}
 
 
-def filled(launch, directory):
+def fill(launch, directory):
+    """Writes objects to a data directory."""
     with launch(storage="embedded", data_dir=directory) as server:
         for namespace in ("one", "two"):
             server.ok("POST", CORE, {"metadata": {"name": namespace}})
@@ -50,103 +51,103 @@ def filled(launch, directory):
                 server.ok("POST", f"{CORE}/{namespace}/configmaps", config_map(namespace, tier, tier=tier))
 
 
-def test_store_is_exported_and_imported_in_part(launch, place):
-    filled(launch, place / "data")
+def test_store_is_exported_and_imported_in_part(launch, directory):
+    fill(launch, directory / "data")
     both = {"configmaps/one/front", "configmaps/two/front"}
-    assert set(exported(launch, place / "data", "-l", "tier=front")) == both
-    one = exported(launch, place / "data", "--namespace", "one", "--resource", "configmaps,namespaces")
+    assert set(exported(launch, directory / "data", "-l", "tier=front")) == both
+    one = exported(launch, directory / "data", "--namespace", "one", "--resource", "configmaps,namespaces")
     assert {"configmaps/one/front", "configmaps/one/back", "namespaces/one"} <= set(one)
     assert not any("two" in path for path in one)
-    status, _, errors = run_pintle(launch, "export", place / "file", "--data-dir", place / "data")
-    assert status == 0 and f"{place / 'file'} holds" in errors, errors
-    status, out, errors = run_pintle(launch, "import", place / "file", "--data-dir", place / "part", "--selector", "tier in (front)")
+    status, _, errors = run_pintle(launch, "export", directory / "file", "--data-dir", directory / "data")
+    assert status == 0 and f"{directory / 'file'} holds" in errors, errors
+    status, out, errors = run_pintle(launch, "import", directory / "file", "--data-dir", directory / "part", "--selector", "tier in (front)")
     assert status == 0 and out.startswith("2 objects are imported and compared"), (out, errors)
-    assert set(exported(launch, place / "part")) == both
-    with launch(storage="embedded", data_dir=place / "part") as server:
+    assert set(exported(launch, directory / "part")) == both
+    with launch(storage="embedded", data_dir=directory / "part") as server:
         assert server.ok("GET", f"{CORE}/one/configmaps/front")["metadata"]["labels"] == {"tier": "front"}
 
 
-def test_store_with_objects_is_imported_into_on_request(launch, place):
-    filled(launch, place / "data")
-    with launch(storage="embedded", data_dir=place / "other") as server:
+def test_store_with_objects_is_imported_into_on_request(launch, directory):
+    fill(launch, directory / "data")
+    with launch(storage="embedded", data_dir=directory / "other") as server:
         server.ok("POST", CORE, {"metadata": {"name": "one"}})
         server.ok("POST", f"{CORE}/one/configmaps", config_map("one", "front", tier="own"))
     select = ("--namespace", "one", "--resource", "configmaps")
-    assert run_pintle(launch, "export", place / "file", "--data-dir", place / "data", *select)[0] == 0
-    before = exported(launch, place / "other")
-    into = ("import", place / "file", "--data-dir", place / "other")
+    assert run_pintle(launch, "export", directory / "file", "--data-dir", directory / "data", *select)[0] == 0
+    before = exported(launch, directory / "other")
+    into = ("import", directory / "file", "--data-dir", directory / "other")
     status, _, errors = run_pintle(launch, *into)
     assert status == 1 and "objects already" in errors and "--conflict skip or replace" in errors, errors
-    assert exported(launch, place / "other") == before
+    assert exported(launch, directory / "other") == before
     status, out, _ = run_pintle(launch, *into, "--conflict", "skip")
     assert status == 0 and "exist with another content and are kept" in out, out
-    assert exported(launch, place / "other")["configmaps/one/front"]["metadata"]["labels"] == {"tier": "own"}
+    assert exported(launch, directory / "other")["configmaps/one/front"]["metadata"]["labels"] == {"tier": "own"}
     status, out, _ = run_pintle(launch, *into, "--conflict", "replace")
     assert status == 0, out
-    after = exported(launch, place / "other")
+    after = exported(launch, directory / "other")
     assert after["configmaps/one/front"]["metadata"]["labels"] == {"tier": "front"}
     assert {path: after[path] for path in before if path != "configmaps/one/front"} == {
         path: item for path, item in before.items() if path != "configmaps/one/front"}
 
 
-def test_store_is_not_touched_by_bad_input(launch, place):
-    (place / "text").write_text("no export\n")
-    (place / "empty").write_text("")
-    target = ("--data-dir", place / "data")
+def test_store_is_not_touched_by_bad_input(launch, directory):
+    (directory / "text").write_text("no export\n")
+    (directory / "empty").write_text("")
+    target = ("--data-dir", directory / "data")
     cases = [
-        (("import", place / "absent"), f"cannot read {place / 'absent'}: "),
-        (("import", place / "text"), f"{place / 'text'}: the file is corrupt: "),
-        (("import", place / "empty"), f"{place / 'empty'}: the file is empty"),
-        (("export", place / "text"), f"{place / 'text'}: the file exists already"),
-        (("export", place / "new"), "there is no store"),
+        (("import", directory / "absent"), f"cannot read {directory / 'absent'}: "),
+        (("import", directory / "text"), f"{directory / 'text'}: the file is corrupt: "),
+        (("import", directory / "empty"), f"{directory / 'empty'}: the file is empty"),
+        (("export", directory / "text"), f"{directory / 'text'}: the file exists already"),
+        (("export", directory / "new"), "there is no store"),
     ]
-    for words, want in cases:
-        status, out, errors = run_pintle(launch, *words, *target)
-        assert status == 1 and want in errors and len(errors.splitlines()) == 1 and not out, (words, out, errors)
+    for arguments, want in cases:
+        status, out, errors = run_pintle(launch, *arguments, *target)
+        assert status == 1 and want in errors and len(errors.splitlines()) == 1 and not out, (arguments, out, errors)
     for flag in ("--selector=a=b=c", "--namespace=A", "--resource=Pods", "--conflict=perhaps"):
-        status, _, errors = run_pintle(launch, "import", place / "text", *target, flag)
+        status, _, errors = run_pintle(launch, "import", directory / "text", *target, flag)
         assert status == 2 and flag.split("=")[0] in errors, errors
-    assert sorted(path.name for path in place.iterdir()) == ["empty", "text"]
+    assert sorted(path.name for path in directory.iterdir()) == ["empty", "text"]
 
 
-def large(place, count):
-    """A file with many objects."""
-    path = place / "large"
+def large(directory, count):
+    """Writes an export with many objects, and returns its path."""
+    path = directory / "large"
     exports.write_export(path, count, (exports.config_map(f"map-{number}", {"k": "x" * 200}) for number in range(count)))
     return path
 
 
 @pytest.mark.parametrize("number, status, message", [(signal.SIGKILL, -signal.SIGKILL, ""), (signal.SIGINT, 1, "run it again with --conflict skip")],
                          ids=["SIGKILL", "SIGINT"])
-def test_store_import_continues_after_a_signal(launch, place, number, status, message):
-    """An import that is ended has written whole objects; the next one writes the others."""
+def test_store_import_continues_after_a_signal(launch, directory, number, status, message):
+    """An interrupted import has written complete objects; the next import writes the others."""
     count = 30_000
-    file, log = large(place, count), place / "data" / "log"
-    process = subprocess.Popen([launch.binary, "import", file, "--data-dir", place / "data"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    file, log = large(directory, count), directory / "data" / "log"
+    process = subprocess.Popen([launch.binary, "import", file, "--data-dir", directory / "data"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     eventually(lambda: log.exists() and sum(part.stat().st_size for part in log.iterdir()) > 1_000_000)
     process.send_signal(number)
     errors = process.communicate()[1].decode()
     assert process.returncode == status and message in errors, errors
-    there = len(exported(launch, place / "data"))
-    assert 0 < there < count, there
-    status, _, errors = run_pintle(launch, "import", file, "--data-dir", place / "data")
-    assert status == 1 and f"there are {there} objects already" in errors, errors
-    status, out, errors = run_pintle(launch, "import", file, "--data-dir", place / "data", "--conflict", "skip")
+    imported = len(exported(launch, directory / "data"))
+    assert 0 < imported < count, imported
+    status, _, errors = run_pintle(launch, "import", file, "--data-dir", directory / "data")
+    assert status == 1 and f"there are {imported} objects already" in errors, errors
+    status, out, errors = run_pintle(launch, "import", file, "--data-dir", directory / "data", "--conflict", "skip")
     assert status == 0, errors
-    assert out.startswith(f"{count - there} objects are imported and compared") and f"; {there} were there already" in out, out
-    assert len(exported(launch, place / "data")) == count
+    assert out.startswith(f"{count - imported} objects are imported and compared") and f"; {imported} were there already" in out, out
+    assert len(exported(launch, directory / "data")) == count
 
 
-def test_store_export_shows_a_bar_on_a_terminal(launch, place):
+def test_store_export_shows_a_bar_on_a_terminal(launch, directory):
     count = 5_000
-    assert run_pintle(launch, "import", large(place, count), "--data-dir", place / "data")[0] == 0
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen([launch.binary, "export", place / "file", "--data-dir", place / "data"], stderr=theirs, env={"TERM": "xterm"})
-    os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # the end of a terminal
-        while more := os.read(ours, 65536):
-            shown += more
-    os.close(ours)
+    assert run_pintle(launch, "import", large(directory, count), "--data-dir", directory / "data")[0] == 0
+    terminal, child_end = pty.openpty()
+    process = subprocess.Popen([launch.binary, "export", directory / "file", "--data-dir", directory / "data"], stderr=child_end, env={"TERM": "xterm"})
+    os.close(child_end)
+    output = b""
+    with contextlib.suppress(OSError):  # reading fails at the end of a terminal
+        while more := os.read(terminal, 65536):
+            output += more
+    os.close(terminal)
     assert process.wait() == 0
-    assert b"of 5,000 objects" in shown and f"holds {count} objects at revision".encode() in shown, shown
+    assert b"of 5,000 objects" in output and f"holds {count} objects at revision".encode() in output, output

@@ -1,7 +1,7 @@
-"""Upgrade and rollback: this version and the former one serve the same directory in turn.
+"""Upgrade and rollback: this version and the former one serve the same data directory in turn.
 
-The former version is the binary that PINTLE_FORMER names, or, with --slow, is built from the newest tag, or from the commit in
-tests/former while there is none.
+The former version is the binary that PINTLE_FORMER names. Otherwise, with --slow, it is built from the newest tag, or from the
+commit in tests/former while there is no tag.
 """
 import os
 import pathlib
@@ -19,8 +19,8 @@ CORE = "/api/v1/namespaces/default"
 COUNT = 20
 
 
-def git(*words):
-    return subprocess.run(["git", *map(str, words)], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+def git(*arguments):
+    return subprocess.run(["git", *map(str, arguments)], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def change(server, tag):
     server.ok("DELETE", f"{CORE}/configmaps/{tag}-0")
 
 
-def run(binary, *words):
-    done = subprocess.run([binary, *map(str, words)], capture_output=True, text=True, timeout=120)
+def run(binary, *arguments):
+    done = subprocess.run([binary, *map(str, arguments)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done
     return done.stdout
 
@@ -66,18 +66,18 @@ def run(binary, *words):
 @pytest.mark.timeout(3600)
 def test_store_is_upgraded_and_rolled_back(launch, former):
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
-        place = pathlib.Path(directory)
+        base = pathlib.Path(directory)
         want = None
         for turn, binary in enumerate((former, launch.binary, former, launch.binary)):
-            with Pintle(str(binary), storage="embedded", data_dir=place / "data") as server:
+            with Pintle(str(binary), storage="embedded", data_dir=base / "data") as server:
                 assert want is None or objects(server) == want, f"turn {turn}"
                 change(server, f"turn{turn}")
                 want = objects(server)
         for writer, reader in ((former, launch.binary), (launch.binary, former)):
             name = "newer" if reader is former else "older"
-            run(writer, "export", place / f"{name}.json", "--data-dir", place / "data")
-            run(reader, "import", place / f"{name}.json", "--data-dir", place / f"{name}-imported")
-            run(writer, "store", "backup", place / f"{name}.backup", "--data-dir", place / "data")
-            run(reader, "store", "restore", place / f"{name}.backup", "--data-dir", place / f"{name}-restored")
-            with Pintle(str(reader), storage="embedded", data_dir=place / f"{name}-restored") as server:
+            run(writer, "export", base / f"{name}.json", "--data-dir", base / "data")
+            run(reader, "import", base / f"{name}.json", "--data-dir", base / f"{name}-imported")
+            run(writer, "store", "backup", base / f"{name}.backup", "--data-dir", base / "data")
+            run(reader, "store", "restore", base / f"{name}.backup", "--data-dir", base / f"{name}-restored")
+            with Pintle(str(reader), storage="embedded", data_dir=base / f"{name}-restored") as server:
                 assert objects(server)["configmaps"] == want["configmaps"]

@@ -34,24 +34,24 @@ def create(server, name, query="", **more):
     return server.request("POST", CORE + query, {"metadata": {"name": name}, **more})
 
 
-def refused(server, name, code, message, query=""):
-    status, answer, _ = create(server, name, query)
-    assert (status, answer["message"]) == (code, message), (status, answer)
-    assert server.request("GET", f"{CORE}/{name}")[0] == 404, "nothing is written"
-    return answer
+def check_rejected(server, name, code, message, query=""):
+    status, response, _ = create(server, name, query)
+    assert (status, response["message"]) == (code, message), (status, response)
+    assert server.request("GET", f"{CORE}/{name}")[0] == 404, "the object has been written"
+    return response
 
 
-def calling(name, why):
-    return f'Internal error occurred: failed calling webhook "{name}.hooks.example.com": {why}'
+def call_error(name, cause):
+    return f'Internal error occurred: failed calling webhook "{name}.hooks.example.com": {cause}'
 
 
 def test_validating(server, hooks):
     deny = hooks.on("/deny", lambda _: {"allowed": False, "status": {"code": 418, "reason": "Teapot", "message": "short"}})
     configure(server, "Validating", hook("deny", deny))
-    answer = refused(server, "denied", 418, 'admission webhook "deny.hooks.example.com" denied the request: short')
-    assert answer["reason"] == "Teapot"
+    response = check_rejected(server, "denied", 418, 'admission webhook "deny.hooks.example.com" denied the request: short')
+    assert response["reason"] == "Teapot"
     configure(server, "Validating", hook("deny", hooks.on("/no", lambda _: {"allowed": False})))
-    refused(server, "denied", 400, 'admission webhook "deny.hooks.example.com" denied the request without explanation')
+    check_rejected(server, "denied", 400, 'admission webhook "deny.hooks.example.com" denied the request without explanation')
     warn = hooks.on("/warn", lambda _: {"allowed": True, "warnings": ["mind the gap"]})
     configure(server, "Validating", hook("warn", warn))
     status, _, headers = create(server, "warned")
@@ -74,22 +74,22 @@ def test_mutating(server, hooks):
     hooks.on("/first", first)
     configure(server, "Mutating", hook("first", hooks.on("/first", first), reinvocationPolicy="IfNeeded"),
               hook("second", hooks.on("/second", second)))
-    status, made, _ = create(server, "mutated")
-    assert (status, made["data"], made["metadata"]["labels"]) == (201, {"by": "second"}, {"seen": "2"}), made
+    status, created, _ = create(server, "mutated")
+    assert (status, created["data"], created["metadata"]["labels"]) == (201, {"by": "second"}, {"seen": "2"}), created
     assert [len(hooks.requests(path)) for path in ("/first", "/second")] == [2, 1]
     bad = hooks.on("/bad", lambda _: patch({"op": "remove", "path": "/nowhere"}))
     configure(server, "Mutating", hook("bad", bad))
     assert create(server, "broken")[0] == 500
     name = hooks.on("/rename", lambda _: patch({"op": "replace", "path": "/metadata/uid", "value": "other"}))
     configure(server, "Mutating", hook("rename", name))
-    status, answer, _ = server.request("PATCH", CORE + "/mutated", {"data": {"c": "d"}})
-    assert status in (409, 422), answer
+    status, response, _ = server.request("PATCH", CORE + "/mutated", {"data": {"c": "d"}})
+    assert status in (409, 422), response
     server.ok("DELETE", ADMISSION + "mutatingwebhookconfigurations/all")
     assert server.ok("GET", CORE + "/mutated")["data"] == {"by": "second"}
 
 
 def test_patched(server, hooks):
-    """The result of a webhook's patch is decoded again; a new object has no uid and creation time yet."""
+    """The result of a webhook's patch is decoded again; a new object has neither a uid nor a creation time."""
     struct = "json: cannot unmarshal number into Go struct field "
     cases = [
         ({"op": "remove", "path": "/kind"}, None),
@@ -102,66 +102,66 @@ def test_patched(server, hooks):
     ]
     current = []
     configure(server, "Mutating", hook("patched", hooks.on("/patched", lambda _: patch(*current))))
-    for number, (operation, why) in enumerate(cases):
+    for number, (operation, error) in enumerate(cases):
         current[:] = [operation]
-        status, answer, _ = create(server, f"patched-{number}")
-        want = (201, None) if why is None else (500, "Internal error occurred: " + why)
-        assert (status, answer.get("message")) == want, answer
+        status, response, _ = create(server, f"patched-{number}")
+        want = (201, None) if error is None else (500, "Internal error occurred: " + error)
+        assert (status, response.get("message")) == want, response
     metadata = hooks.requests("/patched")[0]["object"]["metadata"]
     assert metadata["name"] == "patched-0" and not {"uid", "creationTimestamp"} & set(metadata), metadata
 
 
 def test_failing(server, hooks):
-    gone = {"service": {"namespace": "default", "name": "none", "path": "/x"}}
-    at = "https://none.default.svc:443/x?timeout=5s"
-    configure(server, "Validating", hook("gone", gone))
-    refused(server, "failed", 500, calling("gone", f'failed to call webhook: Post "{at}": service "none" not found'))
-    configure(server, "Validating", hook("gone", gone, failurePolicy="Ignore"))
+    missing = {"service": {"namespace": "default", "name": "none", "path": "/x"}}
+    url = "https://none.default.svc:443/x?timeout=5s"
+    configure(server, "Validating", hook("gone", missing))
+    check_rejected(server, "failed", 500, call_error("gone", f'failed to call webhook: Post "{url}": service "none" not found'))
+    configure(server, "Validating", hook("gone", missing, failurePolicy="Ignore"))
     assert create(server, "open")[0] == 201
     configure(server, "Validating", hook("closed", {"url": "https://127.0.0.1:1/x"}))
-    why = 'failed to call webhook: Post "https://127.0.0.1:1/x?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused'
-    refused(server, "failed", 500, calling("closed", why))
+    cause = 'failed to call webhook: Post "https://127.0.0.1:1/x?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused'
+    check_rejected(server, "failed", 500, call_error("closed", cause))
     client = hooks.on("/trust", lambda _: {"allowed": True})
     configure(server, "Validating", hook("trust", {"url": client["url"]}))
-    why = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-    refused(server, "failed", 500, calling("trust", f'failed to call webhook: Post "{client["url"]}?timeout=5s": {why}'))
+    cause = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    check_rejected(server, "failed", 500, call_error("trust", f'failed to call webhook: Post "{client["url"]}?timeout=5s": {cause}'))
     release = threading.Event()
     slow = hooks.on("/slow", lambda _: release.wait(20) and {"allowed": True})
     configure(server, "Validating", hook("slow", slow, timeoutSeconds=1))
-    why = f'failed to call webhook: Post "{slow["url"]}?timeout=1s": context deadline exceeded'
-    refused(server, "failed", 500, calling("slow", why))
+    cause = f'failed to call webhook: Post "{slow["url"]}?timeout=1s": context deadline exceeded'
+    check_rejected(server, "failed", 500, call_error("slow", cause))
     release.set()
     configure(server, "Validating", hook("lie", hooks.on("/lie", lambda _: {"allowed": True, "uid": "x"})))
-    status, answer, _ = create(server, "failed")
-    assert status == 500 and 'received invalid webhook response: expected response.uid="' in answer["message"], answer
+    status, body, _ = create(server, "failed")
+    assert status == 500 and 'received invalid webhook response: expected response.uid="' in body["message"], body
     configure(server, "Validating", hook("text", hooks.on("/text", lambda _: b"<html>")))
-    # what is no JSON is read as YAML, and there this is a text
-    why = ('failed to call webhook: couldn\'t get version/kind; json parse error: json: cannot unmarshal string into Go value of type '
-           'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }')
-    refused(server, "failed", 500, calling("text", why))
+    # a response that is not JSON is parsed as YAML: a string
+    cause = ('failed to call webhook: couldn\'t get version/kind; json parse error: json: cannot unmarshal string into Go value of type '
+             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }')
+    check_rejected(server, "failed", 500, call_error("text", cause))
     configure(server, "Validating", hook("absent", {**client, "url": client["url"].replace("/trust", "/absent")}))
-    refused(server, "failed", 500, calling("absent", "failed to call webhook: the server could not find the requested resource"))
+    check_rejected(server, "failed", 500, call_error("absent", "failed to call webhook: the server could not find the requested resource"))
 
 
 def test_called_once(server, hooks):
-    """A webhook that takes a request and closes the connection is not called again, however many connections are idle."""
+    """A webhook that receives a request and closes the connection is not called again, even if there are idle connections."""
     together, sixteen = threading.Barrier(16, timeout=30), range(16)
     client = hooks.on("/once", lambda _: together.wait() is not None and {"allowed": True})
     configure(server, "Validating", hook("once", client))
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda number: create(server, f"together-{number}"), sixteen))
-    assert {status for status, _, _ in answers} == {201}, answers
+        responses = list(pool.map(lambda number: create(server, f"together-{number}"), sixteen))
+    assert {status for status, _, _ in responses} == {201}, responses
     assert len(hooks.requests("/once")) == 16
     hooks.on("/once", lambda _: None)
-    why = f'failed to call webhook: Post "{client["url"]}?timeout=5s": EOF'
+    cause = f'failed to call webhook: Post "{client["url"]}?timeout=5s": EOF'
     for number in sixteen:
-        refused(server, f"closed-{number}", 500, calling("once", why))
+        check_rejected(server, f"closed-{number}", 500, call_error("once", cause))
         assert len(hooks.requests("/once")) == 17 + number
 
 
 def test_counting(server, hooks):
     """Metrics count calls, rejections, ignored failures and durations of each webhook."""
-    def counted(metric, name, **labels):
+    def count(metric, name, **labels):
         samples, _, _ = metrics_of(server)
         return value(samples, "apiserver_admission_webhook_" + metric, name=name + ".hooks.example.com", **labels)
 
@@ -169,27 +169,27 @@ def test_counting(server, hooks):
               hook("strict", hooks.on("/strict", lambda review: {"allowed": review["object"]["metadata"]["name"] != "not-this"})),
               hook("deaf", {"url": "https://127.0.0.1:1/x"}, failurePolicy="Ignore"))
     assert create(server, "this")[0] == 201
-    refused(server, "not-this", 400, 'admission webhook "strict.hooks.example.com" denied the request without explanation')
+    check_rejected(server, "not-this", 400, 'admission webhook "strict.hooks.example.com" denied the request without explanation')
     validating = {"type": "validating", "operation": "CREATE"}
-    assert counted("request_total", "fair", rejected="false", **validating) == 2
-    assert counted("request_total", "strict", rejected="false", **validating) == 1
-    assert counted("request_total", "strict", rejected="true", **validating) == 1
-    assert counted("rejection_count", "strict", error_type="no_error", rejection_code="400", **validating) == 1
-    assert counted("fail_open_count", "deaf", type="validating") == 2
-    assert counted("admission_duration_seconds_count", "fair", **validating) == 2
+    assert count("request_total", "fair", rejected="false", **validating) == 2
+    assert count("request_total", "strict", rejected="false", **validating) == 1
+    assert count("request_total", "strict", rejected="true", **validating) == 1
+    assert count("rejection_count", "strict", error_type="no_error", rejection_code="400", **validating) == 1
+    assert count("fail_open_count", "deaf", type="validating") == 2
+    assert count("admission_duration_seconds_count", "fair", **validating) == 2
     configure(server, "Validating", hook("lost", {"url": "https://127.0.0.1:1/x"}))
     assert create(server, "lost")[0] == 500
-    assert counted("rejection_count", "lost", error_type="calling_webhook_error", rejection_code="503", **validating) == 1
+    assert count("rejection_count", "lost", error_type="calling_webhook_error", rejection_code="503", **validating) == 1
 
 
-def test_choosing(server, hooks):
+def test_matching(server, hooks):
     client = hooks.on("/pick", lambda _: {"allowed": False})
-    said = 'admission webhook "pick.hooks.example.com" denied the request without explanation'
+    message = 'admission webhook "pick.hooks.example.com" denied the request without explanation'
     configure(server, "Validating", hook("pick", client, sideEffects="NoneOnDryRun", matchConditions=[
         {"name": "not-mine", "expression": "!object.metadata.name.startsWith('mine')"}]))
     assert create(server, "mine")[0] == 201
-    refused(server, "yours", 400, said)
-    refused(server, "yours", 400, said, query="?dryRun=All")
+    check_rejected(server, "yours", 400, message)
+    check_rejected(server, "yours", 400, message, query="?dryRun=All")
     assert [request["dryRun"] for request in hooks.requests("/pick")] == [False, True]
     configure(server, "Validating", hook("pick", client, objectSelector={"matchLabels": {"watch": "yes"}}))
     assert create(server, "unlabelled")[0] == 201
@@ -198,10 +198,10 @@ def test_choosing(server, hooks):
     configure(server, "Validating", hook("pick", client, namespaceSelector={"matchLabels": {"guarded": "yes"}}))
     assert create(server, "unguarded")[0] == 201
     server.ok("PATCH", "/api/v1/namespaces/default", {"metadata": {"labels": {"guarded": "yes"}}})
-    refused(server, "guarded", 400, said)
+    check_rejected(server, "guarded", 400, message)
     configure(server, "Validating", hook("pick", client, matchConditions=[{"name": "odd", "expression": "object.data.x == 'y'"}]))
-    why = "expression 'object.data.x == 'y'' resulted in error: no such key: data"
-    refused(server, "odd", 403, f'configmaps "odd" is forbidden: {why}')
+    cause = "expression 'object.data.x == 'y'' resulted in error: no such key: data"
+    check_rejected(server, "odd", 403, f'configmaps "odd" is forbidden: {cause}')
 
 
 def test_admission_requests(server, hooks):
@@ -212,54 +212,55 @@ def test_admission_requests(server, hooks):
         client = hooks.on(path, lambda _: {"allowed": True})
         configure(server, kind, hook(kind.lower(), client, rules=[rule], matchConditions=mine))
 
-    def asked(method, path, body=None, code=None, **more):
-        before = len(hooks.asked)
-        status, answer, _ = server.request(method, path, body, **more)
-        assert code is None or status == code, answer
-        return answer, hooks.asked[before:]
+    def send(method, path, body=None, code=None, **options):
+        """Returns the response, and the requests that the webhooks have received."""
+        before = len(hooks.received)
+        status, response, _ = server.request(method, path, body, **options)
+        assert code is None or status == code, response
+        return response, hooks.received[before:]
 
-    def told(asked):
+    def summaries(calls):
         plural = lambda request: "/".join(filter(None, [request["resource"]["resource"], request.get("subResource")]))
         return [(path, request["operation"], plural(request), request.get("namespace"), request.get("name"))
-                for path, request in asked]
+                for path, request in calls]
 
-    both = lambda *what: [("/m", *what), ("/v", *what)]
-    made, calls = asked("POST", CORE, {"metadata": {"generateName": "made-"}})
-    name = made["metadata"]["name"]
-    assert told(calls) == [("/m", "CREATE", "configmaps", "default", None), ("/v", "CREATE", "configmaps", "default", name)], calls
-    _, calls = asked("POST", "/api/v1/namespaces", {"metadata": {"name": "asked"}})
-    assert told(calls) == both("CREATE", "namespaces", "asked", "asked"), calls
+    both = lambda *summary: [("/m", *summary), ("/v", *summary)]
+    created, calls = send("POST", CORE, {"metadata": {"generateName": "created-"}})
+    name = created["metadata"]["name"]
+    assert summaries(calls) == [("/m", "CREATE", "configmaps", "default", None), ("/v", "CREATE", "configmaps", "default", name)], calls
+    _, calls = send("POST", "/api/v1/namespaces", {"metadata": {"name": "called"}})
+    assert summaries(calls) == both("CREATE", "namespaces", "called", "called"), calls
     access = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
-    _, calls = asked("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", access)
+    _, calls = send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", access)
     assert not calls
     accounts = "/api/v1/namespaces/default/serviceaccounts"
-    asked("POST", accounts, {"metadata": {"name": "asked"}})
-    _, calls = asked("POST", accounts + "/asked/token", {})
-    assert told(calls) == both("CREATE", "serviceaccounts/token", "default", "asked"), calls
+    send("POST", accounts, {"metadata": {"name": "called"}})
+    _, calls = send("POST", accounts + "/called/token", {})
+    assert summaries(calls) == both("CREATE", "serviceaccounts/token", "default", "called"), calls
     assert calls[1][1]["kind"] == {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}, calls
     assert [request["object"]["metadata"].get("uid") is None for _, request in calls] == [True, False], calls
-    _, calls = asked("POST", "/api/v1/namespaces/absent/serviceaccounts/asked/token", {}, 404)
-    assert not calls, "a namespace that is absent is told first"
+    _, calls = send("POST", "/api/v1/namespaces/absent/serviceaccounts/called/token", {}, 404)
+    assert not calls, "a missing namespace is reported before webhooks are called"
     lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/new"
-    answer, calls = asked("PUT", lease, {"metadata": {"name": "new", "uid": "u"}}, 409)
-    assert "Key: /registry/leases/default/new, ResourceVersion: 0" in answer["message"] and not calls, answer
+    response, calls = send("PUT", lease, {"metadata": {"name": "new", "uid": "u"}}, 409)
+    assert "Key: /registry/leases/default/new, ResourceVersion: 0" in response["message"] and not calls, response
     changed = {"metadata": {"name": name, "uid": "another"}, "data": {"a": "b"}}
-    _, calls = asked("PUT", f"{CORE}/{name}", changed, 409)
-    assert not calls, "another object is told before anybody is asked"
-    _, calls = asked("PATCH", f"{CORE}/{name}", {"metadata": {"ownerReferences": [
+    _, calls = send("PUT", f"{CORE}/{name}", changed, 409)
+    assert not calls, "the conflict is reported before webhooks are called"
+    _, calls = send("PATCH", f"{CORE}/{name}", {"metadata": {"ownerReferences": [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"}] * 2}})
     assert [len(request["object"]["metadata"]["ownerReferences"]) for _, request in calls] == [2, 1], calls
-    _, calls = asked("DELETE", f"{CORE}/{name}?dryRun=All", {"gracePeriodSeconds": -5})
+    _, calls = send("DELETE", f"{CORE}/{name}?dryRun=All", {"gracePeriodSeconds": -5})
     assert [request["options"]["gracePeriodSeconds"] for _, request in calls] == [1, 1], calls
-    _, calls = asked("POST", CORE + "?fieldValidation=Warn", {"metadata": {"name": "warned"}})
+    _, calls = send("POST", CORE + "?fieldValidation=Warn", {"metadata": {"name": "warned"}})
     assert [request["options"]["fieldValidation"] for _, request in calls] == ["Warn", "Warn"], calls
-    uid = server.ok("GET", "/api/v1/namespaces/asked")["metadata"]["uid"]
-    _, calls = asked("DELETE", "/api/v1/namespaces/asked")
+    uid = server.ok("GET", "/api/v1/namespaces/called")["metadata"]["uid"]
+    _, calls = send("DELETE", "/api/v1/namespaces/called")
     assert [request["options"]["preconditions"] for _, request in calls] == [{"uid": uid}] * 2, calls
 
 
 def test_admission_requests_of_scales(server, hooks):
-    """Mutating webhooks receive the Scale as it was sent, validating ones the Scale that results from it."""
+    """Mutating webhooks receive the Scale of the request, validating webhooks the resulting Scale."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
@@ -271,40 +272,40 @@ def test_admission_requests_of_scales(server, hooks):
     for kind, path in (("Mutating", "/m"), ("Validating", "/v")):
         configure(server, kind, hook(kind.lower(), hooks.on(path, lambda _: {"allowed": True}), rules=[rule]))
     server.ok("PUT", crews + "/c/scale", {"metadata": {"name": "c", "namespace": "default"}, "spec": {"replicas": 2}})
-    (_, sent), (_, made) = hooks.asked
+    (_, sent), (_, result) = hooks.received
     assert sent["object"]["status"] == {"replicas": 0} and "uid" not in sent["object"]["metadata"], sent
     assert sent["object"]["metadata"]["managedFields"][0]["subresource"] == "scale", sent
-    assert made["object"]["spec"] == {"replicas": 2} and "managedFields" not in made["object"]["metadata"], made
-    assert made["object"]["metadata"]["uid"] and made["oldObject"]["spec"] == {"replicas": 1}, made
+    assert result["object"]["spec"] == {"replicas": 2} and "managedFields" not in result["object"]["metadata"], result
+    assert result["object"]["metadata"]["uid"] and result["oldObject"]["spec"] == {"replicas": 1}, result
     stale = {"metadata": {"name": "c", "namespace": "default", "resourceVersion": "1"}, "spec": {"replicas": 3}}
     assert server.request("PUT", crews + "/c/scale", stale)[0] == 409
-    assert [path for path, _ in hooks.asked] == ["/m", "/v", "/m"], "who changes it is asked before its version is looked at"
+    assert [path for path, _ in hooks.received] == ["/m", "/v", "/m"], "mutating webhooks are called before the resourceVersion is compared"
     server.ok("PATCH", crews + "/c", {"metadata": {"managedFields": [{}]}})
     wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "c"}, "spec": {"replicas": 2}}
-    status, answer, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
+    status, response, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
         "Content-Type": "application/apply-patch+yaml"})
-    assert status == 500 and answer["message"].startswith("failed to create manager for existing fields"), answer
+    assert status == 500 and response["message"].startswith("failed to create manager for existing fields"), response
 
 
 def test_services(server, hooks):
     hooks.on("/service", lambda _: {"allowed": False})
     client = {"service": {"namespace": "default", "name": "kubernetes", "path": "/service"}, "caBundle": hooks.bundle}
-    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
-        configure(mapped, "Validating", hook("service", client))
-        refused(mapped, "x", 400, 'admission webhook "service.hooks.example.com" denied the request without explanation')
+    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as other:
+        configure(other, "Validating", hook("service", client))
+        check_rejected(other, "x", 400, 'admission webhook "service.hooks.example.com" denied the request without explanation')
 
 
 def test_converting(server, hooks):
     v1, v2 = BOATS.format("v1"), BOATS.format("v2")
     server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", convert_boats)))
     watch = Watch(server, v2 + "?watch=1&resourceVersion=0")
-    made = server.ok("POST", v1, boat("v1", "gig", sails=1))
-    assert made["spec"] == {"sails": 1} and "annotations" not in made["metadata"]
-    found = server.ok("GET", v2 + "/gig")
-    assert found["spec"] == {"rig": {"sails": 1}} and found["metadata"]["annotations"] == {"converted": "yes"}, found
-    assert found["metadata"]["generation"] == 1 and found["metadata"]["uid"] == made["metadata"]["uid"]
-    made = server.ok("POST", v2, boat("v2", "yawl", rig={"sails": 2}))
-    assert made["spec"] == {"rig": {"sails": 2}}, made
+    created = server.ok("POST", v1, boat("v1", "gig", sails=1))
+    assert created["spec"] == {"sails": 1} and "annotations" not in created["metadata"]
+    converted = server.ok("GET", v2 + "/gig")
+    assert converted["spec"] == {"rig": {"sails": 1}} and converted["metadata"]["annotations"] == {"converted": "yes"}, converted
+    assert converted["metadata"]["generation"] == 1 and converted["metadata"]["uid"] == created["metadata"]["uid"]
+    created = server.ok("POST", v2, boat("v2", "yawl", rig={"sails": 2}))
+    assert created["spec"] == {"rig": {"sails": 2}}, created
     assert server.ok("GET", v1 + "/yawl")["spec"] == {"sails": 2}
     eventually(lambda: sum('"rig":{"sails"' in line for line in watch.lines) == 2)
     for i in range(5):
@@ -326,19 +327,19 @@ def test_converting_lists(server, hooks):
     server.ok("POST", DEFINITIONS, boats(client))
     for i in range(20):
         server.ok("POST", BOATS.format("v1"), boat("v1", f"dinghy-{i}", sails=i))
-    assert not hooks.requests("/convert"), "storage version: nobody is asked"
+    assert not hooks.requests("/convert"), "the storage version is not converted"
     listed = server.ok("GET", BOATS.format("v2"))["items"]
     assert len(listed) == 20 and all("rig" in item["spec"] for item in listed)
     assert [len(request["objects"]) for request in hooks.requests("/convert")] == [20], "one call for a list"
-    # migration: store v2, rewrite everything, forget v1
+    # migration: store v2, rewrite all objects, remove v1
     definition = boats(client, storage="v2")["spec"]["versions"]
     server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"versions": definition}})
     for item in server.ok("GET", BOATS.format("v2"))["items"]:
         server.ok("PUT", BOATS.format("v2") + "/" + item["metadata"]["name"], item)
     server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com/status", {"status": {"storedVersions": ["v2"]}})
-    asked = len(hooks.requests("/convert"))
+    calls = len(hooks.requests("/convert"))
     server.ok("GET", BOATS.format("v2"))
-    assert len(hooks.requests("/convert")) == asked, "what is stored in v2 needs no conversion to v2"
+    assert len(hooks.requests("/convert")) == calls, "objects stored in v2 are not converted to v2"
     definition = [version for version in definition if version["name"] == "v2"]
     server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"versions": definition}})
     assert len(server.ok("GET", BOATS.format("v2"))["items"]) == 20
@@ -361,12 +362,12 @@ def test_converting_many(server, hooks):
 
 
 def conversion_error(status):
-    """The message of a status behind what it says of the stored object that cannot be converted."""
-    reading, found, error = status["message"].partition("object not decodable revision=")
-    return error.partition(": ")[2] if found else reading
+    """The message of a Status without its prefix about a stored object that cannot be decoded."""
+    message, separator, error = status["message"].partition("object not decodable revision=")
+    return error.partition(": ")[2] if separator else message
 
 
-def test_converting_badly(server, hooks):
+def test_invalid_conversions(server, hooks):
     def change(alter):
         def convert(request):
             response = convert_boats(request)
@@ -392,20 +393,20 @@ def test_converting_badly(server, hooks):
          prefix + " returned invalid object at index 0: invalid groupVersion "
                   "(expected harbor.example.com/v2, received harbor.example.com/v1)"),
     ]
-    # the last one converts well to the storage version: the object is written, and cannot be shown
+    # the last one converts correctly to the storage version: the object is written, but cannot be returned
     written = [False] * (len(cases) - 1) + [True]
     server.ok("POST", DEFINITIONS, boats(hooks.on("/bad", convert_boats)))
     server.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
     server.ok("POST", CORE, {"metadata": {"name": "bystander"}})
-    for (answer, want), is_written in zip(cases, written):
-        hooks.on("/bad", answer)
+    for (convert, want), is_written in zip(cases, written):
+        hooks.on("/bad", convert)
         for path in (BOATS.format("v2") + "/gig", BOATS.format("v2")):
             status, found, _ = server.request("GET", path)
             assert status == 500 and conversion_error(found).startswith(prefix), found
             assert want is None or conversion_error(found) == want, found
         status, found, _ = server.request("POST", BOATS.format("v2"), boat("v2", "new", rig={"sails": 1}))
         assert status == 500, found
-        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version is still served"
         assert (server.request("GET", BOATS.format("v1") + "/new")[0] == 200) == is_written
     watch = Watch(server, BOATS.format("v2") + "?watch=1&resourceVersion=0")
     assert watch.ended.wait(10) and '"type":"ERROR"' in watch.lines[0], watch.lines
@@ -413,13 +414,13 @@ def test_converting_badly(server, hooks):
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
-def test_converting_late_or_never(server, hooks):
-    """Only requests that need a webhook time out if it does not respond."""
+def test_conversions_without_a_response(server, hooks):
+    """If a webhook does not respond, only the requests that need it time out."""
     prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat failed: Post "
-    answers = threading.Event()
+    release = threading.Event()
 
     def late(request):
-        answers.wait(60)
+        release.wait(60)
         return convert_boats(request)
 
     server.ok("POST", DEFINITIONS, boats(hooks.on("/late", convert_boats)))
@@ -428,14 +429,14 @@ def test_converting_late_or_never(server, hooks):
     for path in (BOATS.format("v2") + "/gig?timeout=300ms", BOATS.format("v2") + "?timeout=300ms"):
         status, found, _ = server.request("GET", path)
         assert (status, found["reason"]) == (504, "Timeout"), found
-        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
+        assert server.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version is still served"
         assert server.ok("PATCH", BOATS.format("v1") + "/gig", {"spec": {"sails": 1}})["spec"] == {"sails": 1}
         server.ok("GET", CORE)
-    answers.set()
+    release.set()
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # it does not listen
-        dead = f"https://127.0.0.1:{nobody.getsockname()[1]}/dead"
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # it does not listen
+        dead = f"https://127.0.0.1:{bound.getsockname()[1]}/dead"
         definition = server.ok("GET", DEFINITIONS + "/boats.harbor.example.com")
         definition["spec"]["conversion"]["webhook"]["clientConfig"]["url"] = dead
         server.ok("PUT", DEFINITIONS + "/boats.harbor.example.com", definition)
@@ -450,20 +451,20 @@ def test_converting_late_or_never(server, hooks):
     assert server.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
 
 
-def test_converting_for_many(server, hooks):
+def test_many_requests_wait_for_a_conversion(server, hooks):
     """Hundreds of applies wait for a conversion webhook while their managedFields are computed; other requests are served."""
     v1, v2 = BOATS.format("v1"), BOATS.format("v2")
     server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", convert_boats)))
     server.ok("POST", v2, boat("v2", "gig", rig={"sails": 1}))
-    # more than the 512 threads that may wait, if threads wait; all are there within the 30 seconds that a call may take
-    answers, many, to_v2 = threading.Event(), 530, "harbor.example.com/v2"
+    # more than the 512 threads that might wait; all calls arrive within the timeout of 30 seconds
+    release, many, to_v2 = threading.Event(), 530, "harbor.example.com/v2"
 
     def late(request):
         if request["desiredAPIVersion"] == to_v2:
-            answers.wait(60)
+            release.wait(60)
         return convert_boats(request)
 
-    def asked():
+    def calls():
         return sum(request["desiredAPIVersion"] == to_v2 for request in hooks.requests("/convert"))
 
     def apply(_):
@@ -471,15 +472,15 @@ def test_converting_for_many(server, hooks):
                               headers={"Content-Type": "application/apply-patch+yaml"}, timeout=90)
 
     hooks.on("/convert", late)
-    before = asked()
+    before = calls()
     with concurrent.futures.ThreadPoolExecutor(many) as pool:
         applies = [pool.submit(apply, i) for i in range(many)]
         try:
-            eventually(lambda: asked() - before >= many, seconds=60)
+            eventually(lambda: calls() - before >= many, seconds=60)
             assert server.ok("GET", v1 + "/gig")["spec"] == {"sails": 1}
             server.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"metadata": {"labels": {"a": "b"}}})
         finally:
-            answers.set()
+            release.set()
         assert {done.result()[0] for done in applies} == {200}
 
 
@@ -487,21 +488,21 @@ def test_converting_by_service(server, hooks):
     """A Service is found by --service-address; a server whose certificate is not trusted gets no request."""
     hooks.on("/convert", convert_boats)
     service = {"namespace": "default", "name": "kubernetes", "path": "/convert"}
-    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as mapped:
+    with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as other:
         def use(client):
             conversion = boats(client)["spec"]["conversion"]
-            mapped.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"conversion": conversion}})
-        mapped.ok("POST", DEFINITIONS, boats({"service": service, "caBundle": hooks.bundle}))
-        mapped.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
-        assert mapped.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
-        asked = len(hooks.requests("/convert"))
-        # its own authority, which has not signed the certificate of the hook
-        stranger = base64.b64encode((mapped.dir / "ca.crt").read_bytes()).decode()
-        for client, why in (({"service": {**service, "name": "nobody"}, "caBundle": hooks.bundle}, "nobody"),
-                            ({"service": service, "caBundle": stranger}, "x509: certificate signed by unknown authority")):
+            other.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"conversion": conversion}})
+        other.ok("POST", DEFINITIONS, boats({"service": service, "caBundle": hooks.bundle}))
+        other.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
+        assert other.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
+        calls = len(hooks.requests("/convert"))
+        # the certificate authority of the other server has not signed the certificate of the webhook
+        wrong_bundle = base64.b64encode((other.dir / "ca.crt").read_bytes()).decode()
+        for client, error in (({"service": {**service, "name": "nobody"}, "caBundle": hooks.bundle}, "nobody"),
+                              ({"service": service, "caBundle": wrong_bundle}, "x509: certificate signed by unknown authority")):
             use(client)
-            mapped.ok("PATCH", BOATS.format("v1") + "/gig", {"metadata": {"labels": {"for": str(len(why))}}})
-            status, found, _ = mapped.request("GET", BOATS.format("v2") + "/gig")
-            assert status == 500 and why in found["message"], found
-            assert mapped.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version goes on"
-        assert len(hooks.requests("/convert")) == asked
+            other.ok("PATCH", BOATS.format("v1") + "/gig", {"metadata": {"labels": {"for": str(len(error))}}})
+            status, found, _ = other.request("GET", BOATS.format("v2") + "/gig")
+            assert status == 500 and error in found["message"], found
+            assert other.ok("GET", BOATS.format("v1") + "/gig")["spec"] == {"sails": 1}, "the storage version is still served"
+        assert len(hooks.requests("/convert")) == calls

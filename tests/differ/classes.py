@@ -1,4 +1,4 @@
-"""Classes of differences: what of two responses differs, without the names and numbers of the case."""
+"""Classes of differences: the places at which two responses differ, without the names and numbers of the case."""
 import json
 import re
 import tomllib
@@ -8,7 +8,7 @@ NUMBER = re.compile(r"-?\d[\d.e+]*")
 WORDS_MAX = 160
 # the key of the text of a body in YAML, beside its fields
 TEXT = "<yaml>"
-# fields that name a place in a Status or an object; other names belong to the case
+# names of fields that remain in a class; other names depend on the case
 KEPT = frozenset("""status headers body metadata message reason details causes field kind apiVersion code name group uid items
     warning content-type rows cells columnDefinitions object managedFields fieldsV1 labels annotations finalizers type spec
     conditions resources creationTimestamp generation resourceVersion ownerReferences namespace data""".split())
@@ -41,9 +41,9 @@ def name(path):
 
 
 def signature(a, b):
-    """One line that is equal for differences of one cause; empty if the responses are equal."""
+    """One line, which is the same for differences with the same cause; empty if the responses are equal."""
     found, places = [], list(differences(a, b))
-    # the text of a body in YAML counts if its fields are equal
+    # the text of a body in YAML is compared only if its fields are equal
     fields = [place for place in places if place[0][-1:] != (TEXT,)]
     if any(path[:1] == ("body",) for path, _, _ in fields):
         places = fields
@@ -51,14 +51,14 @@ def signature(a, b):
         text = f"{name(path)}: {leaf(one)} | {leaf(other)}"
         if text not in found:
             found.append(text)
-    # a message repeats what its causes say
+    # the causes come last, since the message repeats them
     order = {"status": 0, "body.reason": 1, "body.message": 2}
     found.sort(key=lambda text: order.get(text.split(":")[0], 3))
     return " ;; ".join(found[:3])
 
 
 class Known:
-    """The accepted classes: those that are upstream's own chance, and those that docs/src/compatibility.md lists."""
+    """The accepted classes: random differences of kube-apiserver, and those that docs/src/compatibility.md lists."""
 
     def __init__(self, path):
         self.entries = tomllib.loads(path.read_text()).get("class", [])
@@ -68,5 +68,5 @@ class Known:
             entry["request"] = re.compile(entry.get("request", ""))
 
     def find(self, text, request):
-        """The entry that a signature belongs to, of a request given as `METHOD path headers body`."""
+        """The entry that matches a signature and a request, `METHOD path headers body`; None if there is none."""
         return next((entry for entry in self.entries if entry["pattern"].search(text) and entry["request"].search(request)), None)

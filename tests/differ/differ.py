@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Asks kube-apiserver and Pintle the same random requests, and groups what differs into classes.
+"""Sends the same random requests to kube-apiserver and Pintle, and groups the differences of their responses into classes.
 
   tests/differ/differ.py --binary target/release/pintle [--minutes N | --passes N] [--seed N] [--only PATTERN] [--report FILE]
 
 The recorded scenarios and the real CRDs of modules.txt are performed on both servers at the same time. Before each request,
-both get random changes of it, as dry runs, so that they keep the same state; in every third scenario one changed write is
-made for good, and the scenario goes on until a response differs. A difference that goes away when both are asked again is a
-matter of time. The others are made smaller and grouped by what differs; known.toml lists the classes that are accepted.
-Every pass has servers of its own. kube-apiserver and etcd are built from tests/upstream and tests/etcd.
+random mutations of it are sent to both as dry runs, so that the states of the servers stay the same. In every third scenario
+one mutated write is sent without dryRun, and the scenario continues until a response differs. A difference that disappears
+when the request is repeated is transient. The others are shrunk and grouped by class; known.toml lists the classes that are
+accepted. Every pass starts new servers. kube-apiserver and etcd are built from tests/upstream and tests/etcd.
 """
 import argparse
 import collections
@@ -38,24 +38,24 @@ from pintle import TOKEN, Pintle  # noqa: E402
 from upstream import Upstream  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-# how long a difference has to last, in seconds after the first request
-AGAIN = (0.3, 1.5, 4)
+# when a request with a difference is repeated, in seconds after the first one
+REPEAT_AFTER = (0.3, 1.5, 4)
 WORKERS = 4
-# steps between two lines of progress
+# the number of steps between two lines of progress
 PROGRESS = 2000
-# as kube-apiserver is started, without the controllers of kube-controller-manager
+# Pintle runs without the controllers of kube-controller-manager, as kube-apiserver does
 CONTROLLERS = ("clusterrole-aggregation", "garbage-collector", "namespace", "validatingadmissionpolicy-status", "resourcequota",
                "storage-version-migrator", "serviceaccount-token")
 FLAGS = ("--service-account-issuer", "https://kubernetes.default.svc",
          "--controllers=" + ",".join(f"-{name}-controller" for name in CONTROLLERS))
-# no controller creates ServiceAccounts, for which each Pod would wait; containers may be privileged here
+# no controller creates the ServiceAccounts that the admission plugin requires; Pintle allows privileged containers
 REFERENCE_FLAGS = ("--disable-admission-plugins", "ServiceAccount", "--allow-privileged")
-# scenarios whose steps depend on the whole server
-LEFT_OUT = (*transcripts.ALONE, "control-namespace")
+# scenarios whose steps depend on the state of the whole server
+EXCLUDED = (*transcripts.ALONE, "control-namespace")
 
 
 class Report:
-    """What has been asked, and the classes of differences."""
+    """The number of requests, and the classes of differences."""
 
     def __init__(self, known):
         self.known, self.lock = known, threading.Lock()
@@ -73,7 +73,7 @@ class Report:
             return text not in self.classes
 
     def add(self, area, text, request, case):
-        """Counts a difference; `case` makes its example, if it is the first of its class."""
+        """Counts a difference; `case` returns an example, and is called for the first difference of a class."""
         entry = self.known.find(text, request)
         new = self.is_new(text)
         example = case() if new and entry is None else None
@@ -91,7 +91,7 @@ class Report:
     def summary(self):
         steps, unlisted = sum(self.steps.values()), self.total(None)
         return (f"{steps} mutated steps, {self.total('chance')} differ by chance, {self.total('listed')} as listed, "
-                f"{sum(self.transient.values())} for a moment, {unlisted} otherwise ({unlisted * 10000 / max(steps, 1):.1f} in 10,000)")
+                f"{sum(self.transient.values())} transiently, {unlisted} otherwise ({unlisted * 10000 / max(steps, 1):.1f} in 10,000)")
 
     def text(self):
         lines = [self.summary()]
@@ -106,7 +106,7 @@ class Report:
 
 
 class Run:
-    """One scenario on both servers."""
+    """A scenario that is performed on both servers."""
 
     def __init__(self, scenario, servers, report, chance, variants, end):
         self.scenario, self.report, self.chance = scenario, report, chance
@@ -116,35 +116,35 @@ class Run:
 
     def perform(self):
         writes = [step["id"] for step in self.scenario["steps"] if step.get("method") in mutate.WRITES]
-        changed = self.chance.choice(writes) if writes and self.chance.random() < 1 / 3 else None
+        mutated_id = self.chance.choice(writes) if writes and self.chance.random() < 1 / 3 else None
         with contextlib.closing(self.pair):
             for step in self.scenario["steps"]:
                 if time.time() > self.end:
                     return
                 if "method" in step and "until" not in step:
                     self.vary(step)
-                if changed and step.get("id") == changed:
-                    step = self.for_good(step)
-                if not self.advance(step, changed):
+                if mutated_id and step.get("id") == mutated_id:
+                    step = self.mutated_write(step)
+                if not self.advance(step, mutated_id):
                     return
                 if "until" in step:
                     self.vary(step)
 
     def vary(self, step):
-        """Asks random changes of a request as dry runs."""
+        """Sends random mutations of a request as dry runs."""
         step = {name: value for name, value in step.items() if name not in ("answer", "until", "save", "expand")}
         for _ in range(self.variants):
             self.compare(step, mutate.dry(mutate.mutated(step, self.chance)))
 
     def compare(self, base, step):
-        a, b = self.pair.ask(step)
+        a, b = self.pair.send(step)
         self.report.count(self.area, self.report.steps)
         if "error" in a and "error" in b or not signature(a, b):
             return
-        began = time.time()
-        for pause in AGAIN:
-            time.sleep(max(0, began + pause - time.time()))
-            a, b = self.pair.ask(step)
+        start = time.time()
+        for pause in REPEAT_AFTER:
+            time.sleep(max(0, start + pause - time.time()))
+            a, b = self.pair.send(step)
             text = signature(a, b)
             if not text:
                 self.report.count(self.area, self.report.transient)
@@ -152,35 +152,35 @@ class Run:
         self.report.add(self.area, text, request(step), lambda: self.case(base, step, text))
 
     def case(self, base, step, text):
-        """The smallest request of this difference, with both responses."""
+        """The smallest request with this difference, and both responses."""
         def is_same(smaller):
-            return signature(*self.pair.ask(smaller)) == text
+            return signature(*self.pair.send(smaller)) == text
 
         small = shrink.shrunk(step, base, is_same)
-        a, b = self.pair.ask(small)
+        a, b = self.pair.send(small)
         return {"scenario": self.scenario["name"], "before": base.get("id"), "step": small, "kube-apiserver": a, "pintle": b}
 
-    def for_good(self, step):
-        """One changed write that is made: without dryRun."""
+    def mutated_write(self, step):
+        """A mutation of a write, without dryRun."""
         kept = {name: step[name] for name in ("save", "until") if name in step}
         return {**mutate.mutated(step, self.chance), **kept}
 
-    def advance(self, step, changed):
-        """Performs a step of the scenario. False once the two servers may have different states."""
+    def advance(self, step, mutated_id):
+        """Performs a step of the scenario. Returns False once the two servers may have different states."""
         step = {name: value for name, value in step.items() if name not in ("answer", "expand")}
         a, b = self.pair.perform(step)
-        if changed and a is not None:
+        if mutated_id and a is not None:
             self.report.count(self.area, self.report.steps)
         text = signature(a, b)
         if not text:
             return True
         if "until" in step:
-            # one of them has not got there in time
+            # one of the servers did not meet the condition in time
             self.report.count(self.area, self.report.transient)
             return False
-        if changed and "collect" not in step:
+        if mutated_id and "collect" not in step:
             self.report.add(self.area, text, request(step),
-                            lambda: {"scenario": self.scenario["name"], "changed": changed, "step": step, "kube-apiserver": a, "pintle": b})
+                            lambda: {"scenario": self.scenario["name"], "changed": mutated_id, "step": step, "kube-apiserver": a, "pintle": b})
             return False
         self.report.count(self.area, self.report.base)
         return is_failure(a) and is_failure(b)
@@ -197,7 +197,7 @@ def request(step):
 
 def sources(only):
     """The scenarios of all areas."""
-    found = [json.loads(path.read_text()) for path in transcripts.scenarios() if path.stem not in LEFT_OUT]
+    found = [json.loads(path.read_text()) for path in transcripts.scenarios() if path.stem not in EXCLUDED]
     modules = [line for line in (HERE / "modules.txt").read_text().split("\n") if line]
     found += manifests.scenarios(modules)
     return [scenario for scenario in found if re.search(only, scenario["name"])]
@@ -225,9 +225,9 @@ def one_pass(args, scenarios, report, seed, end):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True, help="the pintle to compare")
-    parser.add_argument("--minutes", type=float, default=1e6, help="the time after which no more is asked")
+    parser.add_argument("--minutes", type=float, default=1e6, help="the time after which no more requests are sent")
     parser.add_argument("--passes", type=int, default=1, help="how often all scenarios are performed")
-    parser.add_argument("--variants", type=int, default=2, help="random changes of each step")
+    parser.add_argument("--variants", type=int, default=2, help="random mutations of each step")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first pass")
     parser.add_argument("--only", default="", help="pattern of the names of scenarios")
     parser.add_argument("--report", type=pathlib.Path, help="file for all classes with their cases, JSON")

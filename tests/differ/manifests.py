@@ -1,4 +1,4 @@
-"""Scenarios from real CRDs and manifests: YAML files of Go modules, which `go` downloads."""
+"""Scenarios made of real CRDs and manifests: YAML files of Go modules, which `go` downloads."""
 import json
 import pathlib
 import re
@@ -6,7 +6,7 @@ import subprocess
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
-# larger files are bundles of everything
+# larger files are bundles of other files
 BYTES_MAX = 300_000
 OBJECTS_MAX = 12
 
@@ -18,7 +18,7 @@ def module_directory(module):
 
 
 def documents(directory):
-    """The YAML documents below a directory, once each."""
+    """The distinct YAML documents below a directory."""
     seen = set()
     for file in sorted(directory.rglob("*.y*ml")):
         if not file.is_file() or file.stat().st_size > BYTES_MAX:
@@ -44,7 +44,7 @@ def scenarios(modules):
             if field(document, "kind") == "CustomResourceDefinition" and "." in name:
                 definitions.setdefault(name, document)
         for name, document in sorted(definitions.items()):
-            # the newest definition of a kind counts where modules repeat it
+            # a CRD that several modules contain is used once, as in the first of them
             if name not in taken:
                 taken.add(name)
                 yield scenario(module, name, document, every)

@@ -1,15 +1,15 @@
-"""Random changes of requests: bodies, content types, queries, headers, paths and methods."""
+"""Random mutations of requests: bodies, content types, queries, headers, paths and methods."""
 import copy
 import json
 import re
 from urllib.parse import parse_qsl, quote, urlsplit
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-# values of every type, at the borders of types
+# values of every type, with limits of types
 ODD = (None, "", "x", " ", 0, -1, 1.5, 1e20, 2147483648, 9223372036854775807, 9223372036854775808, True, False, [], {}, [None],
        {"a": None}, [1, "a"], [[]], "2020-01-01T00:00:00Z", "10", "1Gi", "ä\u2028", "a" * 300, "A_b", "-a", "a.b", "a/b", "*")
 NAMES = ("unknown", "extra", "x", "")
-# fields whose values kube-apiserver looks at in every object
+# fields that kube-apiserver validates in every object
 METADATA = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid",
             "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink")
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"}
@@ -63,7 +63,7 @@ def mutated(step, chance):
 
 
 def dry(step):
-    """The request as one that changes nothing: dryRun=All, in the body if a DELETE has one."""
+    """The request as a dry run: dryRun=All in the query, and in the body of a DELETE if it has one."""
     step = dict(step)
     if step["method"] == "DELETE" and isinstance(step.get("body"), dict):
         step["body"] = {**step["body"], "dryRun": ["All"]}
@@ -93,7 +93,7 @@ def change_body(step, chance):
 
 
 def nodes(value, path=()):
-    """Every node below `value`, with its path."""
+    """Every field and item below `value`, with its path."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield path + (key,), item
@@ -133,7 +133,7 @@ def changed_value(value, chance):
 
 
 def similar(old, chance):
-    """A value like `old`, of its type or of another."""
+    """A value similar to `old`, of the same or another type."""
     if isinstance(old, bool) or old is None:
         return chance.choice((not old, str(old), None, 1))
     if isinstance(old, (int, float)):
@@ -163,7 +163,7 @@ def changed_metadata(value, chance):
 
 
 def changed_text(text, chance):
-    """Changes the characters of a body: repeated keys, cut ends, other whitespace, broken lines."""
+    """Changes the text of a body: duplicate keys, a truncated end, other whitespace, broken lines."""
     how = chance.randrange(8)
     if how == 0 and text.startswith("{") and len(text) > 2:
         return "{" + chance.choice(('"kind":"X",', '"metadata":{},', '"a":1,"a":2,', '"":0,', '"spec":null,')) + text[1:]
@@ -185,7 +185,7 @@ def changed_text(text, chance):
 
 
 def change_patch(step, chance):
-    """Another kind of patch, as JSON patch where the body has to be one."""
+    """Changes the type of a patch; the body is replaced if the type requires it."""
     kind = chance.choice(PATCHES)
     headers = step.setdefault("headers", {})
     body = step.get("body")
@@ -235,7 +235,7 @@ def change_query(step, chance):
         query.append((name, chance.choice(QUERY[name])))
         if name == "watch" or chance.random() < 0.03 and step["method"] == "GET":
             query += [("watch", "true"), ("timeoutSeconds", "1")]
-    # a dryRun without a value would not be one
+    # with an empty dryRun, the request would not be a dry run
     query = [(name, value) for name, value in query if name != "dryRun" or value]
     step["path"] = join(path or "/", query)
 

@@ -1,4 +1,4 @@
-"""Two servers that are asked the same, and what their responses are once chance is taken out of them."""
+"""Sends the same requests to two servers, and normalizes their responses so that random differences disappear."""
 import base64
 import http.client
 import json
@@ -17,17 +17,17 @@ PROTOBUF = "azhz"
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 VERSIONED = re.compile(r"""(resourceVersion[\\"]*: ?[\\"]*|current: |in record \()[1-9]\d*""")
 YAML_AGE = re.compile(r"(?m)^( +- +)(\d+[smhdy])+$")
-# the token of a page, which contains the revision
+# the continue token of a page, which contains the revision
 CONTINUE = re.compile(r"(?m)^( *continue: )eyJ[\w-]+$")
 # what separates the errors of a message
 PUNCTUATION = re.compile(r"[\[\],:'\"]+(?=\s|$)|(?<=\s)[\['\"]+")
 DESCRIPTION = re.compile(r"^( *)(- )?description:")
-# headers that are compared beside those of the replay tool
+# the headers that are compared
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
 
 
-class Sameness:
-    """Takes uids and resourceVersions as equal wherever they stand."""
+class EqualNames:
+    """Names for `replay.normalize` that make all uids equal, and all resourceVersions."""
 
     @staticmethod
     def uid(_):
@@ -39,7 +39,7 @@ class Sameness:
 
 
 def parsed_yaml(text):
-    """The object of a text in YAML, with all its values as text; empty if it cannot be parsed."""
+    """The object of a YAML text, with all values as strings; empty if it cannot be parsed."""
     try:
         value = yaml.load(text, Loader=yaml.CBaseLoader)
     except (yaml.YAMLError, ValueError):
@@ -48,7 +48,7 @@ def parsed_yaml(text):
 
 
 def events(text):
-    """A stream of watch events as a list; other text as it is."""
+    """A stream of watch events as a list; other text is returned unchanged."""
     lines = [line for line in text.split("\n") if line.strip()]
     try:
         return [json.loads(line) for line in lines]
@@ -57,7 +57,7 @@ def events(text):
 
 
 def without_descriptions(text):
-    """YAML without the lines of descriptions, which are the server's own."""
+    """YAML without the lines of descriptions, whose texts may differ."""
     kept, deeper = [], None
     for line in text.split("\n"):
         indent = len(line) - len(line.lstrip(" "))
@@ -70,27 +70,27 @@ def without_descriptions(text):
 
 
 def sorted_errors(text):
-    """The errors of an apply in an order of their own: kube-apiserver's is that of a map."""
+    """The text with the errors of an apply sorted: kube-apiserver's order is that of a map, which is random."""
     head, found, errors = text.partition("errors:\n")
     return head + found + "\n".join(sorted(errors.split("\n"))) if found else text
 
 
-def same(value, key=""):
-    """Removes ages and times from text, which `replay.normalize` leaves in longer text."""
+def normalize(value, key=""):
+    """Replaces ages, times, addresses and resourceVersions within longer text, which `replay.normalize` does not."""
     if isinstance(value, dict) and str(value.get("base64", "")).startswith(PROTOBUF):
         return "<protobuf>"
     if isinstance(value, dict):
-        return {name: same(item, name) for name, item in value.items()}
+        return {name: normalize(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [same(item, key) for item in value]
+        return [normalize(item, key) for item in value]
     if isinstance(value, str):
         if key == "cells" and AGE.match(value):
             return "<age>"
         if value.startswith("apiVersion: "):
             value = without_descriptions(value)
             value = CONTINUE.sub(r"\1<token>", YAML_AGE.sub(r"\1<age>", value))
-            # lists whose order is left open, such as conditions, are sorted in JSON only; the order of errors is that of a map,
-            # and the lines of a message follow from it
+            # unordered lists, such as conditions, are sorted in JSON only; the order of errors, and so of the lines of a message,
+            # is random
             parts = PUNCTUATION.sub(" ", value).split() if "\nkind: Status\n" in value else value.split("\n")
             value = "\n".join(sorted(parts))
         value = sorted_errors(value)
@@ -98,28 +98,28 @@ def same(value, key=""):
     return value
 
 
-class Asked:
-    """One of the two servers: its address and the variables that its responses have set."""
+class Side:
+    """One of the two servers, and the variables of the scenario, whose values come from its responses."""
 
     def __init__(self, server, scenario):
         self.replay = replay.Replay(scenario, server, record=True)
-        self.replay.names = Sameness
+        self.replay.names = EqualNames
         self.connection = None
 
     def perform(self, step):
-        return same(replay.hide_descriptions(self.replay.perform(step), ""))
+        return normalize(replay.hide_descriptions(self.replay.perform(step), ""))
 
-    def ask(self, step):
-        """Sends one request, and returns status, headers and body."""
+    def send(self, step):
+        """Sends a request. Returns the normalized status, headers and body."""
         headers, body = self.replay.encode(step)
         try:
-            response, raw = self.send(step["method"], self.replay.substitute(step["path"]), headers, body)
+            response, raw = self.exchange(step["method"], self.replay.substitute(step["path"]), headers, body)
         except OSError as error:
             return {"error": type(error).__name__}
-        return {"status": response.status, "headers": kept(response), "body": self.body(raw, step)}
+        return {"status": response.status, "headers": compared_headers(response), "body": self.body(raw, step)}
 
-    def send(self, method, path, headers, body):
-        """Sends a request on the connection of this scenario, or on a new one if that has been closed."""
+    def exchange(self, method, path, headers, body):
+        """Sends a request on the connection of this scenario, or on a new one if that has been closed. Returns response and body."""
         server = self.replay.server
         if self.connection is not None:
             try:
@@ -145,20 +145,20 @@ class Asked:
             return "<protobuf>" if raw.startswith(b"k8s\0") else base64.b64encode(raw).decode()
         if isinstance(value, str) and value.startswith("apiVersion: "):
             ignored = step.get("ignore", [])
-            # ignored paths cannot be taken out of the text
-            return {TEXT: "" if ignored else self.shown(value, []), **self.shown(parsed_yaml(value), ignored)}
+            # ignored paths cannot be removed from the text
+            return {TEXT: "" if ignored else self.comparable(value, []), **self.comparable(parsed_yaml(value), ignored)}
         value = events(value) if isinstance(value, str) and "\n{" in value else value
-        return self.shown(value, step.get("ignore", []))
+        return self.comparable(value, step.get("ignore", []))
 
     @staticmethod
-    def shown(value, ignored):
-        """A body as it is compared, without the ignored paths."""
+    def comparable(value, ignored):
+        """The normalized body without the ignored paths."""
         for path in ignored:
             replay.drop(value, path)
-        return same(replay.hide_descriptions(replay.normalize(value, Sameness), ""))
+        return normalize(replay.hide_descriptions(replay.normalize(value, EqualNames), ""))
 
 
-def kept(response):
+def compared_headers(response):
     headers = {}
     for name in HEADERS:
         values = sorted(value for header, value in response.getheaders() if header.lower() == name)
@@ -171,17 +171,17 @@ class Pair:
     """A scenario that runs on both servers at the same time."""
 
     def __init__(self, servers, scenario):
-        # kube-apiserver keeps the spelling of some values, Pintle does not: blanks would be differences
-        self.sides = [Asked(server, {**scenario, "compact": True}) for server in servers]
+        # kube-apiserver preserves the whitespace of some values, Pintle does not
+        self.sides = [Side(server, {**scenario, "compact": True}) for server in servers]
 
     def both(self, function):
-        """Calls a function with each side, at the same time. Returns both results."""
+        """Calls a function with each side concurrently. Returns both results."""
         results = [None, None]
 
         def call(index):
             try:
                 results[index] = function(self.sides[index])
-            except Exception as error:  # a missing variable or a dead server is a result, too
+            except Exception as error:  # such as a missing variable or a dead server
                 results[index] = {"error": f"{type(error).__name__}: {error}"}
 
         other = threading.Thread(target=call, args=(1,))
@@ -193,8 +193,8 @@ class Pair:
     def perform(self, step):
         return self.both(lambda side: side.perform(step))
 
-    def ask(self, step):
-        return self.both(lambda side: side.ask(step))
+    def send(self, step):
+        return self.both(lambda side: side.send(step))
 
     def close(self):
         for side in self.sides:

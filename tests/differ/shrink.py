@@ -1,21 +1,21 @@
-"""Makes the request of a difference smaller, as long as the difference stays in its class."""
+"""Shrinks the request of a difference while the class of the difference stays the same."""
 import copy
 
 import mutate
 
-ASKS_MAX = 60
+ATTEMPTS_MAX = 60
 
 
 def shrunk(step, base, is_same):
-    """Returns a smaller step for which `is_same` holds; `base` is the request before it was changed."""
-    asks = ASKS_MAX
+    """Returns a smaller step for which `is_same` is true; `base` is the request before its mutation."""
+    attempts = ATTEMPTS_MAX
     progress = True
-    while progress and asks > 0:
+    while progress and attempts > 0:
         progress = False
         for smaller in candidates(step, base):
-            if asks == 0:
+            if attempts == 0:
                 break
-            asks -= 1
+            attempts -= 1
             if is_same(smaller):
                 step, progress = smaller, True
                 break
@@ -23,8 +23,8 @@ def shrunk(step, base, is_same):
 
 
 def candidates(step, base):
-    """Smaller requests, the smallest first."""
-    yield from plainer(step, base)
+    """Smaller requests, those with the largest cuts first."""
+    yield from reverted(step, base)
     body = step.get("body")
     if isinstance(body, (dict, list)):
         for path, _ in sorted(mutate.nodes(body), key=lambda found: len(found[0])):
@@ -39,8 +39,8 @@ def candidates(step, base):
         length //= 2
 
 
-def plainer(step, base):
-    """The request with one of its parts as it was, or without a header or a parameter."""
+def reverted(step, base):
+    """The request with one part as in `base`, or without a header or a parameter."""
     for part in ("headers", "path", "method"):
         if part in step and step[part] != base.get(part) and (part != "path" or mutate.dry(dict(base))["path"] != step["path"]):
             yield mutate.dry({**step, part: base.get(part, {})})

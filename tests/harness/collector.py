@@ -1,4 +1,4 @@
-"""A collector of traces for tests: OTLP over gRPC without TLS, as much of HTTP/2 and protobuf as one unary call needs."""
+"""A collector of traces: OTLP over gRPC without TLS. Of HTTP/2 and protobuf it implements what a unary call needs."""
 import socket
 import struct
 import threading
@@ -13,7 +13,7 @@ def literal(name, value):
 
 
 def fields(message):
-    """(number, value) of a protobuf message; lengths are bytes, fixed64 and varints are numbers."""
+    """The fields of a protobuf message as (number, value): bytes for length-delimited fields, numbers for fixed64 and varints."""
     at = 0
     def varint():
         nonlocal at
@@ -46,8 +46,8 @@ def attributes(message, number):
     """Attributes of a message as a dict."""
     pairs = [value for found, value in fields(message) if found == number]
     def value(pair):
-        kind, given = next(fields(first(pair, 2)))
-        return given.decode() if kind == 1 else given
+        kind, content = next(fields(first(pair, 2)))
+        return content.decode() if kind == 1 else content
     return {first(pair, 1).decode(): value(pair) for pair in pairs}
 
 
@@ -113,12 +113,12 @@ class Collector:
                 for window in (0, number) if payload else ():
                     send(WINDOW_UPDATE, 0, window, struct.pack(">I", len(payload)))
                 if flags & END_STREAM:
-                    self.take(bodies.pop(number)[5:])
+                    self.add_spans(bodies.pop(number)[5:])
                     send(HEADERS, END_HEADERS, number, b"\x88" + literal(b"content-type", b"application/grpc"))
                     send(DATA, 0, number, b"\0\0\0\0\0")
                     send(HEADERS, END_HEADERS | END_STREAM, number, literal(b"grpc-status", b"0"))
 
-    def take(self, request):
+    def add_spans(self, request):
         for _, resource_spans in fields(request):
             service = attributes(first(resource_spans, 1), 1)
             for number, scope_spans in fields(resource_spans):

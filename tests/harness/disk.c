@@ -1,5 +1,5 @@
-/* The disk as a test wants it: preloaded into a server, it makes each fdatasync as slow as a file says, or fail, or leaves
- * no room for files: of what is written half fits the first time, then nothing. */
+/* Faults of the disk, to be preloaded into a server. The file TEST_DISK has the mode: "slow MILLISECONDS" delays each fdatasync,
+ * "fail" makes fdatasync fail, "full" makes writes to files fail for lack of space, after a first write of half the bytes. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char *said(unsigned *number) {
-    static __thread char what[16];
+static const char *read_mode(unsigned *number) {
+    static __thread char mode[16];
     const char *path = getenv("TEST_DISK");
     char text[32] = "";
     int file = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY) : -1;
@@ -20,16 +20,16 @@ static const char *said(unsigned *number) {
         text[length > 0 ? length : 0] = 0;
         syscall(SYS_close, file);
     }
-    what[0] = 0;
-    sscanf(text, "%15s %u", what, number);
-    return what;
+    mode[0] = 0;
+    sscanf(text, "%15s %u", mode, number);
+    return mode;
 }
 
 int fdatasync(int descriptor) {
     unsigned milliseconds = 0;
-    const char *what = said(&milliseconds);
-    if (strcmp(what, "slow") == 0) usleep(milliseconds * 1000);
-    if (strcmp(what, "fail") == 0) {
+    const char *mode = read_mode(&milliseconds);
+    if (strcmp(mode, "slow") == 0) usleep(milliseconds * 1000);
+    if (strcmp(mode, "fail") == 0) {
         errno = EIO;
         return -1;
     }
@@ -39,8 +39,8 @@ int fdatasync(int descriptor) {
 static int has_room(int descriptor) {
     struct stat status;
     unsigned unused = 0;
-    int kind = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-    return !kind || strcmp(said(&unused), "full") != 0;
+    int is_file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    return !is_file || strcmp(read_mode(&unused), "full") != 0;
 }
 
 static ssize_t no_room(void) {
@@ -49,14 +49,14 @@ static ssize_t no_room(void) {
 }
 
 ssize_t write(int descriptor, const void *bytes, size_t count) {
-    static int halved;
-    int room = has_room(descriptor);
-    if (room) {
-        halved = 0;
-    } else if (halved || count < 2) {
+    static int shortened;
+    int fits = has_room(descriptor);
+    if (fits) {
+        shortened = 0;
+    } else if (shortened || count < 2) {
         return no_room();
     } else {
-        halved = 1;
+        shortened = 1;
         count /= 2;
     }
     return syscall(SYS_write, descriptor, bytes, count);

@@ -1,4 +1,4 @@
-"""Faults of the disk: a library that is preloaded into the server replaces fdatasync and write, and can make them slow or fail
+"""Faults of the disk: a library that is preloaded into the server replaces fdatasync and write, and delays them or lets them fail
 (no space left, input/output error)."""
 import pathlib
 import subprocess
@@ -6,35 +6,35 @@ import tempfile
 
 
 class Disk:
-    """`with Disk() as disk:` gives the `environment` of a server whose disk the methods make slow, failing, full or healthy again."""
+    """`with Disk() as disk:` controls the disk of a server that has been started with `disk.environment`."""
 
     def __enter__(self):
-        self.place = tempfile.TemporaryDirectory(prefix="pintle-test-")
-        place = pathlib.Path(self.place.name)
-        library, self.says = place / "disk.so", place / "says"
+        self.directory = tempfile.TemporaryDirectory(prefix="pintle-test-")
+        directory = pathlib.Path(self.directory.name)
+        library, self.mode = directory / "disk.so", directory / "mode"
         source = pathlib.Path(__file__).with_name("disk.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
-        self.environment = {"LD_PRELOAD": str(library), "TEST_DISK": str(self.says)}
-        self.is_well()
+        self.environment = {"LD_PRELOAD": str(library), "TEST_DISK": str(self.mode)}
+        self.recover()
         return self
 
     def __exit__(self, *_):
-        self.place.cleanup()
+        self.directory.cleanup()
 
-    def say(self, what):
-        # replaced atomically, so that the library never reads half of it
-        told = self.says.with_suffix(".new")
-        told.write_text(what)
-        told.rename(self.says)
+    def set_mode(self, mode):
+        # replaced atomically, so that the library never reads a part of it
+        new = self.mode.with_suffix(".new")
+        new.write_text(mode)
+        new.rename(self.mode)
 
-    def is_well(self):
-        self.say("well")
+    def recover(self):
+        self.set_mode("well")
 
-    def is_slow(self, milliseconds):
-        self.say(f"slow {milliseconds}")
+    def delay_syncs(self, milliseconds):
+        self.set_mode(f"slow {milliseconds}")
 
-    def fails(self):
-        self.say("fail")
+    def fail_syncs(self):
+        self.set_mode("fail")
 
-    def is_full(self):
-        self.say("full")
+    def fill(self):
+        self.set_mode("full")

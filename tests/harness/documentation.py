@@ -1,8 +1,8 @@
 """The commands in the documentation, and a shell that executes them.
 
-A fenced `console` block is executed if the line before it is `<!-- run -->`; lines that begin with `$ ` are commands, a line that
-ends in a backslash continues on the next, one with `<<EOF` until a line EOF, and all others are the expected output of the command above them. After
-`<!-- run: serve -->` the block starts a server in the background, on any free port.
+A fenced `console` block is executed if the line before it is `<!-- run -->`. Lines that begin with `$ ` are commands; a command
+continues on the next line after a backslash, and up to a line EOF after `<<EOF`. All other lines are the expected output of the
+command above them. After `<!-- run: serve -->` the block starts a server in the background, on any free port.
 """
 import os
 import pathlib
@@ -24,14 +24,14 @@ SECONDS = 60
 
 @dataclass
 class Command:
-    """A command as it is documented, and its documented output."""
+    """A documented command and its documented output."""
     text: str
     output: list = field(default_factory=list)
     serves: bool = False
 
 
 def commands(page):
-    """The commands of a page, in their order."""
+    """The commands of a page, in order."""
     found = []
     for serves, block in BLOCK.findall(page.read_text()):
         continued = within = False
@@ -47,7 +47,7 @@ def commands(page):
 
 
 def comparable(text):
-    """The text with ports, times and ages replaced, since they differ between two runs."""
+    """The text with placeholders for ports, times and ages, which differ between two runs."""
     for pattern, replacement in VARYING:
         text = pattern.sub(replacement, text)
     return text.strip()
@@ -102,7 +102,7 @@ class Shell:
     def serve(self, text):
         text = text.replace("cargo run --release --", "pintle")
         text = re.sub(r"--secure-port \d+", "--secure-port 0", text)
-        # that of an earlier server is not waited for
+        # the line of an earlier server must not be found
         (self.home / "ready").unlink(missing_ok=True)
         ready = shlex.quote(str(self.home / "ready"))
         self.execute(f"{text} > {ready} 2>&1 &")

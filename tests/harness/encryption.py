@@ -10,7 +10,8 @@ ENCODED = base64.b64encode(PLAIN.encode())
 
 
 def configuration(directory, *providers, resources=("secrets",)):
-    """A file with providers, each as `{"aescbc": [(name, byte of the key)]}` or "identity"."""
+    """Writes an EncryptionConfiguration and returns its path. A provider is "identity" or such as `{"aescbc": [(name, byte of the
+    key)]}`."""
     def provider(one):
         if one == "identity":
             return {"identity": {}}

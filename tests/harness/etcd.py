@@ -1,4 +1,4 @@
-"""etcd for tests: built from its Go module, run as a cluster of one or more members, read through its JSON gateway."""
+"""Clusters of etcd, which is built from its Go module. Keys are read and written through the JSON gateway."""
 import base64
 import contextlib
 import json
@@ -22,7 +22,7 @@ module = NEWEST
 
 @contextlib.contextmanager
 def of_module(folder):
-    """Within the context, clusters run the etcd that this Go module builds."""
+    """Within the context, clusters run the etcd of another Go module."""
     global module
     module = folder
     try:
@@ -43,7 +43,7 @@ def free_port():
 
 
 class Member:
-    """One process of a cluster; it keeps its data and its ports when it is started again."""
+    """A process of a cluster; its data and ports remain the same when it is started again."""
 
     def __init__(self, name, directory, scheme="http", flags=()):
         self.name, self.dir, self.flags = name, directory / name, flags
@@ -59,9 +59,9 @@ class Member:
         with open(self.dir / "log", "a") as log:
             self.process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
 
-    def stop(self, how=signal.SIGTERM):
+    def stop(self, signal_number=signal.SIGTERM):
         if self.process is not None:
-            self.process.send_signal(how)
+            self.process.send_signal(signal_number)
             self.process.wait(timeout=SECONDS)
             self.process = None
 
@@ -93,12 +93,12 @@ class Etcd:
 
     def wait(self):
         """Waits until the cluster accepts writes."""
-        end = time.monotonic() + SECONDS
+        deadline = time.monotonic() + SECONDS
         while True:
             try:
                 return self.put("/ready", b"")
             except (OSError, urllib.error.URLError):
-                assert time.monotonic() < end, (self.dir / "member0" / "log").read_text()
+                assert time.monotonic() < deadline, (self.dir / "member0" / "log").read_text()
                 time.sleep(0.05)
 
     def call(self, path, body, member=None):
@@ -106,8 +106,8 @@ class Etcd:
         request = urllib.request.Request(running[0].url + path, data=json.dumps(body).encode(), method="POST")
         if self.token:
             request.add_header("Authorization", self.token)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.loads(answer.read())
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.loads(response.read())
 
     def put(self, key, value):
         return self.call("/v3/kv/put", {"key": text(key.encode()), "value": text(value)})
@@ -117,14 +117,14 @@ class Etcd:
 
     def get(self, key):
         """The value of a key, or None."""
-        found = self.call("/v3/kv/range", {"key": text(key.encode())}).get("kvs", [])
-        return base64.b64decode(found[0].get("value", "")) if found else None
+        pairs = self.call("/v3/kv/range", {"key": text(key.encode())}).get("kvs", [])
+        return base64.b64decode(pairs[0].get("value", "")) if pairs else None
 
     def keys(self, prefix):
-        """All keys that begin with a prefix, with their values."""
+        """The values of all keys that begin with a prefix, by key."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        found = self.call("/v3/kv/range", {"key": text(prefix.encode()), "range_end": text(end.encode())}).get("kvs", [])
-        return {base64.b64decode(kv["key"]).decode(): base64.b64decode(kv.get("value", "")) for kv in found}
+        pairs = self.call("/v3/kv/range", {"key": text(prefix.encode()), "range_end": text(end.encode())}).get("kvs", [])
+        return {base64.b64decode(kv["key"]).decode(): base64.b64decode(kv.get("value", "")) for kv in pairs}
 
 
 def text(raw):

@@ -1,4 +1,4 @@
-"""A webhook server for tests: HTTPS with the serving certificate of a Pintle server; Python functions return the responses."""
+"""A webhook server with the serving certificate of a Pintle server, whose responses Python functions return."""
 import base64
 import http.server
 import json
@@ -9,8 +9,8 @@ import threading
 
 
 class TlsServer(http.server.ThreadingHTTPServer):
-    """Serves on 127.0.0.1 with the serving certificate of a Pintle, until it is shut down. Each connection has its TLS handshake
-    in a thread of its own, so that a client that never finishes it does not block others."""
+    """Serves on 127.0.0.1 with the serving certificate of a Pintle server, until it is shut down. TLS handshakes run in the threads
+    of their connections, so that a client that never finishes one does not block others."""
     request_queue_size = 1024
 
     def __init__(self, certificates, handler):
@@ -21,23 +21,24 @@ class TlsServer(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request, address):
-        if not isinstance(sys.exc_info()[1], OSError):  # the client has gone, or does not trust the certificate
+        if not isinstance(sys.exc_info()[1], OSError):  # the client closed the connection, or does not trust the certificate
             super().handle_error(request, address)
 
 
 class Hooks:
     """`with Hooks(server) as hooks:` serves on 127.0.0.1 with the serving certificate of `server`.
 
-    `hooks.on(path, respond)` registers a function from the review's request to its response, or from its spec to its status
-    where a review has these, or to None to close the connection; `hooks.asked` collects (path, request). A response is completed with the uid; bytes are sent
-    as they are; `hooks.query` is that of the last path. Where `hooks.receive` is set it takes everything that is sent, and the response is empty; where `hooks.headers`
-    is set it takes the headers.
+    `hooks.on(path, respond)` registers a function. It takes the request of a review and returns its response, without the uid, or
+    takes the spec and returns the status of a review that has these. If it returns bytes they are the body, and if it returns None
+    the connection is closed. `hooks.received` has each (path, request), and `hooks.query` the query of the last path. If
+    `hooks.receive` is set it is called with each body, and the response is empty; if `hooks.headers` is set it is called with the
+    headers.
     """
 
     def __init__(self, server):
         self.certificates = server.dir
         self.bundle = base64.b64encode((server.dir / "ca.crt").read_bytes()).decode()
-        self.answers, self.asked, self.receive, self.headers, self.query = {}, [], None, None, ""
+        self.responders, self.received, self.receive, self.headers, self.query = {}, [], None, None, ""
 
     def __enter__(self):
         hooks = self
@@ -59,8 +60,8 @@ class Hooks:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
-                hooks.asked.append((path, review.get("request", review.get("spec"))))
-                status, body = hooks.answer(path, review)
+                hooks.received.append((path, review.get("request", review.get("spec"))))
+                status, body = hooks.respond(path, review)
                 if body is None:
                     self.close_connection = True
                     return
@@ -82,27 +83,29 @@ class Hooks:
         self.http.server_close()
 
     def on(self, path, respond):
-        self.answers[path] = respond
+        self.responders[path] = respond
         return {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.bundle}
 
-    def answer(self, path, review):
-        if path not in self.answers:
+    def respond(self, path, review):
+        if path not in self.responders:
             return 404, b"no such hook"
-        given = self.answers[path](review.get("request", review.get("spec")))
-        if given is None or isinstance(given, bytes):
-            return 200, given
-        answer = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
+        result = self.responders[path](review.get("request", review.get("spec")))
+        if result is None or isinstance(result, bytes):
+            return 200, result
+        response = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
         if "request" in review:
-            answer["response"] = {"uid": review["request"]["uid"], **given}
+            response["response"] = {"uid": review["request"]["uid"], **result}
         else:
-            answer["status"] = given
-        return 200, json.dumps(answer).encode()
+            response["status"] = result
+        return 200, json.dumps(response).encode()
 
     def requests(self, path):
-        return [request for asked, request in self.asked if asked == path]
+        """The requests that a path has received."""
+        return [request for received, request in self.received if received == path]
 
 
 def patch(*operations):
+    """The response that allows a request and applies a JSON patch."""
     document = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": document}
 

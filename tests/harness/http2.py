@@ -1,4 +1,4 @@
-"""A small HTTP/2 client (RFC 9113) that exposes frames and reads only on request."""
+"""A small HTTP/2 client (RFC 9113) that exposes frames, and reads from the connection only when `read` or `until` is called."""
 import socket
 import ssl
 import struct
@@ -12,7 +12,7 @@ INITIAL_WINDOW_SIZE = 4
 def text(value):
     """A string literal of HPACK, without Huffman coding."""
     raw = value.encode()
-    assert len(raw) < 127 + 128, "longer lengths are not needed"
+    assert len(raw) < 127 + 128, "longer strings are not implemented"
     return bytes([len(raw)]) + raw if len(raw) < 127 else bytes([127, len(raw) - 127]) + raw
 
 
@@ -74,7 +74,7 @@ class Http2:
         return kind, flags, stream, payload
 
     def until(self, wanted):
-        """Reads up to the first frame of a type; None if the connection ends before."""
+        """Reads up to the first frame of a type, and returns it, or None if the connection ends before."""
         while (frame := self.read()) is not None:
             if frame[0] == wanted:
                 return frame

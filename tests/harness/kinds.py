@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates scenarios for the built-in kinds, and measures how many responses to them are equal.
+"""Generates scenarios for the built-in kinds, and measures the share of equal responses.
 
   kinds.py generate --server URL --token TOKEN [--only PLURAL] DIR
       Writes a scenario per kind, from the samples in kind_samples.py and the OpenAPI documents of a server.
@@ -7,11 +7,11 @@
       Replays recorded scenarios and prints the equal share of each kind. --classes writes the differences, the most frequent
       ones first.
   kinds.py keep --server URL --token TOKEN --bytes N DIR OUT
-      Copies recorded scenarios with those steps that a server responds to equally, and of them as many as N bytes hold.
+      Copies recorded scenarios with the steps whose responses are equal on a server, at most N bytes of steps per scenario.
 
 Scenarios are recorded on kube-apiserver by `replay.py --record`. A scenario creates a full and a minimal object, and then
 sends, mostly as dry runs: the full object with each field dropped, of a wrong type and out of range, and with each field that
-it does not have; updates that change each field; applies by two managers; writes of status and scale; reads as table, as
+it lacks; updates that change each field; applies by two managers; writes of status and scale; reads as table, as
 metadata and in protobuf; deletions.
 """
 import argparse
@@ -35,8 +35,8 @@ TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
 PROTOBUF = {"Accept": "application/vnd.kubernetes.protobuf"}
 DRY = "dryRun=All"
-# templates of Pods are covered by Pods: of their fields every SAMPLED-th is changed
-SAMPLED = 9
+# only every SAMPLING-th field of pod templates is changed, since Pods cover the others
+SAMPLING = 9
 
 
 class Schemas:
@@ -154,7 +154,7 @@ def wrong_types(value):
 
 
 def odd_values(value, schema):
-    """Values of the same type that are likely out of range."""
+    """Values of the same type that are probably invalid."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -170,7 +170,7 @@ def odd_values(value, schema):
 
 
 def other_values(value):
-    """Other values, which are likely to be valid."""
+    """Other values of the same type that are probably valid."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -246,24 +246,24 @@ class Generator:
 
     def reads(self):
         self.step("get", "GET", self.one())
-        # other writes may come in between
-        others = ["metadata.resourceVersion"]
-        self.step("list", "GET", "", ignore=others)
+        # there may be other writes between these requests
+        volatile = ["metadata.resourceVersion"]
+        self.step("list", "GET", "", ignore=volatile)
         self.step("table", "GET", self.one(), headers=TABLE, ignore=["rows.*.cells"])
-        self.step("table-list", "GET", "", headers=TABLE, ignore=["rows.*.cells", *others])
+        self.step("table-list", "GET", "", headers=TABLE, ignore=["rows.*.cells", *volatile])
         self.step("metadata", "GET", self.one(), headers=PARTIAL)
         self.step("protobuf", "GET", self.one(), headers=PROTOBUF, protobuf=True)
         self.step("protobuf-minimal", "GET", self.two(), headers=PROTOBUF, protobuf=True)
         self.step("zog", "GET", self.one() + "/zog")
         self.step("selector", "GET", "?fieldSelector=metadata.name=" + self.object_name, headers=PARTIAL,
-                  ignore=others)
+                  ignore=volatile)
         self.step("selector-unknown", "GET", "?fieldSelector=spec.zog=1")
 
     def is_sampled(self, path, count):
-        """Whether a path below a template of Pods is among the sampled ones."""
+        """Whether the field is changed: of the fields of pod templates, only every SAMPLING-th is."""
         text = name_of(path)
         inside = self.kind != "Pod" and re.search(r"template\.spec\.|volumeClaimTemplates\.0\.", text)
-        return not inside or count % SAMPLED == 0
+        return not inside or count % SAMPLING == 0
 
     def below(self, value):
         count = 0
@@ -430,11 +430,11 @@ def keep(args):
         steps = [step for step in scenario["steps"] if step["id"] not in failed]
         sizes = [len(json.dumps(step, separators=(",", ":"))) for step in steps]
         needed = [i for i, step in enumerate(steps) if DRY not in step["path"]]
-        # error responses are small: the steps of a class are sorted by size, and classes alternate
-        sorts = collections.defaultdict(list)
+        # steps with small responses, such as errors, come first; the classes of steps take turns
+        by_class = collections.defaultdict(list)
         for i in sorted((i for i in range(len(steps)) if i not in needed), key=lambda i: sizes[i]):
-            sorts[steps[i]["id"].split(":")[0]].append(i)
-        turns = [i for turn in itertools.zip_longest(*sorts.values()) for i in turn if i is not None]
+            by_class[steps[i]["id"].split(":")[0]].append(i)
+        turns = [i for turn in itertools.zip_longest(*by_class.values()) for i in turn if i is not None]
         kept, total = set(needed), sum(sizes[i] for i in needed)
         for i in turns:
             if total + sizes[i] <= args.bytes:

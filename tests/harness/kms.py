@@ -10,7 +10,7 @@ MODULE = programs.ROOT / "tests" / "kms"
 
 
 class Plugin:
-    """`with Plugin(directory) as plugin:` serves at `plugin.socket`, with the key whose id is `plugin.key`."""
+    """`with Plugin(directory) as plugin:` serves at `plugin.socket`. The current key is the one that `use` has set."""
 
     def __init__(self, directory, name="vault"):
         self.binary = programs.built(MODULE, "k8s.io/kms", pathlib.Path("kms/kms"))
@@ -38,7 +38,7 @@ class Plugin:
         self.socket.unlink(missing_ok=True)
 
     def use(self, key):
-        """Makes a key the current one."""
+        """Sets the id of the current key."""
         new = self.keys.with_suffix(".new")
         new.write_text(key + "\n")
         new.rename(self.keys)
@@ -47,7 +47,7 @@ class Plugin:
         return {"kms": {"apiVersion": "v2", "name": self.name, "endpoint": f"unix://{self.socket}", "timeout": "3s"}}
 
     def transform(self, mode, path, data):
-        """Encrypts (`seal`, `seal-key`) or decrypts (`open`) the value of a key of the store, as kube-apiserver does it."""
+        """Encrypts (`seal`, `seal-key`) or decrypts (`open`) the value of the etcd key `path` with kube-apiserver's code."""
         done = subprocess.run([self.binary, mode, self.socket, self.name, path], input=data, capture_output=True, timeout=30)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -1,25 +1,25 @@
 """A linearizability checker for histories of client operations and watches; it needs no server.
 
-Each key is a register that holds a value under a version. What clients did with it must have an order that respects time
-and explains every response (Herlihy and Wing; the search is that of Wing and Gong with the states that it has been in).
-Every write has a value of its own, so that a value identifies its write. A request without a response has happened
+Each key is a register that holds a value under a version. There must be an order of the operations that respects real time
+and explains every response (Herlihy and Wing; the search is that of Wing and Gong, which remembers visited states).
+Every write has a value of its own, so that a value identifies its write. A request without a response may have taken effect
 once at any later time, or never.
 
-Watches and lists are held against one history of changes: the events of all watches together (the properties of etcd's
-robustness tests). `Refused` says what could not have happened.
+Watches and lists are compared with one history of changes: the events of all watches together (the properties of etcd's
+robustness tests). The message of `Violation` names the contradiction.
 """
 from dataclasses import dataclass, field, replace
 
 NEVER = float("inf")
 
 
-class Refused(Exception):
+class Violation(Exception):
     """The history contradicts linearizability."""
 
 
 @dataclass
 class Operation:
-    """An operation of a client on a key. `told` is the response that the client received, or None if it received none.
+    """An operation of a client on a key. `outcome` is the response that the client received, or None if it received none.
 
     create: "ok" | "exists"; update, delete: "ok" | "conflict" | "missing"; get: "ok" | "missing".
     """
@@ -29,7 +29,7 @@ class Operation:
     end: float = NEVER
     value: str = None
     expected: int = None
-    told: str = None
+    outcome: str = None
     version: int = None
 
 
@@ -60,7 +60,7 @@ class Listing:
 
 
 def check(operations, streams, listings, final):
-    """Raises an error if the history is not linearizable. `final` is a Listing of the end, which a stream has reached."""
+    """Raises Violation if the history is not linearizable. `final` is the last list, whose version a stream has reached."""
     changes = history(streams)
     operations = [with_outcome(operation, changes) for operation in operations]
     check_streams(streams, changes)
@@ -72,10 +72,10 @@ def check(operations, streams, listings, final):
 
 def with_outcome(operation, changes):
     """An operation with its outcome: a write without a response has succeeded if a watch delivered it."""
-    if operation.told is None and operation.what in ("create", "update"):
+    if operation.outcome is None and operation.what in ("create", "update"):
         for version, event in changes.items():
             if event.value == operation.value and event.kind != "DELETED":
-                return replace(operation, told="ok", version=version)
+                return replace(operation, outcome="ok", version=version)
     return operation
 
 
@@ -87,17 +87,17 @@ def history(streams):
             if isinstance(event, Event):
                 other = changes.setdefault(event.version, event)
                 if other != event:
-                    raise Refused(f"two watches differ at {event.version}: {other} and {event}")
+                    raise Violation(f"two watches differ at {event.version}: {other} and {event}")
     values = {}
     for version, event in sorted(changes.items()):
         if event.kind != "DELETED" and values.setdefault(event.value, version) != version:
-            raise Refused(f"{event.value} was written at {values[event.value]} and at {version}")
+            raise Violation(f"{event.value} was written at {values[event.value]} and at {version}")
     state = {}
     for version, event in sorted(changes.items()):
-        there = state.get(event.key)
-        wrong = (event.kind == "ADDED") == (there is not None) or event.kind == "DELETED" and there != event.value
+        current = state.get(event.key)
+        wrong = (event.kind == "ADDED") == (current is not None) or event.kind == "DELETED" and current != event.value
         if wrong:
-            raise Refused(f"{event} cannot follow {there}")
+            raise Violation(f"{event} cannot follow {current}")
         state[event.key] = None if event.kind == "DELETED" else event.value
     return changes
 
@@ -109,13 +109,13 @@ def check_streams(streams, changes):
         for item in stream.items:
             version = item.version if isinstance(item, Event) else item
             if version < at or isinstance(item, Event) and version == at:
-                raise Refused(f"{item} came after {at}")
+                raise Violation(f"{item} was delivered after {at}")
             at = version
             if isinstance(item, Event):
                 seen.add(version)
         missed = sorted(version for version in changes if stream.after < version <= at and version not in seen)
         if missed:
-            raise Refused(f"a watch from {stream.after} to {at} has missed {changes[missed[0]]}")
+            raise Violation(f"a watch from {stream.after} to {at} has missed {changes[missed[0]]}")
 
 
 def states(changes, versions):
@@ -141,13 +141,13 @@ def check_listings(listings, changes, operations):
     acknowledged = [(o.start, o.end, o.version) for o in operations if o.version is not None and o.what in ("create", "update")]
     for listing in listings:
         if listing.items != at[listing.version]:
-            raise Refused(f"a list at {listing.version} was {listing.items} and not {at[listing.version]}")
+            raise Violation(f"a list at {listing.version} was {listing.items} and not {at[listing.version]}")
         older = [version for _, end, version in acknowledged if end < listing.start and version > listing.version]
         if older and not listing.stale:
-            raise Refused(f"a list at {listing.version} came after {max(older)} had been acknowledged")
+            raise Violation(f"a list at {listing.version} started after {max(older)} had been acknowledged")
         newer = [version for start, _, version in acknowledged if start > listing.end and version <= listing.version]
         if newer:
-            raise Refused(f"{min(newer)} was given after a list at {listing.version}")
+            raise Violation(f"version {min(newer)} was assigned after a list at {listing.version}")
 
 
 def check_writes(operations, changes, final):
@@ -157,13 +157,13 @@ def check_writes(operations, changes, final):
         if operation.what not in ("create", "update"):
             continue
         found = of_value.get(operation.value)
-        if operation.told == "ok" and found != operation.version:
-            raise Refused(f"the write {operation} is at {found} in the watches")
-        if operation.told not in ("ok", None) and found is not None:
-            raise Refused(f"the refused write {operation} has happened at {found}")
+        if operation.outcome == "ok" and found != operation.version:
+            raise Violation(f"the write {operation} is at {found} in the watches")
+        if operation.outcome not in ("ok", None) and found is not None:
+            raise Violation(f"the rejected write {operation} has taken effect at {found}")
     if changes and max(changes) > final.version:
-        raise Refused(f"the end at {final.version} is older than {max(changes)}")
-    done = [o for o in operations if o.told == "ok" and o.what in ("create", "update")]
+        raise Violation(f"the final list at {final.version} is older than {max(changes)}")
+    done = [o for o in operations if o.outcome == "ok" and o.what in ("create", "update")]
     newest, waiting = 0, sorted(done, key=lambda o: o.end)
     place = 0
     for operation in sorted(done, key=lambda o: o.start):
@@ -171,24 +171,24 @@ def check_writes(operations, changes, final):
             newest = max(newest, waiting[place].version)
             place += 1
         if operation.version <= newest:
-            raise Refused(f"{operation} came after {newest} had been acknowledged")
+            raise Violation(f"{operation} started after {newest} had been acknowledged")
 
 
 def step(operation, state):
     """The state after an operation, as `(state,)`; None if its outcome contradicts `state`. A state is None or
     `(value, version)`."""
-    told, what = operation.told, operation.what
+    outcome, what = operation.outcome, operation.what
     if what == "get":
-        fits = state == (operation.value, operation.version) if told == "ok" else state is None
+        fits = state == (operation.value, operation.version) if outcome == "ok" else state is None
         return (state,) if fits else None
     if what == "create":
-        if told == "exists":
+        if outcome == "exists":
             return (state,) if state is not None else None
         return ((operation.value, operation.version),) if state is None else None
-    if told == "missing":
+    if outcome == "missing":
         return (state,) if state is None else None
     matches = state is not None and (operation.expected is None or state[1] == operation.expected)
-    if told == "conflict":
+    if outcome == "conflict":
         return (state,) if state is not None and not matches else None
     if not matches:
         return None
@@ -197,15 +197,15 @@ def step(operation, state):
 
 def check_register(operations):
     """Raises an error if no order of the operations on a key explains their outcomes."""
-    done = sorted((o for o in operations if o.told is not None), key=lambda o: o.start)
-    # only deletions without a response are uncertain: of other writes, the watches tell whether they happened
-    unknown = [o for o in operations if o.told is None and o.what == "delete"]
+    done = sorted((o for o in operations if o.outcome is not None), key=lambda o: o.start)
+    # only deletions without a response are uncertain: the watches show whether other writes took effect
+    unknown = [o for o in operations if o.outcome is None and o.what == "delete"]
     by_end = sorted(range(len(done)), key=lambda i: done[i].end)
     everything = (1 << len(done)) - 1
     best, seen, stack = 0, set(), [(0, 0, None, 0, 0)]
     while stack:
         mask, tried, state, first, soonest = stack.pop()
-        # operations that change nothing and fit are taken at once: no order is the worse for it
+        # operations that are possible and do not change the state are next: no order is lost by that
         while True:
             while first < len(done) and mask >> first & 1:
                 first += 1
@@ -233,7 +233,7 @@ def check_register(operations):
             if after:
                 stack.append((mask | 1 << i, tried, after[0], first, soonest))
     around = "\n".join(map(str, done[max(0, best - 5):best + 6]))
-    raise Refused(f"no order explains what was heard of {operations[0].key} about:\n{around}")
+    raise Violation(f"no order explains the operations on {operations[0].key} about:\n{around}")
 
 
 def open_in(done, mask, first, horizon):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs sections of the black-box tests, for scripts that still use this; otherwise use `tests/run` or pytest.
+"""Runs sections of the black-box tests. It exists for older scripts; use `tests/run` or pytest instead.
 
   main.py --binary target/release/pintle [--only SECTION] [--filter TEXT] [--slow]
 """
@@ -13,7 +13,7 @@ sys.path.insert(0, str(TESTS))
 
 import environment
 
-# sections that have become several, or that have another name
+# sections that have been split or renamed
 MARKERS = {"cli": "cli or bad_input or store or cel or http or connections or startup or stop",
            "generations": "legacy or migration or crds or examples"}
 

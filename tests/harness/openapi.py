@@ -1,10 +1,10 @@
 """The OpenAPI documents of built-in kinds, without descriptions, which are Pintle's own.
 
-    python3 tests/harness/openapi.py compare BINARY    # of kube-apiserver and Pintle, both with default flags
-    python3 tests/harness/openapi.py record            # tests/openapi/built-in.txt, from kube-apiserver
+    python3 tests/harness/openapi.py compare BINARY    # compares kube-apiserver and Pintle, both with default flags
+    python3 tests/harness/openapi.py record            # writes tests/openapi/built-in.txt, from kube-apiserver
 
-The record has a line for each document with the hash of all that it holds, and to find what differs a line for each path and each
-schema: its hash in v2, and its hashes in v3, which are several if documents differ.
+The file has a line for each document with its hash. To locate differences, it also has a line for each path and each schema: its
+hash in v2, and its hashes in v3, which are several if documents differ.
 """
 import collections
 import hashlib
@@ -17,12 +17,12 @@ from programs import ROOT
 from upstream import Upstream
 
 RECORD = ROOT / "tests" / "openapi" / "built-in.txt"
-# so many hexadecimal digits tell some thousand parts apart
+# the length of a hash: enough to distinguish some thousand parts
 DIGITS = 12
 
 
 def without_descriptions(value, named=False):
-    """A part of a document without its descriptions. The keys of `named` objects are names of properties and the like."""
+    """A part of a document without its descriptions. If `named`, the keys of the object are names of properties or schemas."""
     if isinstance(value, dict):
         return {key: without_descriptions(child, not named and key in ("properties", "schemas", "definitions"))
                 for key, child in value.items() if named or key != "description" or not isinstance(child, str)}
@@ -33,10 +33,10 @@ def without_descriptions(value, named=False):
 
 def documents(server):
     """All documents of a server: {"v2": document, name: document of v3}."""
-    found = {"v2": without_descriptions(server.ok("GET", "/openapi/v2"))}
-    for name, where in server.ok("GET", "/openapi/v3")["paths"].items():
-        found[name] = without_descriptions(server.ok("GET", where["serverRelativeURL"]))
-    return found
+    by_name = {"v2": without_descriptions(server.ok("GET", "/openapi/v2"))}
+    for name, location in server.ok("GET", "/openapi/v3")["paths"].items():
+        by_name[name] = without_descriptions(server.ok("GET", location["serverRelativeURL"]))
+    return by_name
 
 
 def schemas(document):
@@ -47,14 +47,14 @@ def digest(value):
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:DIGITS]
 
 
-def record(found):
-    """The lines of the record."""
+def record(documents):
+    """The lines of the file."""
     lines, parts = {}, collections.defaultdict(lambda: (set(), set()))
-    for name, document in found.items():
+    for name, document in documents.items():
         lines[f"document {name}"] = [digest(document)]
-        for word, of in (("path", document.get("paths", {})), ("schema", schemas(document))):
-            for key, value in of.items():
-                parts[f"{word} {key}"][name != "v2"].add(digest(value))
+        for kind, values in (("path", document.get("paths", {})), ("schema", schemas(document))):
+            for key, value in values.items():
+                parts[f"{kind} {key}"][name != "v2"].add(digest(value))
     lines |= {key: [",".join(sorted(hashes)) or "-" for hashes in both] for key, both in parts.items()}
     return [f"{key} {' '.join(hashes)}" for key, hashes in sorted(lines.items())]
 
@@ -113,5 +113,5 @@ def compare(binary):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["compare"]:
         sys.exit(0 if compare(sys.argv[2]) else 1)
-    with Etcd() as one, Upstream(one) as real:
-        RECORD.write_text("\n".join(record(documents(real))) + "\n")
+    with Etcd() as etcd, Upstream(etcd) as upstream:
+        RECORD.write_text("\n".join(record(documents(upstream))) + "\n")

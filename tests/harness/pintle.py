@@ -14,17 +14,17 @@ import urllib.error
 import urllib.request
 
 TOKEN = "a-token-for-tests"
-# the only media type of the keys of ServiceAccount tokens
+# the only media type in which the public keys of ServiceAccount tokens are served
 KEY_SET = {"Accept": "application/jwk-set+json"}
-# a start that takes longer counts as hanging
-STARTED_SECONDS = 120
+# the timeout of a start
+START_SECONDS = 120
 READY = re.compile(r"pintle is ready on (\S+) in (\d+) ms; kubeconfig: (\S+)")
 
 
-# the servers of the present test, for the report when it fails
+# the servers of the current test, whose logs are shown if it fails
 STARTED = []
-# how much of a log is kept for that report, in characters
-LOG_KEPT = 10_000
+# the size of a log in that report, in characters
+LOG_CHARACTERS = 10_000
 
 
 class Pintle:
@@ -35,10 +35,10 @@ class Pintle:
         added to that of the tests."""
         self.binary, self.flags, self.storage, self.before = binary, flags, storage, before
         self.environment = {**os.environ, **(environment or {})}
-        self.own = data_dir is None
+        self.owns_dir = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="pintle-test-"))
         self.tokens = self.dir / "tokens.csv"
-        self.process, self.port, self.kept_log = None, 0, ""
+        self.process, self.port, self.last_log = None, 0, ""
 
     def __enter__(self):
         self.start()
@@ -46,7 +46,7 @@ class Pintle:
 
     def __exit__(self, *_):
         self.stop()
-        if self.own:
+        if self.owns_dir:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def start(self):
@@ -59,7 +59,7 @@ class Pintle:
             STARTED.append(self)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True,
                                         preexec_fn=self.before, env=self.environment)
-        readable, _, _ = select.select([self.process.stdout], [], [], STARTED_SECONDS)
+        readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if readable else "nothing"
         match = READY.search(line)
         if not match:
@@ -76,39 +76,39 @@ class Pintle:
 
     def log_tail(self):
         """The end of the log, also after the data directory has been removed."""
-        return self.kept_log if self.process is None else self.stderr()[-LOG_KEPT:]
+        return self.last_log if self.process is None else self.stderr()[-LOG_CHARACTERS:]
 
     def resident_mib(self):
         """Resident memory of the server in MiB."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
-    def stop(self, how=signal.SIGTERM):
-        """Ends the server. Returns its exit status."""
+    def stop(self, signal_number=signal.SIGTERM):
+        """Stops the server. Returns its exit status."""
         if self.process is None:
             return None
         if self.process.poll() is None:
-            self.process.send_signal(how)
+            self.process.send_signal(signal_number)
         try:
             status = self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
         self.process.stdout.close()
-        self.kept_log = self.stderr()[-LOG_KEPT:]
+        self.last_log = self.stderr()[-LOG_CHARACTERS:]
         self.errors.close()
         self.process = None
         return status
 
-    def restart(self, how=signal.SIGTERM):
-        """Ends the server and starts it again on its data and its port."""
+    def restart(self, signal_number=signal.SIGTERM):
+        """Stops the server and starts it again with the same data and port."""
         port = int(self.url.rsplit(":", 1)[1])
-        self.stop(how)
+        self.stop(signal_number)
         self.port = port
         return self.start()
 
     def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=30):
-        """Returns (status, decoded body, headers). A body that is an iterator is sent in chunks."""
+        """Returns (status, decoded body, headers) of the response. A body that is an iterator is sent in chunks."""
         raw = body is None or isinstance(body, bytes) or hasattr(body, "__next__")
         data = body if raw else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
@@ -119,26 +119,27 @@ class Pintle:
         for key, value in (headers or {}).items():
             request.add_header(key, value)
         try:
-            with urllib.request.urlopen(request, context=insecure(), timeout=timeout) as answer:
-                return answer.status, decode(answer.read()), dict(answer.headers)
+            with urllib.request.urlopen(request, context=insecure(), timeout=timeout) as response:
+                return response.status, decode(response.read()), dict(response.headers)
         except urllib.error.HTTPError as error:
             return error.code, decode(error.read()), dict(error.headers)
 
-    def awaited(self, path):
-        """Waits until an object exists. Returns it."""
+    def wait_for(self, path):
+        """Waits until an object exists, and returns it."""
         def get():
-            status, found, _ = self.request("GET", path)
-            return found if status == 200 else None
+            status, body, _ = self.request("GET", path)
+            return body if status == 200 else None
         return eventually(get)
 
-    def ok(self, method, path, body=None, **more):
-        status, answer, _ = self.request(method, path, body, **more)
-        assert status < 300, f"{method} {path}: {status} {answer}"
-        return answer
+    def ok(self, method, path, body=None, **options):
+        """Sends a request that must succeed, and returns the decoded body of the response."""
+        status, response, _ = self.request(method, path, body, **options)
+        assert status < 300, f"{method} {path}: {status} {response}"
+        return response
 
 
 def insecure():
-    """A TLS context that accepts any certificate, and so reads no CA bundle."""
+    """A TLS context that accepts any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -152,11 +153,11 @@ def decode(raw):
 
 
 def eventually(check, seconds=20):
-    """Waits until check() is true, for at most `seconds`. Returns its value."""
-    end = time.monotonic() + seconds
+    """Calls check() until its value is true, for at most `seconds`, and returns the value."""
+    deadline = time.monotonic() + seconds
     while True:
-        found = check()
-        if found or time.monotonic() > end:
-            assert found, f"still {found!r} after {seconds} s"
-            return found
+        value = check()
+        if value or time.monotonic() > deadline:
+            assert value, f"still {value!r} after {seconds} s"
+            return value
         time.sleep(0.02)

@@ -23,15 +23,15 @@ def require(*programs):
         pytest.skip(f"{missing} not installed")
 
 
-def openssl(*words, input=b""):
+def openssl(*arguments, input=b""):
     """Runs openssl. Returns its output."""
     require("openssl")
-    return subprocess.run(["openssl", *map(str, words)], input=input, check=True, capture_output=True).stdout
+    return subprocess.run(["openssl", *map(str, arguments)], input=input, check=True, capture_output=True).stdout
 
 
 @contextlib.contextmanager
 def locked(path):
-    """Holds an exclusive lock beside `path`, so that one process builds it while others wait."""
+    """Holds an exclusive lock on a file beside `path`, so that one process builds `path` while others wait."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.with_name(path.name + ".lock"), "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -39,7 +39,7 @@ def locked(path):
 
 
 def go_build(module, path, ldflags="", package="."):
-    """Builds the main package of the Go module in the folder `module`, or another that it requires, as `path`, unless that exists.
+    """Builds a main package of the Go module in the folder `module`, or of a module that it requires, as `path` unless that exists.
     Returns `path`."""
     if path.exists():
         return path
@@ -54,7 +54,7 @@ def go_build(module, path, ldflags="", package="."):
 
 
 def built(module, requirement, place, package="."):
-    """Builds the main package of a Go module, in the version that the pattern `requirement` finds in its go.mod. Returns
-    the path of the binary: `place` below target, with the version before the name."""
+    """Builds a main package of a Go module unless its binary exists. Returns the path of the binary: `place` below target, in a
+    directory named after the version that the pattern `requirement` finds in go.mod."""
     version = re.search(requirement + r" (\S+)", (module / "go.mod").read_text()).group(1)
     return go_build(module, ROOT / "target" / place.parent / version / place.name, package=package)

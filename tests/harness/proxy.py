@@ -1,20 +1,20 @@
-"""A network that can be cut: a TCP proxy of our own between two sides."""
+"""A TCP proxy that can interrupt its connections."""
 import socket
 import struct
 import threading
 
-# closes at once, which the other side sees, as an interrupted network does in the end
+# SO_LINGER with a timeout of 0: close() sends RST
 RESET = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """`with Proxy(host, port) as proxy:` passes on what comes to `proxy.port` until it is cut or goes silent."""
+    """`with Proxy(host, port) as proxy:` forwards connections to `proxy.port` until `cut` or `stall` is called."""
 
     def __init__(self, host, port):
         self.target, self.open = (host, port), set()
-        self.lock, self.passes = threading.Lock(), threading.Event()
-        self.refuses = False
-        self.passes.set()
+        self.lock, self.forwarding = threading.Lock(), threading.Event()
+        self.refusing = False
+        self.forwarding.set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
 
@@ -23,72 +23,72 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        # wakes who accepts, on every system
+        # wakes the thread in accept(), on every system
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.cut()
-        self.passes.set()
+        self.forwarding.set()
 
     def accept(self):
         while True:
             try:
-                near, _ = self.listener.accept()
+                client, _ = self.listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self.connect, args=(near,), daemon=True).start()
+            threading.Thread(target=self.connect, args=(client,), daemon=True).start()
 
-    def connect(self, near):
+    def connect(self, client):
         try:
-            self.passes.wait()
-            if self.refuses:
+            self.forwarding.wait()
+            if self.refusing:
                 raise ConnectionError
-            far = socket.create_connection(self.target)
-            for end in (near, far):
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            server = socket.create_connection(self.target)
+            for side in (client, server):
+                side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError:
-            return reset(near)
+            return reset(client)
         with self.lock:
-            self.open |= {near, far}
-        for ends in ((near, far), (far, near)):
-            threading.Thread(target=self.pass_on, args=ends, daemon=True).start()
+            self.open |= {client, server}
+        for sides in ((client, server), (server, client)):
+            threading.Thread(target=self.forward, args=sides, daemon=True).start()
 
-    def pass_on(self, source, sink):
+    def forward(self, source, sink):
         try:
             while data := source.recv(1 << 16):
-                self.passes.wait()
+                self.forwarding.wait()
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             self.drop({source, sink})
 
-    def drop(self, ends):
+    def drop(self, sockets):
         with self.lock:
-            ends &= self.open
-            self.open -= ends
-        for end in ends:
-            reset(end)
+            sockets &= self.open
+            self.open -= sockets
+        for each in sockets:
+            reset(each)
 
     def cut(self):
-        """Every connection breaks, and no new one is made."""
-        self.refuses = True
+        """Resets every connection, and refuses new ones."""
+        self.refusing = True
         with self.lock:
-            ends = set(self.open)
-        self.drop(ends)
+            sockets = set(self.open)
+        self.drop(sockets)
 
-    def be_silent(self):
-        """Nothing comes through, and no side sees why."""
-        self.passes.clear()
+    def stall(self):
+        """Forwards nothing, and keeps connections open."""
+        self.forwarding.clear()
 
-    def heal(self):
-        self.refuses = False
-        self.passes.set()
+    def restore(self):
+        self.refusing = False
+        self.forwarding.set()
 
 
-def reset(end):
+def reset(connection):
     try:
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        # who waits for this end in another thread is woken by a shutdown only
-        end.shutdown(socket.SHUT_RDWR)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        # only a shutdown wakes another thread that reads from the socket
+        connection.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
-    end.close()
+    connection.close()

@@ -6,21 +6,22 @@
 A scenario file is {"name", "about", "compact"?, "steps": [...]}, one step per line; "compact" sends JSON without blanks. A step is one of
 
   {"id", "method", "path", "headers"?, "body"? (JSON) | "text"? | "base64"?, "until"?, "ignore"?, "save"?, "protobuf"?, "answer"}
-      One request. "until" repeats it until the response has a "status", or "has" or "lacks" a text, for at most
-      "seconds" (20). "protobuf" compares the fields of an object in protobuf, except its metadata. "save" maps a variable to a path in the response body. "answer" is {"status", "headers", "body"}.
+      One request. "answer" is the recorded response: {"status", "headers", "body"}. "until" repeats the request until the response
+      has a "status", or "has" or "lacks" a text, for at most "seconds" (20). "protobuf" compares the fields of an object in
+      protobuf, except its metadata. "save" maps a variable to a path in the response body.
   {"id", "watch": NAME, "path", "headers"?}
       Opens a watch.
   {"id", "collect": NAME, "events": N, "seconds"? (3), "answer": [...]}
-      Takes up to N events from that watch.
+      Reads up to N events of that watch.
   {"id", "sleep": SECONDS}
-      A pause that kube-apiserver needs after a CRD has changed. --fast skips it, and shortens the wait for events beyond
-      those that were recorded.
+      A pause that kube-apiserver needs after a change of a CRD. --fast skips it, and shortens the wait for more events than
+      were recorded.
 
 "${variable}" in a path, a header or a body is replaced by the saved value. The "answer" of each step was recorded from a
-kube-apiserver with --record. A replay compares status, the headers in KEPT_HEADERS, and body, after `normalize` has
+kube-apiserver by --record. A replay compares status, the headers in COMPARED_HEADERS, and body, after `normalize` has
 replaced what differs between two correct servers: uids and resourceVersions (which must be equal wherever the recorded
-ones were), times, continue tokens, generated names, and the order of unordered lists. A description that the scenario did
-not send itself belongs to the server; only its presence is compared. "ignore" lists body paths that are not compared
+ones were), times, continue tokens, generated names, and the order of unordered lists. Of a description that the scenario did
+not send, only the presence is compared. "ignore" lists body paths that are not compared
 ("metadata.managedFields", "items.*.metadata.managedFields", "message").
 
 The exit status is 1 if any step differs. The last line is "N passed, N failed".
@@ -39,7 +40,7 @@ import threading
 import time
 from urllib.parse import urlparse
 
-KEPT_HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch")
+COMPARED_HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch")
 UNORDERED = ("causes", "conditions", "managedFields", "resources", "groups", "verbs", "shortNames", "categories")
 RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 ECHOED = re.compile(r'(\\*"(?:resourceVersion|time|[a-zA-Z]*Timestamp|[a-zA-Z]*Time)\\*":\\*")(?:\d+|\d{4}-\d\d-\d\dT[0-9:.]+Z)(?=\\*")')
@@ -67,7 +68,7 @@ class RecordedNames:
 
 
 class MarkedNames:
-    """Marks uids and resourceVersions of a replay, `<uid=...>`, for `Bindings` to replace by recorded tokens."""
+    """Marks uids and resourceVersions of a replay as `<uid=...>`; `Bindings` replaces the marks by recorded tokens."""
 
     def uid(self, text):
         return f"<uid={text}>"
@@ -77,7 +78,7 @@ class MarkedNames:
 
 
 class Bindings:
-    """A bijection between recorded tokens and marked values, extended wherever an unbound pair meets at one place."""
+    """A bijection between recorded tokens and marked values. An unbound token and an unbound mark at the same place are bound."""
 
     def __init__(self):
         self.bound, self.token_of = set(), {}
@@ -99,8 +100,8 @@ class Bindings:
         return MARK.sub(lambda found: self.token_of.get(found.group(0), found.group(0)), got)
 
     def bind(self, token, mark):
-        same_sort = token[:3] == mark[:3]
-        if same_sort and token not in self.bound and mark not in self.token_of:
+        same_kind = token[:3] == mark[:3]
+        if same_kind and token not in self.bound and mark not in self.token_of:
             self.bound.add(token)
             self.token_of[mark] = token
 
@@ -169,7 +170,7 @@ def hide_descriptions(value, sent, key=""):
 
 
 def drop(value, path):
-    """Removes what a dotted path names, in place; `*` stands for every item or every key, a number for an item, which becomes null."""
+    """Removes the value at a dotted path, in place. `*` stands for every item or key, a number for an item, which becomes null."""
     head, _, rest = path.partition(".")
     if isinstance(value, list) and head == "*":
         for item in value:
@@ -198,7 +199,7 @@ def lookup(value, path):
 
 
 def varint(data, at):
-    """A protobuf number, and where it ends."""
+    """A varint, and the position of its end."""
     value = shift = 0
     while True:
         value |= (data[at] & 0x7F) << shift
@@ -257,7 +258,7 @@ class Server:
             self.context.load_cert_chain(cert, key)
 
     def send(self, method, path, headers, body, timeout=30):
-        """Returns the connection, which the caller closes, and the response."""
+        """Sends a request. Returns the connection, which the caller must close, and the response."""
         if self.tls:
             connection = http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=timeout)
         else:
@@ -266,12 +267,12 @@ class Server:
         return connection, connection.getresponse()
 
     def headers_of(self, headers):
-        """The headers of a request, with those that every request has."""
+        """The headers of a request, including the common ones."""
         return {"User-Agent": "replay/1", **self.headers, **headers}
 
 
 class Replay:
-    """One run of one scenario: its variables, its watches, and the names that have been bound so far."""
+    """A run of a scenario: its variables, its watches, and the bindings of names so far."""
 
     def __init__(self, scenario, server, record=False, fast=False):
         self.scenario, self.server, self.record, self.fast = scenario, server, record, fast
@@ -283,7 +284,7 @@ class Replay:
         return re.sub(r"\$\{(\w+)\}", lambda found: str(self.saved[found.group(1)]), text)
 
     def perform(self, step):
-        """Performs one step. Returns what is to be compared, or None where a step has no response."""
+        """Performs a step. Returns the normalized response, or None if the step has none."""
         if "sleep" in step:
             if not self.fast:
                 time.sleep(step["sleep"])
@@ -291,7 +292,7 @@ class Replay:
         if "watch" in step:
             self.open_watch(step)
             return None
-        got = self.collect(step) if "collect" in step else self.ask(step)
+        got = self.collect(step) if "collect" in step else self.send(step)
         return hide_descriptions(got, self.sent)
 
     def open_watch(self, step):
@@ -315,7 +316,7 @@ class Replay:
         threading.Thread(target=pump, daemon=True).start()
 
     def close(self):
-        """Ends the watches."""
+        """Closes the watches."""
         for connection in self.connections:
             if connection.sock:
                 connection.sock.shutdown(socket.SHUT_RDWR)
@@ -336,14 +337,14 @@ class Replay:
             drop(events, path)
         return [normalize(event, self.names) for event in events]
 
-    def ask(self, step):
-        response, raw = self.ask_until(step)
+    def send(self, step):
+        response, raw = self.send_until(step)
         in_protobuf = step.get("protobuf") and raw[:4] == b"k8s\0"
         value = parse_protobuf(raw) if in_protobuf else parse(raw)
         for variable, path in step.get("save", {}).items():
             self.saved[variable] = lookup(value, path)
         headers = {}
-        for name in KEPT_HEADERS:
+        for name in COMPARED_HEADERS:
             values = [value for header, value in response.getheaders() if header.lower() == name]
             if values:
                 headers[name] = sorted(values) if len(values) > 1 else values[0]
@@ -351,7 +352,7 @@ class Replay:
             drop(value, path)
         return {"status": response.status, "headers": headers, "body": normalize(value, self.names)}
 
-    def ask_until(self, step):
+    def send_until(self, step):
         headers, body = self.encode(step)
         until = step.get("until", {})
         end = time.time() + until.get("seconds", 20 if until else 0)
@@ -359,7 +360,7 @@ class Replay:
             connection, response = self.server.send(step["method"], self.substitute(step["path"]), headers, body)
             raw = response.read()
             connection.close()
-            if meets(until, response.status, raw.decode(errors="replace")) or time.time() > end:
+            if fulfils(until, response.status, raw.decode(errors="replace")) or time.time() > end:
                 return response, raw
             time.sleep(POLL_SECONDS)
 
@@ -393,7 +394,7 @@ class Replay:
         return list(difflib.unified_diff(a, b, "recorded", "this server", n=1, lineterm=""))
 
 
-def meets(until, status, text):
+def fulfils(until, status, text):
     """Whether a response fulfils the condition of a step."""
     return (status == until.get("status", status)
             and until.get("has", "") in text

@@ -13,10 +13,10 @@ OWN = pathlib.Path(__file__).resolve().parents[1] / "transcripts"
 # scenarios for every area, recorded from kube-apiserver of the newest release
 NEWEST = "1.37"
 RECORDED = OWN / "recorded" / NEWEST
-# earlier releases: below recorded/RELEASE is what they answer differently, of both kinds of scenarios
+# earlier releases: recorded/RELEASE has the scenarios of both kinds whose responses differ
 EARLIER = ("1.35",)
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
-# the CustomResourceDefinitions that exist: they need a server of their own
+# the existing CustomResourceDefinitions: each needs a server of its own
 ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "read-pages", "read-versions")
 # a server that has not written for this long has finished its start
 QUIET_SECONDS = 0.5
@@ -39,7 +39,7 @@ def release_of(path):
 
 @functools.cache
 def exceptions(release=NEWEST):
-    """The steps that may differ, as (scenario, step). One that names no release is of all."""
+    """The steps that may differ, as (scenario, step). An exception without a release applies to all releases."""
     listed = tomllib.loads((OWN / "exceptions.toml").read_text()).get("exception", [])
     for entry in listed:
         assert entry["reason"], entry
@@ -51,7 +51,7 @@ def step_ids(path):
 
 
 def wait_until_settled(server):
-    """Waits until the controllers have nothing left to write, so that the resourceVersion of lists stays the same."""
+    """Waits until the controllers no longer write, so that the resourceVersion of lists does not change."""
     def version():
         return server.ok("GET", "/api/v1/namespaces")["metadata"]["resourceVersion"]
 

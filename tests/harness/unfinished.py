@@ -1,4 +1,4 @@
-"""A request whose body never arrives."""
+"""A request whose body is never completed."""
 import http.client
 from urllib.parse import urlparse
 
@@ -19,7 +19,7 @@ class UnfinishedRequest:
             self.connection.putheader(name, value)
         self.connection.endheaders(b"{")
 
-    def answer(self):
+    def read_response(self):
         response = self.connection.getresponse()
         return response.status, response.read().decode(), response.headers
 

@@ -1,4 +1,4 @@
-"""A real kube-apiserver over an etcd, for comparisons. It is built from its Go module, which takes some ten minutes."""
+"""A kube-apiserver on an etcd, for comparisons. It is built from its Go module, which takes some ten minutes."""
 import pathlib
 import subprocess
 import urllib.error
@@ -7,20 +7,19 @@ from etcd import free_port
 from programs import ROOT, built, openssl
 from pintle import STARTED, TOKEN, Pintle, eventually
 
-# the newest release; those before it are in `older`
+# the newest release; earlier ones are in `older`
 MODULE = ROOT / "tests" / "upstream"
 SECONDS = 120
 
 
 def build(release=None):
-    """Builds kube-apiserver unless that has been done: the newest, or that of an older release as "1.35". Returns the path of
-    the binary."""
+    """Builds kube-apiserver unless its binary exists: the newest, or a release such as "1.35". Returns the path of the binary."""
     module = MODULE / "older" / release if release else MODULE
     return built(module, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"))
 
 
 class Upstream(Pintle):
-    """`with Upstream(etcd) as server:` gives a kube-apiserver with the interface of `Pintle`."""
+    """`with Upstream(etcd) as server:` runs a kube-apiserver; the object has the interface of `Pintle`."""
 
     def __init__(self, etcd, *flags, release=None):
         super().__init__(build(release), *flags)

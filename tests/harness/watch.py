@@ -1,4 +1,4 @@
-"""A watch in the background."""
+"""A watch that is read in the background."""
 import http.client
 import threading
 from urllib.parse import urlparse
@@ -7,7 +7,7 @@ from pintle import TOKEN, insecure
 
 
 class Watch:
-    """A watch whose events are collected in the background."""
+    """A watch whose events are collected in `lines` by a thread; `ended` is set when the connection ends."""
 
     def __init__(self, server, path):
         url = urlparse(server.url)

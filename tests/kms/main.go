@@ -1,7 +1,7 @@
 // Command kms is a KMS v2 plugin for tests, and reads and writes values as kube-apiserver does.
 //
-//	kms plugin SOCKET KEYS       serves; KEYS is a file whose first line is the id of the current key
-//	kms seal SOCKET NAME PATH    encrypts stdin for a key of the store, as provider NAME
+//	kms plugin SOCKET KEYS       serves the plugin; the first line of the file KEYS is the id of the current key
+//	kms seal SOCKET NAME PATH    encrypts stdin as the value of the etcd key PATH, with the provider NAME
 //	kms open SOCKET NAME PATH    decrypts stdin
 package main
 
@@ -104,7 +104,7 @@ func transform(mode, socket, name, path string) error {
 	if err != nil {
 		return err
 	}
-	// "seal-key" writes the older form, in which the source is the key itself
+	// "seal-key" encrypts in the older format, in which the source of the DEK is the encrypted key itself
 	writer, object, key, err := kmsv2.GenerateTransformer(ctx, "a test", remote, mode != "seal-key")
 	if err != nil {
 		return err
@@ -141,14 +141,14 @@ func transform(mode, socket, name, path string) error {
 	return err
 }
 
-func run(words []string) error {
+func run(arguments []string) error {
 	switch {
-	case len(words) == 3 && words[0] == "plugin":
-		return serve(words[1], words[2])
-	case len(words) == 4:
-		return transform(words[0], words[1], words[2], words[3])
+	case len(arguments) == 3 && arguments[0] == "plugin":
+		return serve(arguments[1], arguments[2])
+	case len(arguments) == 4:
+		return transform(arguments[0], arguments[1], arguments[2], arguments[3])
 	}
-	return fmt.Errorf("unexpected arguments %q", words)
+	return fmt.Errorf("unexpected arguments %q", arguments)
 }
 
 func main() {

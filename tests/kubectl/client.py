@@ -1,4 +1,4 @@
-"""One kubectl: found or built, and run against a server with a home directory of its own."""
+"""Builds kubectl and runs it against a server, with a home directory of its own."""
 import json
 import os
 import pathlib
@@ -28,7 +28,7 @@ def built():
 
 
 class Out(str):
-    """What kubectl wrote to its output, and beside that what it wrote to its errors."""
+    """The stdout of kubectl; `errors` is its stderr."""
     errors = ""
 
 
@@ -50,43 +50,43 @@ class Kubectl:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "HOME"))}
         return {**kept, "HOME": str(self.home), "KUBECONFIG": self.server.kubeconfig, "LC_ALL": "C", **(more or {})}
 
-    def __call__(self, *words, code=0, input=None, env=None):
-        command = [self.binary, *map(str, words)]
-        if not {"-A", "--raw", "config"} & set(words):
+    def __call__(self, *arguments, code=0, input=None, env=None):
+        command = [self.binary, *map(str, arguments)]
+        if not {"-A", "--raw", "config"} & set(arguments):
             command[1:1] = ["-n", self.namespace]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, input=input,
                                   env=self.environment(env), cwd=self.home, stdin=None if input else subprocess.DEVNULL)
-        except subprocess.TimeoutExpired as late:
-            raise AssertionError(f"`kubectl {' '.join(words)}` hung; output {late.stdout} errors {late.stderr}") from None
-        told = f"\n  $ kubectl {' '.join(map(str, words))}\n  exit {done.returncode}, expected {code}\n"
-        told += f"  output: {done.stdout}\n  errors: {done.stderr}"
-        assert done.returncode == code, told
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"`kubectl {' '.join(arguments)}` hung; output {error.stdout} errors {error.stderr}") from None
+        message = f"\n  $ kubectl {' '.join(map(str, arguments))}\n  exit {done.returncode}, expected {code}\n"
+        message += f"  output: {done.stdout}\n  errors: {done.stderr}"
+        assert done.returncode == code, message
         out = Out(COLOUR.sub("", done.stdout))
         out.errors = done.stderr
         return out
 
-    def json(self, *words, **more):
-        return json.loads(self(*words, "-o", "json", **more))
+    def json(self, *arguments, **options):
+        return json.loads(self(*arguments, "-o", "json", **options))
 
     def file(self, name, text):
-        """A file in the home directory, for `-f`."""
+        """Writes a file to the home directory, and returns its path."""
         path = self.home / name
         path.write_text(text)
         return path
 
     def editor(self, *lines):
-        """The environment with an editor that is the given shell script; `$1` is the file."""
+        """The environment variables of an editor that is a shell script of these lines; `$1` is the edited file."""
         script = self.file("editor.sh", "\n".join(["#!/bin/sh", *lines]) + "\n")
         script.chmod(0o755)
         return {"EDITOR": str(script), "KUBE_EDITOR": str(script)}
 
-    def lines(self, *words):
-        return Lines([self.binary, "-n", self.namespace, *words], self.environment(None), self.home)
+    def lines(self, *arguments):
+        return Lines([self.binary, "-n", self.namespace, *arguments], self.environment(None), self.home)
 
 
 class Lines:
-    """A command that goes on, such as a watch; its lines are awaited one by one."""
+    """A command that runs in the background, such as a watch, and whose lines are read one by one."""
 
     def __init__(self, command, environment, directory):
         self.command, self.seen = " ".join(command[3:]), []
@@ -115,21 +115,21 @@ class Lines:
             self.changed.notify()
 
     def expect(self, number):
-        """Waits until there are that many lines. Returns all of them."""
+        """Waits until there are `number` lines, and returns all lines."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.seen) >= number or self.ended, timeout=SECONDS)
             assert len(self.seen) >= number, f"`kubectl {self.command}` wrote only {self.seen}"
             return list(self.seen)
 
     def until(self, part):
-        """Waits for a line that has the part in it."""
+        """Waits for a line that contains `part`."""
         with self.changed:
             self.changed.wait_for(lambda: self.ended or any(part in line for line in self.seen), timeout=SECONDS)
             assert any(part in line for line in self.seen), f"`kubectl {self.command}` wrote no {part!r} but {self.seen}"
 
 
 def table(text):
-    """A printed table as rows of cells, with AGE instead of each age."""
+    """A printed table as rows of cells, with AGE in place of ages."""
     return [["AGE" if AGE.fullmatch(cell) else cell for cell in re.split(r"\s{2,}", line.strip())]
             for line in text.splitlines() if line.strip()]
 
@@ -139,7 +139,7 @@ def same(got, want):
 
 
 def has(text, *parts):
-    """The text holds all the parts, where any run of blanks is as good as another."""
+    """Checks that the text contains all parts, with any amount of whitespace between words."""
     flat = " ".join(text.split())
     for part in parts:
         assert " ".join(part.split()) in flat, f"\n  missing {part!r}\n  in {text}"

@@ -1,4 +1,4 @@
-"""What the control plane does by itself: the garbage collector behind a delete, tokens of ServiceAccounts, events."""
+"""Cascading deletion by the garbage collector, tokens of ServiceAccounts, `auth can-i --list`, events."""
 import base64
 import json
 
@@ -23,35 +23,35 @@ involvedObject: {apiVersion: harbor.example.com/v1, kind: Boat, name: nina, name
 """
 
 
-def family(kubectl):
+def create_boat_with_dependents(kubectl):
     """A boat that owns two ConfigMaps."""
     kubectl("create", "-f", "-", input=BOAT)
     uid = kubectl("get", "boat", "nina", "-o", "jsonpath={.metadata.uid}")
     kubectl("create", "-f", "-", input="---\n".join(CONFIG_MAP % (name, uid) for name in ("deck", "hull")))
 
 
-def cargo(kubectl):
+def dependents(kubectl):
     return kubectl("get", "configmaps", "--no-headers", "--ignore-not-found", "-o", "name").split()
 
 
 def cascade_background(kubectl):
-    family(kubectl)
+    create_boat_with_dependents(kubectl)
     has(kubectl("delete", "boat", "nina"), '"nina" deleted')
-    eventually(lambda: not cargo(kubectl))
+    eventually(lambda: not dependents(kubectl))
 
 
 def cascade_foreground(kubectl):
-    family(kubectl)
+    create_boat_with_dependents(kubectl)
     kubectl("delete", "boat", "nina", "--cascade=foreground")
-    same(cargo(kubectl), [])
+    same(dependents(kubectl), [])
     kubectl("create", "-f", "-", input=BOAT)
     kubectl("delete", "boat", "nina", "--cascade=foreground")
 
 
 def cascade_orphan(kubectl):
-    family(kubectl)
+    create_boat_with_dependents(kubectl)
     kubectl("delete", "boat", "nina", "--cascade=orphan")
-    same(cargo(kubectl), ["configmap/deck", "configmap/hull"])
+    same(dependents(kubectl), ["configmap/deck", "configmap/hull"])
     assert "ownerReferences" not in kubectl.json("get", "configmap", "deck")["metadata"]
 
 
@@ -61,7 +61,7 @@ def claims(token):
 
 
 def with_token(kubectl, token, *words, **more):
-    """The administrator's certificate would win over a token."""
+    """Runs kubectl without the kubeconfig, whose client certificate would take precedence over the token."""
     server = ("--kubeconfig=/dev/null", "--insecure-skip-tls-verify", "--server", kubectl.server.url, "--token", token)
     return kubectl(*words, *server, **more)
 
@@ -70,11 +70,11 @@ def create_token(kubectl):
     kubectl("create", "serviceaccount", "sailor")
     kubectl("create", "rolebinding", "sailor", "--clusterrole=view", f"--serviceaccount={kubectl.namespace}:sailor")
     token = kubectl("create", "token", "sailor", "--duration=20m").strip()
-    found = claims(token)
-    same((found["sub"], found["exp"] - found["iat"]), (f"system:serviceaccount:{kubectl.namespace}:sailor", 1200))
-    shown = json.loads(with_token(kubectl, token, "auth", "whoami", "-o", "json"))["status"]["userInfo"]
-    same(shown["groups"], ["system:serviceaccounts", f"system:serviceaccounts:{kubectl.namespace}", "system:authenticated"])
-    same(shown["extra"]["authentication.kubernetes.io/credential-id"], ["JTI=" + found["jti"]])
+    token_claims = claims(token)
+    same((token_claims["sub"], token_claims["exp"] - token_claims["iat"]), (f"system:serviceaccount:{kubectl.namespace}:sailor", 1200))
+    user = json.loads(with_token(kubectl, token, "auth", "whoami", "-o", "json"))["status"]["userInfo"]
+    same(user["groups"], ["system:serviceaccounts", f"system:serviceaccounts:{kubectl.namespace}", "system:authenticated"])
+    same(user["extra"]["authentication.kubernetes.io/credential-id"], ["JTI=" + token_claims["jti"]])
     with_token(kubectl, token, "get", "configmaps")
     out = with_token(kubectl, token, "create", "configmap", "chart", code=1)
     has(out.errors, f'User "system:serviceaccount:{kubectl.namespace}:sailor" cannot create resource "configmaps"')
@@ -99,17 +99,17 @@ def create_token(kubectl):
 def token_keys(kubectl):
     keys = json.loads(kubectl("get", "--raw", "/openid/v1/jwks"))["keys"]
     same([(key["kty"], key["alg"], key["use"]) for key in keys], [("RSA", "RS256", "sig")])
-    found = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))
-    same(found["issuer"], "https://kubernetes.default.svc.cluster.local")
-    same(found["jwks_uri"], kubectl.server.url + "/openid/v1/jwks")
+    configuration = json.loads(kubectl("get", "--raw", "/.well-known/openid-configuration"))
+    same(configuration["issuer"], "https://kubernetes.default.svc.cluster.local")
+    same(configuration["jwks_uri"], kubectl.server.url + "/openid/v1/jwks")
     kubectl("create", "serviceaccount", "reader")
     token = kubectl("create", "token", "reader").strip()
     with_token(kubectl, token, "get", "--raw", "/openid/v1/jwks")
     has(with_token(kubectl, "plain-token", "get", "--raw", "/openid/v1/jwks", code=1).errors, "Forbidden")
 
 
-def list_rights(kubectl):
-    """`auth can-i --list` shows the rules of the bindings that count here, those of every cluster as well."""
+def list_permissions(kubectl):
+    """`auth can-i --list` shows the rules of the bindings in the namespace and of those of the cluster."""
     kubectl("create", "role", "steward", "--verb=get,list", "--resource=boats.harbor.example.com", "--resource-name=nina")
     kubectl("create", "rolebinding", "steward", "--role=steward", "--user=plain")
     out = with_token(kubectl, "plain-token", "auth", "can-i", "--list")
@@ -120,8 +120,8 @@ def list_rights(kubectl):
     assert ["[/version]", "[]", "[get]"] in rows, out
     same(with_token(kubectl, "plain-token", "auth", "can-i", "get", "boats/nina").strip(), "yes")
     same(with_token(kubectl, "plain-token", "auth", "can-i", "delete", "boats/nina", code=1).strip(), "no")
-    everywhere = with_token(kubectl, "plain-token", "auth", "can-i", "--list", "-n", "kube-public")
-    assert "boats" not in everywhere, everywhere
+    other_namespace = with_token(kubectl, "plain-token", "auth", "can-i", "--list", "-n", "kube-public")
+    assert "boats" not in other_namespace, other_namespace
 
 
 def get_events(kubectl):
@@ -132,4 +132,4 @@ def get_events(kubectl):
     has(kubectl("events", "--for=boat/nina"), "water in the hold")
 
 
-CASES = [cascade_background, cascade_foreground, cascade_orphan, create_token, list_rights, token_keys, get_events]
+CASES = [cascade_background, cascade_foreground, cascade_orphan, create_token, list_permissions, token_keys, get_events]

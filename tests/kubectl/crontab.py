@@ -1,7 +1,7 @@
-"""The walk through the page on definitions (seed 004): each of its sections, with kubectl, and what it says comes out.
+"""The tutorial on CustomResourceDefinitions in Kubernetes' documentation: the commands of each section, and their results.
 
-A section follows the page once: apply its definition, wait until it is established, do what the page does,
-delete the definition. All use the name crontabs.stable.example.com, so that every case also starts from a deletion.
+A case applies the definition of a section, waits until it is established, runs the commands of the section and deletes the
+definition. All definitions have the name crontabs.stable.example.com, so that every case also starts after a deletion.
 """
 import contextlib
 
@@ -21,7 +21,7 @@ metadata:
 {fields}"""
 
 
-def page(**more):
+def example(**more):
     return crontab({"cronSpec": '"* * * * */5"', "image": "my-awesome-cron-image", **more})
 
 
@@ -36,10 +36,10 @@ def defined(kubectl, name):
         same(kubectl("delete", "--ignore-not-found", "-f", file, "--timeout=30s").split()[-1:] in ([], ["deleted"]), True)
 
 
-def walk_create_and_delete(kubectl):
-    with defined(kubectl, "plain") as file:
-        mine = kubectl.file("my-crontab.yaml", page())
-        same(kubectl("apply", "-f", mine), NAME + " created\n")
+def tutorial_create_and_delete(kubectl):
+    with defined(kubectl, "plain") as definition:
+        file = kubectl.file("my-crontab.yaml", example())
+        same(kubectl("apply", "-f", file), NAME + " created\n")
         for word in ("crontab", "crontabs", "ct", "CronTab", "CRONTABS"):
             same((word, table(kubectl("get", word))), (word, [["NAME", "AGE"], ["my-new-cron-object", "AGE"]]))
         out = kubectl("get", "ct", "-o", "yaml")
@@ -48,11 +48,11 @@ def walk_create_and_delete(kubectl):
             "spec: cronSpec: '* * * * */5' image: my-awesome-cron-image kind: List")
         path = f"/apis/stable.example.com/v1/namespaces/{kubectl.namespace}/crontabs"
         has(kubectl("get", "--raw", path), '"kind":"CronTabList"')
-        same(kubectl("delete", "-f", file), 'customresourcedefinition.apiextensions.k8s.io "crontabs.stable.example.com" deleted\n')
-        out = kubectl("get", "crontabs", code=1)  # with the discovery of before, as on the page
+        same(kubectl("delete", "-f", definition), 'customresourcedefinition.apiextensions.k8s.io "crontabs.stable.example.com" deleted\n')
+        out = kubectl("get", "crontabs", code=1)  # with cached discovery, as in the tutorial
         same(out.errors, 'Error from server (NotFound): Unable to list "stable.example.com/v1, Resource=crontabs": the server '
                          'could not find the requested resource (get crontabs.stable.example.com)\n')
-        kubectl("api-resources")  # discovers anew
+        kubectl("api-resources")  # renews the discovery cache
         same(kubectl("get", "crontabs", code=1).errors, 'error: the server doesn\'t have a resource type "crontabs"\n')
         same(kubectl("get", "--raw", path, code=1).errors, "Error from server (NotFound): the server could not find the requested resource\n")
     with defined(kubectl, "plain"):
@@ -60,31 +60,31 @@ def walk_create_and_delete(kubectl):
         same(kubectl("get", "crontabs", "-A").errors, "No resources found\n")
 
 
-def walk_pruning(kubectl):
+def tutorial_pruning(kubectl):
     with defined(kubectl, "pruning"):
-        mine = kubectl.file("my-crontab.yaml", page(someRandomField=42))
-        out = kubectl("create", "-f", mine, code=1)
+        file = kubectl.file("my-crontab.yaml", example(someRandomField=42))
+        out = kubectl("create", "-f", file, code=1)
         has(out.errors, 'CronTab in version "v1" cannot be handled as a CronTab: strict decoding error: unknown field "spec.someRandomField"')
-        out = kubectl("create", "--validate=false", "-f", mine, "-o", "yaml")
+        out = kubectl("create", "--validate=false", "-f", file, "-o", "yaml")
         has(out, "spec: cronSpec: '* * * * */5' image: my-awesome-cron-image")
         assert "someRandomField" not in out, out
-        text = page() + """json:
+        text = example() + """json:
   spec: {foo: abc, bar: def, something: x}
   status: {something: x}
 """
         out = kubectl("replace", "--validate=false", "-f", "-", "-o", "jsonpath={.json}", input=text)
         same(out, '{"spec":{"bar":"def","foo":"abc"},"status":{"something":"x"}}')
         for port in ("8080", '"http"'):
-            kubectl("replace", "-f", "-", input=page() + f"port: {port}\n")
-        has(kubectl("replace", "-f", "-", input=page() + "port: [1]\n", code=1).errors, 'The CronTab "my-new-cron-object" is invalid:', "port")
-        text = page() + "embedded: {apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: b}}, spec: {x: [1]}}\n"
+            kubectl("replace", "-f", "-", input=example() + f"port: {port}\n")
+        has(kubectl("replace", "-f", "-", input=example() + "port: [1]\n", code=1).errors, 'The CronTab "my-new-cron-object" is invalid:', "port")
+        text = example() + "embedded: {apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: b}}, spec: {x: [1]}}\n"
         same(kubectl("replace", "-f", "-", "-o", "jsonpath={.embedded.kind} {.embedded.metadata} {.embedded.spec}", input=text),
              'Pod {"labels":{"a":"b"},"name":"p"} {"x":[1]}')
-        text = page() + "embedded: {apiVersion: v1, metadata: {name: p}}\n"
+        text = example() + "embedded: {apiVersion: v1, metadata: {name: p}}\n"
         has(kubectl("replace", "-f", "-", input=text, code=1).errors, "embedded.kind: Required value")
 
 
-def walk_structural(kubectl):
+def tutorial_structural(kubectl):
     plain = (MANIFESTS / "crontabs-plain.yaml").read_text()
     head = plain[:plain.index("        type: object")]
     root = "spec.validation.openAPIV3Schema"
@@ -106,7 +106,7 @@ def walk_structural(kubectl):
     has(out.errors, 'no matches for kind "CustomResourceDefinition" in version "apiextensions.k8s.io/v1beta1"')
 
 
-def walk_finalizers(kubectl):
+def tutorial_finalizers(kubectl):
     with defined(kubectl, "plain"):
         text = crontab({"image": "x"}, "  finalizers: [stable.example.com/finalizer]\n")
         same(kubectl("apply", "-f", "-", input=text), NAME + " created\n")
@@ -119,24 +119,24 @@ def walk_finalizers(kubectl):
         kubectl("get", "ct", "my-new-cron-object", code=1)
 
 
-def walk_validation(kubectl):
+def tutorial_validation(kubectl):
     with defined(kubectl, "validation"):
         bad = crontab({"cronSpec": '"* * * *"', "image": "my-awesome-cron-image", "replicas": 15})
         out = kubectl("apply", "-f", "-", input=bad, code=1)
         has(out.errors, 'The CronTab "my-new-cron-object" is invalid: * spec.cronSpec: Invalid value: "* * * *": spec.cronSpec in body '
                         r"should match '^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$' * spec.replicas: Invalid value: 15: "
                         "spec.replicas in body should be less than or equal to 10")
-        same(kubectl("apply", "-f", "-", input=page(replicas=5)), NAME + " created\n")
+        same(kubectl("apply", "-f", "-", input=example(replicas=5)), NAME + " created\n")
 
 
-def walk_defaulting(kubectl):
+def tutorial_defaulting(kubectl):
     with defined(kubectl, "defaults"):
         out = kubectl("apply", "-f", "-", "-o", "jsonpath={.spec}", input=crontab({"image": "my-awesome-cron-image"}))
         same(out, '{"cronSpec":"5 0 * * *","image":"my-awesome-cron-image","replicas":1}')
         has(kubectl("get", "ct", "-o", "yaml"), "spec: cronSpec: 5 0 * * * image: my-awesome-cron-image replicas: 1")
 
 
-def walk_defaults_on_reading(kubectl):
+def tutorial_defaults_on_reading(kubectl):
     with defined(kubectl, "validation"):
         kubectl("apply", "-f", "-", input=crontab({"image": "old"}))
         same(kubectl.json("get", "ct", "my-new-cron-object")["spec"], {"image": "old"})
@@ -144,12 +144,12 @@ def walk_defaults_on_reading(kubectl):
         same(kubectl.json("get", "ct", "my-new-cron-object")["spec"], {"cronSpec": "5 0 * * *", "image": "old", "replicas": 1})
 
 
-def walk_explain(kubectl):
+def tutorial_explain(kubectl):
     with defined(kubectl, "defaults"):
         has(kubectl("explain", "ct.spec"), "KIND: CronTab", "cronSpec <string>", "image <string>", "replicas <integer>")
 
 
-def walk_printer_columns(kubectl):
+def tutorial_printer_columns(kubectl):
     with defined(kubectl, "columns"):
         kubectl("apply", "-f", "-", input=crontab({"cronSpec": '"* * * * *"', "image": "x", "replicas": 1}))
         same(table(kubectl("get", "crontab", "my-new-cron-object")),
@@ -159,9 +159,9 @@ def walk_printer_columns(kubectl):
         has(kubectl("get", "crontab", "--no-headers"), "my-new-cron-object * * * * * ")
 
 
-def walk_subresources(kubectl):
+def tutorial_subresources(kubectl):
     with defined(kubectl, "subresources"):
-        kubectl("apply", "-f", "-", input=page(replicas=3))
+        kubectl("apply", "-f", "-", input=example(replicas=3))
         same(kubectl("scale", "--replicas=5", "crontabs/my-new-cron-object"), NAME + " scaled\n")
         same(kubectl("get", "crontabs", "my-new-cron-object", "-o", "jsonpath={.spec.replicas}"), "5")
         path = f"/apis/stable.example.com/v1/namespaces/{kubectl.namespace}/crontabs/my-new-cron-object"
@@ -177,21 +177,21 @@ def walk_subresources(kubectl):
             "the spec replicas field \".spec.replicas\" does not exist")
 
 
-def walk_categories(kubectl):
+def tutorial_categories(kubectl):
     with defined(kubectl, "categories"):
-        kubectl("apply", "-f", "-", input=page())
+        kubectl("apply", "-f", "-", input=example())
         same(table(kubectl("get", "all")), [["NAME", "AGE"], [NAME, "AGE"]])
 
 
-def walk_namespace_deletion(kubectl):
+def tutorial_namespace_deletion(kubectl):
     with defined(kubectl, "plain"):
         name = kubectl.namespace + "-x"
         kubectl("create", "ns", name)
-        kubectl("apply", "--namespace=" + name, "-f", "-", input=page())
-        kubectl("apply", "-f", "-", input=page())
+        kubectl("apply", "--namespace=" + name, "-f", "-", input=example())
+        kubectl("apply", "-f", "-", input=example())
         same(kubectl("delete", "ns", name, "--timeout=30s"), f'namespace "{name}" deleted\n')
         same(kubectl("get", "ct", "-A", "-o", "jsonpath={.items[*].metadata.namespace}"), kubectl.namespace)
 
 
-CASES = [walk_create_and_delete, walk_pruning, walk_structural, walk_finalizers, walk_validation, walk_defaulting,
-         walk_defaults_on_reading, walk_explain, walk_printer_columns, walk_subresources, walk_categories, walk_namespace_deletion]
+CASES = [tutorial_create_and_delete, tutorial_pruning, tutorial_structural, tutorial_finalizers, tutorial_validation, tutorial_defaulting,
+         tutorial_defaults_on_reading, tutorial_explain, tutorial_printer_columns, tutorial_subresources, tutorial_categories, tutorial_namespace_deletion]

@@ -1,12 +1,12 @@
-"""What the server says about itself: versions, resources, their documentation, the user."""
+"""Commands about the server: version, cluster-info, api-resources, api-versions, explain, auth whoami."""
 from .client import MANIFESTS, has, same, table
 
 
 def version(kubectl):
     served = kubectl.server.ok("GET", "/version")
     has(kubectl("version"), "Client Version: v1.", f"Server Version: {served['gitVersion']}")
-    told = kubectl.json("version")["serverVersion"]  # an older kubectl leaves out what it doesn't know
-    same(told, {key: value for key, value in served.items() if key in told})
+    printed = kubectl.json("version")["serverVersion"]  # an older kubectl omits fields that it does not know
+    same(printed, {key: value for key, value in served.items() if key in printed})
 
 
 def cluster_info(kubectl):
@@ -69,7 +69,7 @@ def explain_definition(kubectl):
         "spec <CustomResourceDefinitionSpec> -required-", "status <CustomResourceDefinitionStatus>")
 
 
-def explain_shipped(kubectl):
+def explain_built_in(kubectl):
     has(kubectl("explain", "configmap"), "KIND: ConfigMap", "data <map[string]string>", "immutable <boolean>")
     has(kubectl("explain", "ns.spec.finalizers"), "FIELD: finalizers <[]string>")
 
@@ -80,16 +80,16 @@ def auth_whoami(kubectl):
     assert rows[1][0] == "Username" and len(rows[1]) == 2, rows
     groups = [row for row in rows if row[0] == "Groups"]
     assert groups and "system:masters" in groups[0][1] and "system:authenticated" in groups[0][1], rows
-    whole = kubectl.json("auth", "whoami")
-    same((whole["apiVersion"], whole["kind"]), ("authentication.k8s.io/v1", "SelfSubjectReview"))
-    same(whole["status"]["userInfo"]["username"], rows[1][1])
+    review = kubectl.json("auth", "whoami")
+    same((review["apiVersion"], review["kind"]), ("authentication.k8s.io/v1", "SelfSubjectReview"))
+    same(review["status"]["userInfo"]["username"], rows[1][1])
     out = kubectl("auth", "whoami", "--token=plain-token", "--kubeconfig=" + anonymous(kubectl), "-o",
                   "jsonpath={.status.userInfo.username} {.status.userInfo.groups}")
     same(out, 'plain ["system:authenticated"]')
 
 
 def anonymous(kubectl):
-    """A configuration without a user."""
+    """Writes a kubeconfig without a user, and returns its path."""
     path = kubectl.home / "anonymous.kubeconfig"
     kubectl("config", "set-cluster", "here", f"--server={kubectl.server.url}", "--insecure-skip-tls-verify",
             f"--kubeconfig={path}")
@@ -108,4 +108,4 @@ def forbidden(kubectl):
 
 
 CASES = [version, cluster_info, api_resources, api_versions, explain, explain_recursive, explain_of_openapi_v2,
-         explain_definition, explain_shipped, auth_whoami, forbidden]
+         explain_definition, explain_built_in, auth_whoami, forbidden]

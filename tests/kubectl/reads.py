@@ -1,4 +1,4 @@
-"""Commands that read: get with its outputs, selectors and names, watches, describe, diff and wait."""
+"""Commands that read: get with output formats, selectors and names, watches, describe, diff and wait."""
 import json
 
 from .client import MANIFESTS, has, same, table
@@ -134,13 +134,13 @@ def get_names_and_categories(kubectl):
         same((word, kubectl("get", word, "nina", "-o", "name")), (word, "boat.harbor.example.com/nina\n"))
     kubectl("create", "configmap", "chart", "--from-literal=sea=west")
     same(table(kubectl("get", "fleet"))[:2], [["NAME", "SAILS", "AGE"], ["nina", "3", "AGE"]])
-    rows = table(kubectl("get", "all"))  # several kinds are in it, so names include theirs
+    rows = table(kubectl("get", "all"))  # names include the kind, since there are several kinds
     same(rows[:2], [["NAME", "SAILS", "AGE"], ["boat.harbor.example.com/nina", "3", "AGE"]])
     out = kubectl("get", "bo,cm", "-o", "name").split()
     same(out, ["boat.harbor.example.com/nina", "boat.harbor.example.com/pinta", "boat.harbor.example.com/santa-maria", "configmap/chart"])
 
 
-def get_shipped(kubectl):
+def get_built_in(kubectl):
     kubectl("create", "configmap", "chart", "--from-literal=sea=west", "--from-literal=wind=east")
     kubectl("create", "secret", "generic", "route", "--from-literal=course=270")
     same(table(kubectl("get", "configmap", "chart")), [["NAME", "DATA", "AGE"], ["chart", "2", "AGE"]])
@@ -180,7 +180,7 @@ def describe_configmap(kubectl):
     has(kubectl("describe", "cm", "chart"), "Name: chart", "Data ==== sea: ---- west")
 
 
-def describe_shipped(kubectl):
+def describe_built_in(kubectl):
     kubectl("create", "secret", "generic", "route", "--from-literal=course=270")
     has(kubectl("describe", "secret", "route"), "Name: route", "Type: Opaque Data ==== course: 3 bytes")
     has(kubectl("describe", "ns", kubectl.namespace), f"Name: {kubectl.namespace} Labels: kubernetes.io/metadata.name={kubectl.namespace}",
@@ -208,7 +208,7 @@ def wait_for_condition(kubectl):
     same(kubectl("wait", "--for=condition=Established", "crd/boats.harbor.example.com", "crd/lighthouses.harbor.example.com"),
          "".join(f"customresourcedefinition.apiextensions.k8s.io/{n}.harbor.example.com condition met\n" for n in ("boats", "lighthouses")))
     kubectl("create", "-f", FLEET)
-    waits_in_vain(kubectl, "--for=jsonpath={.status.phase}=Afloat", "nina")
+    wait_times_out(kubectl, "--for=jsonpath={.status.phase}=Afloat", "nina")
     with kubectl.lines("wait", "--for=jsonpath={.status.phase}=Afloat", "boat/nina", "--timeout=60s") as waiting:
         kubectl("patch", "boat", "nina", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Afloat"}}')
         same(waiting.expect(1), ["boat.harbor.example.com/nina condition met"])
@@ -227,21 +227,21 @@ def wait_for_delete(kubectl):
         kubectl("patch", "boat", "nina", "--type=json", "-p", '[{"op":"remove","path":"/metadata/finalizers"}]')
         waiting.until("boat.harbor.example.com/nina condition met")
     kubectl("wait", "--for=delete", "boat/nina")
-    waits_in_vain(kubectl, "--for=delete", "pinta")
+    wait_times_out(kubectl, "--for=delete", "pinta")
 
 
-def waits_in_vain(kubectl, what, name):
-    """kubectl gives up in time; before that 1.32 may log a warning, if little of the time was left for its watch."""
-    out = kubectl("wait", what, "boat/" + name, "--timeout=2s", code=1)
+def wait_times_out(kubectl, condition, name):
+    """Checks that kubectl ends with a timeout. 1.32 may log a warning before, if little time was left for its watch."""
+    out = kubectl("wait", condition, "boat/" + name, "--timeout=2s", code=1)
     same(out.errors.splitlines()[-1:], ["error: timed out waiting for the condition on boats/" + name])
 
 
 def suffix(kubectl):
-    """Since 1.33 kubectl prints the namespace of a deleted object."""
+    """The namespace as kubectl prints it after a deleted object, since 1.33."""
     minor = int(kubectl.json("version", "--client")["clientVersion"]["minor"].rstrip("+"))
     return f" from {kubectl.namespace} namespace" if minor >= 33 else ""
 
 
 CASES = [get, get_o_wide, get_o_yaml, get_o_json, get_o_name, get_o_jsonpath, get_o_custom_columns, get_w, get_l,
-         get_field_selector, get_A, get_names_and_categories, get_shipped, get_subresource, describe, describe_events,
-         describe_configmap, describe_shipped, diff, wait_for_condition, wait_for_delete]
+         get_field_selector, get_A, get_names_and_categories, get_built_in, get_subresource, describe, describe_events,
+         describe_configmap, describe_built_in, diff, wait_for_condition, wait_for_delete]

@@ -1,8 +1,8 @@
-//! Times of the CEL crate beside those of `cel`, the other CEL crate for Rust: `cargo xtask bench --only cel`.
+//! Compares the times of our CEL crate with those of `cel`, another CEL crate for Rust: `cargo xtask bench --only cel`.
 //!
-//! Both measure in the same process, by turns; of many short runs the fastest counts, as others only make it slower.
-//! Values are handed over as each crate has them at hand: ours reads the decoded object, theirs a value made of it, which
-//! is timed by itself.
+//! Both are measured alternately in one process, and the fastest of many short runs counts, since other processes only add
+//! time. Each crate reads values in its own form: ours reads the decoded object, theirs a value made of it, whose conversion
+//! is a measure of its own.
 
 use machinery::{FieldPath, Value, value::decode};
 use ours::rules::{Options, Rules, Validation};
@@ -59,7 +59,7 @@ fn shown(time: Duration) -> String {
     }
 }
 
-/// What is measured, for us and for them.
+/// A measurement of both crates.
 struct Measure<'m> {
     what: &'m str,
     target: Option<Duration>,

@@ -80,7 +80,7 @@ pub(crate) const VISITS_MAX: u64 = 1 << 26;
 pub(crate) const OBJECT_VISITS_MAX: u64 = 2 * VISITS_MAX;
 
 /// Visits between two calls of the interrupt: a few milliseconds. Ours.
-pub(crate) const ASK_VISITS: u64 = 1 << 17;
+pub(crate) const CHECK_VISITS: u64 = 1 << 17;
 
 /// States of an automaton whose matches are not counted: a megabyte is matched within a second. Ours.
 pub(crate) const UNCOUNTED_STATES_MAX: usize = 256;

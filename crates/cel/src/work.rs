@@ -10,7 +10,7 @@
 
 pub(crate) use crate::limits::EVALUATION_UNITS;
 pub(crate) use crate::limits::NESTING_MAX;
-use crate::limits::{ASK_VISITS, INTERRUPT_UNITS, OBJECT_VISITS_MAX, VISITS_MAX};
+use crate::limits::{CHECK_VISITS, INTERRUPT_UNITS, OBJECT_VISITS_MAX, VISITS_MAX};
 use std::cell::Cell;
 
 /// Units of a step: a value compared or printed, an item of a list copied.
@@ -75,25 +75,25 @@ pub fn are_patterns_exhausted() -> bool {
 pub(crate) struct Visits {
     made: u64,
     max: u64,
-    /// Visits made when the interrupt was last called.
-    asked: u64,
+    /// Visits made at the last check of the limit and the interrupt.
+    last_check: u64,
 }
 
 impl Visits {
     pub(crate) fn new() -> Visits {
-        Visits { made: 0, max: VISITS_MAX.min(VISITS.get()), asked: 0 }
+        Visits { made: 0, max: VISITS_MAX.min(VISITS.get()), last_check: 0 }
     }
 
     /// Counts visits. `None` if the match must be abandoned.
     #[inline]
     pub(crate) fn count(&mut self, visits: u64) -> Option<()> {
         self.made += visits;
-        if self.made - self.asked < ASK_VISITS && self.made <= self.max { Some(()) } else { self.ask() }
+        if self.made - self.last_check < CHECK_VISITS && self.made <= self.max { Some(()) } else { self.check_limits() }
     }
 
     #[cold]
-    fn ask(&mut self) -> Option<()> {
-        self.asked = self.made;
+    fn check_limits(&mut self) -> Option<()> {
+        self.last_check = self.made;
         if is_interrupted() || self.made > self.max {
             exhaust();
             return None;

@@ -19,7 +19,7 @@ use crate::reload::Files;
 use crate::{accounts, etcd, logs};
 
 /// Serves until a signal. The error is one line.
-#[allow(clippy::disallowed_methods, reason = "the ready line tells how long the start took")]
+#[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
 pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);

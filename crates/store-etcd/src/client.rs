@@ -31,7 +31,7 @@ enum Token {
 /// The members of one cluster.
 pub struct Client {
     members: Vec<Member>,
-    /// The member that is asked first.
+    /// The member that is called first.
     current: watch::Sender<usize>,
     cluster: Cluster,
     credentials: Option<Credentials>,

@@ -73,10 +73,10 @@ impl Failure {
         }
     }
 
-    /// The error of the `Store` contract; `asked` is the revision that the caller asked for.
-    pub fn into_error(self, asked: Revision) -> StoreError {
+    /// The error of the `Store` contract; `requested` is the revision that the caller requested.
+    pub fn into_error(self, requested: Revision) -> StoreError {
         match self {
-            Failure::Compacted => StoreError::Compacted(asked),
+            Failure::Compacted => StoreError::Compacted(requested),
             other => StoreError::Unavailable(other.text().to_owned()),
         }
     }

@@ -114,9 +114,9 @@ async fn watch_on(
     let mut stream = client.watch(ReceiverStream::new(receiver), attempt).await?;
     let mut requests_without_response = 0;
     loop {
-        let asks = client.honest_progress();
+        let may_request_progress = client.honest_progress();
         let wanted = *followed.wanted.borrow_and_update() > followed.after;
-        let pause = match wanted && asks {
+        let pause = match wanted && may_request_progress {
             true if requests_without_response == 0 => limits::PROGRESS_FIRST,
             true => limits::PROGRESS_WANTED,
             false => limits::PROGRESS_IDLE,
@@ -128,12 +128,12 @@ async fn watch_on(
             // a call to that member has failed, so the watch may be dead as well
             Ok(()) = moves.changed() => return Err(End::Failed(Failure::NotDone("the client has switched to another member".to_owned()))),
             () = tokio::time::sleep(pause) => {
-                requests_without_response += u32::from(asks);
-                if requests_without_response > limits::PROGRESS_UNANSWERED_MAX {
+                requests_without_response += u32::from(may_request_progress);
+                if requests_without_response > limits::PROGRESS_REQUESTS_MAX {
                     let why = "a member does not report progress".to_owned();
                     return Err(End::Failed(stream.failed(Failure::Unknown(why)).await));
                 }
-                if asks {
+                if may_request_progress {
                     // if the queue is full, a request is waiting in it
                     let progress = m::WatchAction::Progress(m::WatchProgressRequest {});
                     let _ = requests.try_send(m::WatchRequest { action: Some(progress) });

@@ -48,7 +48,8 @@ pub struct Etcd {
     prefix: String,
     /// The newest head that was returned to a caller; followers request progress until they reach it.
     wanted: watch::Sender<Revision>,
-    asked: AtomicU64,
+    /// The number of calls of `head`.
+    head_calls: AtomicU64,
     head: Mutex<Head>,
     leases: Option<Leases>,
     /// The version of [`COMPACTION_KEY`] when it was last read.
@@ -62,7 +63,7 @@ impl Etcd {
             client: Arc::new(Client::new(options)?),
             prefix: normalise(&options.prefix),
             wanted: watch::Sender::new(0),
-            asked: AtomicU64::new(0),
+            head_calls: AtomicU64::new(0),
             head: Mutex::new(Head { covers: 0, result: Ok(0) }),
             leases: options.expiring.clone().map(|(folder, lifetime)| {
                 let prefix = format!("{}/{folder}/", normalise(&options.prefix));
@@ -289,10 +290,10 @@ impl Store for Etcd {
     /// Reads the head. Callers that arrive while a read is in flight share the next one.
     fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
         Box::pin(async move {
-            let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+            let ticket = self.head_calls.fetch_add(1, Ordering::SeqCst) + 1;
             let mut head = self.head.lock().await;
             if head.covers < ticket {
-                let covers = self.asked.load(Ordering::SeqCst);
+                let covers = self.head_calls.load(Ordering::SeqCst);
                 let result = self.newest().await;
                 if let Ok(newest) = result {
                     self.wanted.send_if_modified(|wanted| {

@@ -10,13 +10,13 @@ pub const PROGRESS_WANTED: Duration = Duration::from_millis(100);
 /// Interval of requests for progress otherwise: a watch of keys that never change would fall behind what is compacted.
 /// Ours; etcd reports progress every 10 minutes.
 pub const PROGRESS_IDLE: Duration = Duration::from_secs(10);
-/// Requests for progress without a response before another member is asked. Ours.
-pub const PROGRESS_UNANSWERED_MAX: u32 = 50;
+/// Requests for progress without a response before the client switches to another member. Ours.
+pub const PROGRESS_REQUESTS_MAX: u32 = 50;
 /// Time limit of one attempt at one member. Ours.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of all attempts of a call together. Ours; etcd's own limit of a request is 7 s.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// First pause between attempts once every member has been asked; doubled each time. Ours.
+/// First pause between attempts once every member has been called; doubled each time. Ours.
 pub const RETRY_PAUSE_MIN: Duration = Duration::from_millis(50);
 /// Longest pause between attempts. Ours.
 pub const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);

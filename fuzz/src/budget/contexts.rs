@@ -1,6 +1,6 @@
-//! Where units may stand that come again and again.
+//! The contexts in which units may be repeated.
 
-/// `start`, then `open` as often as it nests, units, `end`, `close` as often, `finish`.
+/// An input is `start`, `open` for each level of nesting, the units, `end`, `close` for each level, and `finish`.
 pub struct Context {
     pub subject: &'static str,
     pub start: &'static [u8],
@@ -9,7 +9,7 @@ pub struct Context {
     pub end: &'static [u8],
     pub close: &'static [u8],
     pub finish: &'static [u8],
-    /// What makes a message of the input.
+    /// Wraps the input into a message.
     pub wrap: Option<fn(Vec<u8>) -> Vec<u8>>,
 }
 
@@ -47,7 +47,7 @@ const MEMBERS: &[&[u8]] = &[
 const ITEMS: &[&[u8]] =
     &[b"1,", b"\"\",", b"{},", b"[],", b"1.5,", b"\"#\",", b"{\"k\":\"#\"},", b"{\"a\":1,\"a\":1},", b"null,"];
 
-/// A varint.
+/// Appends a varint.
 fn length(mut length: usize, out: &mut Vec<u8>) {
     while length >= 0x80 {
         out.push(0x80 | (length & 0x7f) as u8);
@@ -64,7 +64,7 @@ fn config_map(body: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// The same, with the input as the metadata.
+/// The envelope of a ConfigMap, with the input as the metadata.
 fn metadata(body: Vec<u8>) -> Vec<u8> {
     let mut out = b"\x0a".to_vec();
     length(body.len(), &mut out);

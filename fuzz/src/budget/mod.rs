@@ -1,7 +1,7 @@
-//! Budgets: what an input may cost for each of its bytes, up to the size of a request body.
+//! Budgets: the cost that an input may have per byte, up to the size of a request body.
 //!
-//! Inputs are made of a beginning, units that come again and again, and an end, as an attacker would who looks for work that
-//! grows faster than its input. Each runs at a size and at half of it.
+//! An input is a start, repeated units and an end, as an attacker would send it to cause work that grows faster than the input.
+//! Each runs at a size and at half of it.
 
 mod contexts;
 mod subjects;
@@ -14,20 +14,20 @@ pub use subjects::{SUBJECTS, Subject};
 
 use crate::random::Random;
 
-/// Characters that are shown of a part.
+/// The number of characters of a part that are printed.
 const SHOWN_MAX: usize = 120;
-/// Units that one input mixes.
+/// The number of different units of an input.
 const UNITS_MAX: usize = 3;
-/// How deep an input nests; behind that decoders give up.
+/// Depths of nested inputs; decoders reject deeper ones.
 const DEPTHS: [usize; 5] = [0, 0, 1, 100, 3_000];
-/// Memory that any input may take: errors are reported up to 8 MiB, and defaults added up to 3 MiB of JSON.
+/// Memory that any input may need: error messages of up to 8 MiB, and defaults of up to 3 MiB of JSON.
 const BYTES_BASE: usize = 96 << 20;
-/// Time that any input may take: less is not measured well.
+/// Time that any input may take; shorter times are not measured accurately.
 const TIME_BASE: Duration = Duration::from_millis(400);
 /// How much longer an input may run than one of half its size.
 const GROWTH_MAX: u32 = 4;
 
-/// An input by its parts, for any size.
+/// The parts of an input of any size.
 pub struct Recipe {
     context: &'static Context,
     units: Vec<&'static [u8]>,
@@ -49,17 +49,17 @@ impl std::fmt::Display for Recipe {
     }
 }
 
-/// What running an input took.
+/// The cost of running an input.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub input: usize,
-    /// Memory at its peak, beyond what there was before.
+    /// Peak memory, less the memory before the run.
     pub bytes: usize,
     pub time: Duration,
 }
 
 impl Recipe {
-    /// Every context with each of its units alone.
+    /// All recipes of one context and one of its units.
     pub fn plain(subject: &Subject) -> Vec<Recipe> {
         let of_subject = CONTEXTS.iter().filter(|context| context.subject == subject.name);
         let plain = |context: &'static Context| {
@@ -76,7 +76,7 @@ impl Recipe {
         Recipe { context, units, depth }
     }
 
-    /// The input with as many units as fit into a size.
+    /// The input, with as many units as fit into the size.
     pub fn input(&self, size: usize) -> Vec<u8> {
         let context = self.context;
         let depth = self.depth.min(size / 4 / (context.open.len() + context.close.len()).max(1));
@@ -98,7 +98,7 @@ impl Recipe {
     }
 }
 
-/// `#` stands for a number of eight digits, `@` for a thousand bytes.
+/// Appends a unit, with a number of eight digits for `#`, and a thousand bytes for `@`.
 fn append(input: &mut Vec<u8>, unit: &[u8], number: usize) {
     for byte in unit {
         match byte {
@@ -110,7 +110,7 @@ fn append(input: &mut Vec<u8>, unit: &[u8], number: usize) {
 }
 
 impl Subject {
-    /// Why the cost of an input is too high, given that of half of it.
+    /// How the cost of an input exceeds the budget, if it does, compared with the cost of an input of half the size.
     pub fn exceeded(&self, half: Cost, whole: Cost) -> Option<String> {
         let bytes_max = BYTES_BASE + whole.input * self.bytes_per_byte;
         if whole.bytes > bytes_max {

@@ -1,4 +1,4 @@
-//! What takes input of any size from clients.
+//! The functions that process input of any size from clients.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use machinery::{Value, cbor, json, protobuf, yaml};
 use schema::definition::{self, ApiVersion};
 use schema::{CompileOptions, Malformed, Prior, Schema, apply, shape};
 
-/// A promise about cost.
+/// A function and its budget.
 pub struct Subject {
     pub name: &'static str,
     /// Bytes of memory and time for each byte of input.
@@ -27,13 +27,13 @@ const fn subject(name: &'static str, bytes_per_byte: usize, nanoseconds: u64, ru
     Subject { name, bytes_per_byte, time_per_byte: Duration::from_nanos(nanoseconds), run }
 }
 
-/// A value takes 32 bytes and more, and `1,` has two.
+/// A value needs at least 32 bytes of memory, and the text `1,` has two.
 pub const SUBJECTS: &[Subject] = &[
     subject("json", 100, 500, json),
     subject("yaml", 150, 1_000, yaml),
     subject("cbor", 100, 500, cbor),
     subject("protobuf", 100, 500, protobuf),
-    // the place of each key and item is kept, too
+    // positions of keys and items are recorded, too
     subject("typed", 180, 1_000, typed),
     subject("objects", 150, 1_000, objects),
     subject("fields", 200, 1_000, fields),
@@ -107,7 +107,7 @@ fn fields(input: &[u8]) {
     let _ = set.difference(&set.intersection(&set));
 }
 
-/// What is patched.
+/// The document that is patched.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let items: Value = (0..1_000).map(|i| json!({"name": (format!("n{i}")), "value": i})).collect();
     json!({"metadata": {"name": "a", "finalizers": ["a", "b"]}, "list": (items), "data": {"a": "b"}})

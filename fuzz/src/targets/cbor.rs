@@ -1,4 +1,4 @@
-//! CBOR: what is read is written and read again as the same value; so is what was JSON.
+//! CBOR: a decoded value, of CBOR or JSON, is encoded and decoded again as the same value.
 
 use machinery::{cbor, value};
 
@@ -18,7 +18,7 @@ fn check(input: &[u8]) {
     let value = match cbor::decode(input) {
         Ok(value) => value,
         Err(_) => match value::decode(input) {
-            // arrays and maps may be longer in JSON, and nest deeper
+            // arrays and maps may be longer, and nest deeper, in JSON
             Ok(value) if cbor::decode(&cbor::encode(&value)).is_ok() => value,
             _ => return,
         },

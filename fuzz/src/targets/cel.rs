@@ -1,4 +1,4 @@
-//! CEL: parsing, checking, estimating and evaluating end, and what costs more than it may gives no value.
+//! CEL: parsing, checking, estimating and evaluating terminate, and an evaluation above the cost limit has no value.
 
 use cel::{Environment, Program, from_json};
 use machinery::json;

@@ -1,5 +1,5 @@
-//! Definitions: any document is decoded and validated without a panic; what is valid is stored as it is stored again, and
-//! nothing is lost between v1 and v1beta1.
+//! Definitions: any document is decoded and validated without a panic. The stored form of a valid definition is its own stored
+//! form, and a conversion to v1beta1 and back loses nothing.
 
 use machinery::{Value, value};
 use schema::definition::{self, ApiVersion};
@@ -17,7 +17,7 @@ const SEEDS: &[&[u8]] = &[
 fn check(input: &[u8]) {
     let Ok(mut body) = value::decode(input) else { return };
     if body.as_object().is_some() {
-        // the type has been looked at before
+        // the type is checked before decoding
         body.set_at(&["apiVersion"], Value::from("apiextensions.k8s.io/v1"));
     }
     if let Ok(decoded) = definition::decode(&body, ApiVersion::V1) {
@@ -26,7 +26,7 @@ fn check(input: &[u8]) {
         let errors = definition::validate_create(&new, machinery::Release::default());
         let _ = definition::validate_update(&new, &new, machinery::Release::default());
         if errors.is_empty() {
-            keeps(&definition::to_stored(&new));
+            check_stored(&definition::to_stored(&new));
         }
     }
     if let Ok(decoded) = definition::decode(&body, ApiVersion::V1Beta1) {
@@ -35,13 +35,13 @@ fn check(input: &[u8]) {
         let errors = definition::validate_beta_create(&new, machinery::Release::default());
         let _ = definition::validate_beta_update(&new, &new, machinery::Release::default());
         if errors.is_empty() {
-            keeps(&definition::beta_to_stored(&new));
+            check_stored(&definition::beta_to_stored(&new));
         }
     }
 }
 
-/// A valid definition in the form in which it is stored.
-fn keeps(stored: &Value) {
+/// Checks the stored form of a valid definition.
+fn check_stored(stored: &Value) {
     assert_eq!(definition::to_stored(stored).to_json(), stored.to_json(), "stored again");
     let beta = definition::to_beta(stored);
     assert_eq!(definition::beta_to_stored(&beta).to_json(), stored.to_json(), "by way of v1beta1: {}", beta.to_json());

@@ -1,4 +1,4 @@
-//! `fieldsV1`: a set is written and read again as the same set, and sets obey the laws of sets.
+//! `fieldsV1`: a set is encoded and decoded again as the same set, and sets obey the laws of sets.
 
 use machinery::value;
 use schema::apply::{FieldSet, encode_fields_v1, parse_fields_v1};
@@ -17,12 +17,12 @@ fn check(input: &[u8]) {
     let Ok(value) = value::decode(input) else { return };
     let Ok(set) = parse_fields_v1(&value) else { return };
     let written = encode_fields_v1(&set);
-    let again = parse_fields_v1(&written).expect("what was written can't be read");
+    let again = parse_fields_v1(&written).expect("the encoded set can't be decoded");
     assert_eq!(again.paths(), set.paths(), "{written}");
     laws(&set);
 }
 
-/// A set against the half of it that comes first.
+/// Checks the laws for a set and its first half.
 fn laws(set: &FieldSet) {
     let mut half = FieldSet::new();
     for (element, node) in set.iter().take(set.iter().len() / 2) {

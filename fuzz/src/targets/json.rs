@@ -1,5 +1,4 @@
-//! JSON: what is read is written and read again as the same value, but that `1.0` comes back as `1`
-//! and `-0.0` as `0`.
+//! JSON: a decoded value is encoded and decoded again as the same value, except that `1.0` becomes `1` and `-0.0` becomes `0`.
 
 use machinery::Value;
 use machinery::value::{decode, decode_strict, key_order};
@@ -30,21 +29,21 @@ fn without_negative_zeros(value: &Value) -> Value {
 fn check(input: &[u8]) {
     let strict = decode_strict(input);
     let Ok(value) = decode(input) else {
-        assert!(strict.is_err(), "strict decoding reads what is no JSON");
+        assert!(strict.is_err(), "strict decoding accepts invalid JSON");
         return;
     };
-    let strict = strict.expect("strict decoding refuses JSON");
-    assert_eq!(strict.value, value, "strict decoding reads something else");
+    let strict = strict.expect("strict decoding rejects JSON");
+    assert_eq!(strict.value, value, "strict decoding returns another value");
     let written = value.to_json();
-    let again = decode(written.as_bytes()).expect("what was written can't be read");
+    let again = decode(written.as_bytes()).expect("the encoded value can't be decoded");
     assert_eq!(again.to_json(), without_negative_zeros(&value).to_json());
     let _ = key_order(input);
     if let (Ok(text), Ok(reference)) = (std::str::from_utf8(input), serde_json::from_slice::<serde_json::Value>(input))
     {
-        // floats are rounded in other ways there, and -0 is one
+        // the reference rounds floats differently, and -0 is a float there
         if !text.contains(['.', 'e', 'E']) && !text.contains("-0") && !text.contains("0000") {
             let reference = decode(reference.to_string().as_bytes()).expect("a reference is JSON");
-            assert_eq!(value.to_json(), reference.to_json(), "the reference reads something else");
+            assert_eq!(value.to_json(), reference.to_json(), "the reference decodes another value");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What random input is given to.
+//! The targets of random input.
 
 mod cbor;
 mod cel;
@@ -11,12 +11,12 @@ mod schemas;
 mod selectors;
 mod yaml;
 
-/// A promise that holds for all input.
+/// A property that holds for all input.
 pub struct Target {
     pub name: &'static str,
-    /// What changed inputs are made from.
+    /// The inputs that are mutated.
     pub seeds: &'static [&'static [u8]],
-    /// Panics where the promise is broken.
+    /// Panics if the property does not hold.
     pub check: fn(&[u8]),
 }
 

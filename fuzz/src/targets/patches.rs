@@ -1,7 +1,7 @@
-//! Patches against a library that follows the RFCs to the letter.
+//! Patches, compared with a library that implements the RFCs exactly.
 //!
-//! Inputs only choose a document and a patch. Where the reference server departs from the RFC (upserting `replace`,
-//! negative indices, nulls in arrays, …) nothing is generated: tables beside the code hold those cases.
+//! An input is the seed of a random document and patch. Patches for which kube-apiserver deviates from the RFC (upserting
+//! `replace`, negative indices, nulls in arrays, …) are not generated; tables of cases beside the code cover them.
 
 use json_patch::{merge, patch};
 use machinery::patch::{Unknown, json_patch as own, merge_patch};
@@ -29,14 +29,14 @@ fn own_value(value: &serde_json::Value) -> Value {
 fn check_merge(input: &[u8]) {
     let mut random = Random::from_input(input);
     let document = Value::Object(random.members(DEPTH, true));
-    let given = Value::Object(random.members(DEPTH, true));
+    let patch_value = Value::Object(random.members(DEPTH, true));
     let mut expected = reference(&document);
-    merge(&mut expected, &reference(&given));
-    let result = merge_patch::apply(document.clone(), given.clone());
-    assert_eq!(result, own_value(&expected), "{document} patched with {given}");
+    merge(&mut expected, &reference(&patch_value));
+    let result = merge_patch::apply(document.clone(), patch_value.clone());
+    assert_eq!(result, own_value(&expected), "{document} patched with {patch_value}");
 }
 
-/// Every place of a value as a pointer.
+/// The JSON pointers of all values below `value`.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let escape = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match value {
@@ -58,7 +58,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// An operation on a document that has `existing` places.
+/// An operation on a document with the pointers `existing`.
 fn operation(random: &mut Random, existing: &[String]) -> Value {
     let existing = |random: &mut Random| Value::from(random.one_of(existing));
     let new = |random: &mut Random, at: &Value| {
@@ -82,8 +82,7 @@ fn operation(random: &mut Random, existing: &[String]) -> Value {
     }
 }
 
-/// Whether an operation moves a value into itself, which the RFC forbids and the library of the reference server finds
-/// out too late to say so in every case.
+/// Whether an operation moves a value into itself, which the RFC forbids and kube-apiserver's library does not always reject.
 fn moves_into_itself(operation: &Value) -> bool {
     let (from, path) = (operation.str_at(&["from"]), operation.str_at(&["path"]));
     operation.str_at(&["op"]) == "move" && path.starts_with(from)
@@ -102,13 +101,13 @@ fn check_json(input: &[u8]) {
         if moves_into_itself(&step) {
             continue;
         }
-        let given: Value = [step].into_iter().collect();
+        let patch_value: Value = [step].into_iter().collect();
         let mut expected = reference(&document);
-        let operations: json_patch::Patch = serde_json::from_value(reference(&given)).expect("a patch");
+        let operations: json_patch::Patch = serde_json::from_value(reference(&patch_value)).expect("a patch");
         let expected = patch(&mut expected, &operations).ok().map(|()| own_value(&expected));
-        let decoded = own::decode_patch(given.to_json().as_bytes(), Unknown::Reported).expect("a patch");
+        let decoded = own::decode_patch(patch_value.to_json().as_bytes(), Unknown::Reported).expect("a patch");
         let result = own::apply(document.clone(), &decoded).ok();
-        assert_eq!(result, expected, "{document} patched with {given}");
+        assert_eq!(result, expected, "{document} patched with {patch_value}");
         document = result.unwrap_or(document);
     }
 }

@@ -1,4 +1,4 @@
-//! Protobuf: what is read is written and read again as the same value; so is what was JSON.
+//! Protobuf: a decoded object, of protobuf or JSON, is encoded and decoded again as the same object.
 
 use machinery::{Value, protobuf, value};
 
@@ -24,13 +24,13 @@ fn check(input: &[u8]) {
         },
     };
     let Some(second) = reread(&object) else { return };
-    // the second form lacks values that did not fit their fields, and the third has the zero values of required ones
-    let third = reread(&second).expect("what was read can't be written");
+    // the second object lacks values that do not fit their fields, and the third has the zero values of required fields
+    let third = reread(&second).expect("the decoded object can't be encoded");
     assert_eq!(reread(&third).as_ref(), Some(&third));
 }
 
-/// The object as it is after it was written and read; `None` for kinds without a message.
+/// The object after encoding and decoding; `None` for kinds without a message.
 fn reread(object: &Value) -> Option<Value> {
     let written = protobuf::encode(object)?;
-    Some(protobuf::decode(&written).expect("what was written can't be read"))
+    Some(protobuf::decode(&written).expect("the encoded object can't be decoded"))
 }

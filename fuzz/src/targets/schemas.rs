@@ -1,5 +1,5 @@
-//! Schemas: any document is compiled and run without a panic, and under a schema that a definition may hold pruning and
-//! defaulting a second time change nothing.
+//! Schemas: any document is compiled and applied without a panic. With the schema of a valid definition, a second pruning and
+//! defaulting changes nothing.
 
 use machinery::{Value, json, value};
 use schema::definition::{self, ApiVersion};
@@ -22,8 +22,8 @@ fn check(input: &[u8]) {
     let given = document.get("schema").unwrap_or(&Value::Null);
     let schema = Schema::compile(given, &CompileOptions::default());
     let mut object = document.get("object").cloned().unwrap_or_default();
-    let brought = brought(&schema, &mut object);
-    if brought && is_valid(given) {
+    let accepted = prepare(&schema, &mut object);
+    if accepted && is_valid(given) {
         let once = object.clone();
         schema.prune(&mut object, &mut vec![]);
         let _ = schema.default(&mut object);
@@ -35,8 +35,8 @@ fn check(input: &[u8]) {
     assert!(same.errors.len() < 100_000 && status.errors.len() < 100_000);
 }
 
-/// What becomes of a request body; false if it is refused.
-fn brought(schema: &Schema, object: &mut Value) -> bool {
+/// Prunes and defaults a request body. Returns false if it is rejected.
+fn prepare(schema: &Schema, object: &mut Value) -> bool {
     let mut unknown = vec![];
     schema.prune(object, &mut unknown);
     let embedded = schema.coerce_embedded(object, Malformed::Refuse, &mut unknown);
@@ -56,7 +56,7 @@ fn is_valid(schema: &Value) -> bool {
         && *schema == stored_schema(&definition)
 }
 
-/// The schema as it is stored, without what definitions don't know.
+/// The schema in the stored definition, without unknown fields.
 fn stored_schema(definition: &Value) -> Value {
     let stored = definition::to_stored(definition);
     let version = stored.at(&["spec", "versions"]).and_then(Value::as_array).and_then(<[Value]>::first).cloned();

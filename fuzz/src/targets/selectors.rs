@@ -1,4 +1,4 @@
-//! Selectors: a requirement and its contrary never select the same labels, and together they select all.
+//! Selectors: of a requirement and its opposite, exactly one matches any labels.
 
 use machinery::selector::field::FieldSelector;
 use machinery::selector::label::{LabelSelector, Operator};
@@ -15,7 +15,7 @@ const SEEDS: &[&[u8]] = &[
     b"spec.host = x\\\\",
 ];
 
-/// The requirements of a selector as its grammar has them.
+/// The text of a selector.
 fn text_of(selector: &LabelSelector) -> String {
     let term = |requirement: &machinery::selector::label::Requirement| {
         let (key, values) = (&requirement.key, requirement.values.join(","));
@@ -40,7 +40,7 @@ fn check(input: &[u8]) {
     let written = text_of(&selector);
     assert_eq!(LabelSelector::parse(&written).as_ref(), Ok(&selector), "{written}");
     for requirement in &selector.requirements {
-        let contrary = match requirement.operator {
+        let opposite = match requirement.operator {
             Operator::In => Operator::NotIn,
             Operator::NotIn => Operator::In,
             Operator::Exists => Operator::DoesNotExist,
@@ -53,7 +53,7 @@ fn check(input: &[u8]) {
         let own = requirement.values.first().map(machinery::Text::as_str);
         for label in [None, Some(""), Some("b"), own] {
             let selected = |operator| one(operator).matches(|key| label.filter(|_| key == requirement.key));
-            assert_ne!(selected(requirement.operator), selected(contrary), "{written}: {label:?}");
+            assert_ne!(selected(requirement.operator), selected(opposite), "{written}: {label:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! YAML: what is read is written and read again as the same value.
+//! YAML: a decoded value is encoded and decoded again as the same value.
 
 use machinery::yaml;
 
@@ -18,8 +18,8 @@ fn check(input: &[u8]) {
     let Ok(decoded) = yaml::decode(input) else { return };
     let written = yaml::encode(&decoded.value);
     match yaml::decode(written.as_bytes()) {
-        // as JSON, where 1.0 is 1
+        // compared as JSON, in which 1.0 is 1
         Ok(again) => assert_eq!(again.value.to_json(), decoded.value.to_json(), "{written:?}"),
-        Err(error) => panic!("what was written can't be read: {error}: {written:?}"),
+        Err(error) => panic!("the encoded value can't be decoded: {error}: {written:?}"),
     }
 }

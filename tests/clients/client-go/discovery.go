@@ -19,83 +19,83 @@ import (
 )
 
 var discoveryCases = []cases.Case{
-	{Name: "discovery finds the same in both of its forms", Run: discovered},
-	{Name: "the version is that of a kube-apiserver", Run: version},
-	{Name: "OpenAPI v2 and v3 describe the custom resource", Run: described},
-	{Name: "a REST mapper meets a definition that came later", Run: mapped},
+	{Name: "legacy and aggregated discovery agree", Run: discoveryForms},
+	{Name: "the server reports version 1.37", Run: serverVersion},
+	{Name: "OpenAPI v2 and v3 describe the custom resource", Run: openAPI},
+	{Name: "a REST mapper finds a CRD that is created later", Run: restMapper},
 }
 
-// discoveryClient asks for JSON: it cannot decode the documents of single versions that a server with CBOR returns.
+// discoveryClient requests JSON: client-go cannot decode the discovery documents of single versions in CBOR.
 func discoveryClient() *discovery.DiscoveryClient {
-	plain := config()
-	plain.ContentType, plain.AcceptContentTypes = "application/json", "application/json"
-	return cases.Get(discovery.NewDiscoveryClientForConfig(plain))
+	jsonConfig := config()
+	jsonConfig.ContentType, jsonConfig.AcceptContentTypes = "application/json", "application/json"
+	return cases.Must(discovery.NewDiscoveryClientForConfig(jsonConfig))
 }
 
-func discovered(_ context.Context) {
-	legacy := discoveryClient()
-	legacy.UseLegacyDiscovery = true
-	_, old := cases.Get2(legacy.ServerGroupsAndResources())
-	_, aggregated := cases.Get2(discoveryClient().ServerGroupsAndResources())
-	cases.Equal("lists", len(old), len(aggregated))
+func discoveryForms(_ context.Context) {
+	legacyClient := discoveryClient()
+	legacyClient.UseLegacyDiscovery = true
+	_, legacy := cases.Must2(legacyClient.ServerGroupsAndResources())
+	_, aggregated := cases.Must2(discoveryClient().ServerGroupsAndResources())
+	cases.Equal("lists", len(legacy), len(aggregated))
 	byVersion := map[string][]string{}
-	for _, list := range old {
-		byVersion[list.GroupVersion] = names(list)
+	for _, list := range legacy {
+		byVersion[list.GroupVersion] = resourceNames(list)
 	}
 	for _, list := range aggregated {
-		cases.Equal(list.GroupVersion, names(list), byVersion[list.GroupVersion])
+		cases.Equal(list.GroupVersion, resourceNames(list), byVersion[list.GroupVersion])
 	}
 	cases.Equal("boats", byVersion["harbor.example.com/v1"], []string{"boats", "boats/scale", "boats/status"})
-	preferred := cases.Get(discoveryClient().ServerPreferredNamespacedResources())
-	cases.That(len(preferred) > 3, "only %d preferred lists", len(preferred))
+	preferred := cases.Must(discoveryClient().ServerPreferredNamespacedResources())
+	cases.True(len(preferred) > 3, "only %d preferred lists", len(preferred))
 	_, err := discoveryClient().ServerResourcesForGroupVersion("none.example.com/v1")
-	cases.That(apierrors.IsNotFound(err), "a group that is not there: %v", err)
+	cases.True(apierrors.IsNotFound(err), "an unknown group: %v", err)
 }
 
-func names(list *metav1.APIResourceList) []string {
-	found := []string{}
+func resourceNames(list *metav1.APIResourceList) []string {
+	names := []string{}
 	for _, resource := range list.APIResources {
-		found = append(found, resource.Name)
+		names = append(names, resource.Name)
 	}
-	slices.Sort(found)
-	return found
+	slices.Sort(names)
+	return names
 }
 
-func version(_ context.Context) {
-	found := cases.Get(discoveryClient().ServerVersion())
-	cases.Equal("major", found.Major, "1")
-	cases.Equal("minor", found.Minor, "37")
+func serverVersion(_ context.Context) {
+	version := cases.Must(discoveryClient().ServerVersion())
+	cases.Equal("major", version.Major, "1")
+	cases.Equal("minor", version.Minor, "37")
 }
 
-func described(_ context.Context) {
+func openAPI(_ context.Context) {
 	root := openapi3.NewRoot(discoveryClient().OpenAPIV3())
-	document := cases.Get(root.GVSpec(boats.GroupVersion()))
+	document := cases.Must(root.GVSpec(boats.GroupVersion()))
 	boat, found := document.Components.Schemas["com.example.harbor.v1.Boat"]
-	cases.That(found, "the v3 document has no boat")
+	cases.True(found, "the v3 document has no schema of Boat")
 	cases.Equal("description", boat.Description, "A boat that lies in a harbour.")
-	old := cases.Get(discoveryClient().OpenAPISchema())
-	cases.That(slices.ContainsFunc(old.GetDefinitions().GetAdditionalProperties(), func(each *openapi_v2.NamedSchema) bool {
+	v2 := cases.Must(discoveryClient().OpenAPISchema())
+	cases.True(slices.ContainsFunc(v2.GetDefinitions().GetAdditionalProperties(), func(each *openapi_v2.NamedSchema) bool {
 		return each.GetName() == "com.example.harbor.v1.Boat"
-	}), "the v2 document has no boat")
+	}), "the v2 document has no schema of Boat")
 }
 
-func mapped(ctx context.Context) {
+func restMapper(ctx context.Context) {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoveryClient()))
 	kind := schema.GroupKind{Group: "reef.example.com", Kind: "Reef"}
 	_, err := mapper.RESTMapping(kind)
-	cases.That(meta.IsNoMatchError(err), "a kind that is not there: %v", err)
-	definitions := dynamics().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	definition := &unstructured.Unstructured{Object: map[string]any{
+	cases.True(meta.IsNoMatchError(err), "an unknown kind: %v", err)
+	crds := dynamicClient().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	crd := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "reefs.reef.example.com"},
 		"spec": map[string]any{
 			"group": kind.Group, "scope": "Cluster", "names": map[string]any{"plural": "reefs", "kind": "Reef"},
 			"versions": []any{
-				map[string]any{"name": "v1beta1", "served": true, "storage": false, "schema": openSchema},
-				map[string]any{"name": "v1", "served": true, "storage": true, "schema": openSchema},
+				map[string]any{"name": "v1beta1", "served": true, "storage": false, "schema": schemaWithoutRules},
+				map[string]any{"name": "v1", "served": true, "storage": true, "schema": schemaWithoutRules},
 			},
 		},
 	}}
-	cases.Get(definitions.Create(ctx, definition, metav1.CreateOptions{}))
+	cases.Must(crds.Create(ctx, crd, metav1.CreateOptions{}))
 	cases.Eventually(ctx, func() string {
 		mapper.Reset()
 		mapping, err := mapper.RESTMapping(kind)
@@ -106,15 +106,15 @@ func mapped(ctx context.Context) {
 		cases.Equal("scope", mapping.Scope.Name(), meta.RESTScopeNameRoot)
 		return ""
 	})
-	cases.Equal("one version", cases.Get(mapper.RESTMapping(kind, "v1beta1")).Resource.Version, "v1beta1")
-	cases.Must(definitions.Delete(ctx, definition.GetName(), metav1.DeleteOptions{}))
+	cases.Equal("requested version", cases.Must(mapper.RESTMapping(kind, "v1beta1")).Resource.Version, "v1beta1")
+	cases.NoError(crds.Delete(ctx, crd.GetName(), metav1.DeleteOptions{}))
 	cases.Eventually(ctx, func() string {
 		mapper.Reset()
 		if _, err := mapper.RESTMapping(kind); !meta.IsNoMatchError(err) {
-			return "the kind is still found"
+			return "the kind is still mapped"
 		}
 		return ""
 	})
 }
 
-var openSchema = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+var schemaWithoutRules = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}

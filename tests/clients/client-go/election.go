@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -11,56 +12,56 @@ import (
 )
 
 var leaderCases = []cases.Case{
-	{Name: "a leader leads over a restart and hands over when it leaves", Run: elected},
+	{Name: "a leader keeps its lease across a restart of the server and releases it when it stops", Run: leaderElection},
 }
 
-// candidate runs for the lease until its context ends; the channels tell when it leads and when no longer.
-func candidate(ctx context.Context, space, name string) (led, lost <-chan struct{}) {
-	leading, ended := make(chan struct{}), make(chan struct{})
-	lock := cases.Get(resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, space, "helm",
+// candidate competes for the lease until its context ends. The channels are closed when it starts and when it stops leading.
+func candidate(ctx context.Context, ns, name string) (started, stopped <-chan struct{}) {
+	leading, lost := make(chan struct{}), make(chan struct{})
+	lock := cases.Must(resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, ns, "helm",
 		resourcelock.ResourceLockConfig{Identity: name}, config(), 5*time.Second))
-	elector := cases.Get(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	elector := cases.Must(leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 100 * time.Millisecond,
 		ReleaseOnCancel: true, Name: name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(leading) },
-			OnStoppedLeading: func() { close(ended) },
+			OnStoppedLeading: func() { close(lost) },
 		},
 	}))
 	go elector.Run(ctx)
-	return leading, ended
+	return leading, lost
 }
 
-func await(ctx context.Context, what string, told <-chan struct{}) {
+func await(ctx context.Context, what string, done <-chan struct{}) {
 	select {
-	case <-told:
+	case <-done:
 	case <-ctx.Done():
-		panic(what + " did not come about")
+		panic("timeout: " + what)
 	}
 }
 
-func elected(ctx context.Context) {
-	space := namespace(ctx)
-	first, leave := context.WithCancel(ctx)
-	defer leave()
-	firstLeads, firstLost := candidate(first, space, "first")
-	await(ctx, "the first lead", firstLeads)
-	secondLeads, _ := candidate(ctx, space, "second")
+func leaderElection(ctx context.Context) {
+	ns := newNamespace(ctx)
+	firstContext, stopFirst := context.WithCancel(ctx)
+	defer stopFirst()
+	firstLeads, firstLost := candidate(firstContext, ns, "first")
+	await(ctx, "the first candidate does not lead", firstLeads)
+	secondLeads, _ := candidate(ctx, ns, "second")
 	cases.Restart()
-	held := func() (string, time.Time) {
-		lease := cases.Get(typed().CoordinationV1().Leases(space).Get(ctx, "helm", getOptions))
+	holderAndRenewal := func() (string, time.Time) {
+		lease := cases.Must(typedClient().CoordinationV1().Leases(ns).Get(ctx, "helm", metav1.GetOptions{}))
 		return *lease.Spec.HolderIdentity, lease.Spec.RenewTime.Time
 	}
-	_, renewed := held()
+	_, renewed := holderAndRenewal()
 	cases.Eventually(ctx, func() string {
-		if holder, now := held(); holder != "first" || !now.After(renewed) {
+		if holder, now := holderAndRenewal(); holder != "first" || !now.After(renewed) {
 			return holder + " does not renew the lease"
 		}
 		return ""
 	})
-	leave()
-	await(ctx, "the end of the first lead", firstLost)
-	await(ctx, "the second lead", secondLeads)
-	holder, _ := held()
+	stopFirst()
+	await(ctx, "the first candidate does not stop leading", firstLost)
+	await(ctx, "the second candidate does not lead", secondLeads)
+	holder, _ := holderAndRenewal()
 	cases.Equal("holder", holder, "second")
 }

@@ -22,39 +22,40 @@ import (
 )
 
 var expiredCases = []cases.Case{
-	{Name: "an informer with WatchList lists anew when its watch has expired", Run: func(ctx context.Context) { expired(ctx, true) }},
-	{Name: "an informer without WatchList lists anew when its watch has expired", Run: func(ctx context.Context) { expired(ctx, false) }},
+	{Name: "an informer with WatchList relists after its watch has expired", Run: func(ctx context.Context) { watchExpired(ctx, true) }},
+	{Name: "an informer without WatchList relists after its watch has expired", Run: func(ctx context.Context) { watchExpired(ctx, false) }},
 }
 
-// valve lets nothing of a watch through while it is held.
-type valve struct {
-	spy
+// gatedTransport delays the events of watches while its gate is locked.
+type gatedTransport struct {
+	countingTransport
 	gate sync.RWMutex
 }
 
-func (v *valve) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := v.spy.RoundTrip(request)
+func (t *gatedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.countingTransport.RoundTrip(request)
 	if err == nil && request.URL.Query().Get("watch") != "" {
-		response.Body = &held{response.Body, &v.gate}
+		response.Body = &gatedBody{response.Body, &t.gate}
 	}
 	return response, err
 }
 
-type held struct {
+// gatedBody returns what it has read once the gate is unlocked.
+type gatedBody struct {
 	io.ReadCloser
 	gate *sync.RWMutex
 }
 
-func (h *held) Read(into []byte) (int, error) {
-	read, err := h.ReadCloser.Read(into)
-	h.gate.RLock()
-	defer h.gate.RUnlock()
+func (b *gatedBody) Read(into []byte) (int, error) {
+	read, err := b.ReadCloser.Read(into)
+	b.gate.RLock()
+	defer b.gate.RUnlock()
 	return read, err
 }
 
-// flood makes more history than the server keeps: 540 config maps that come and go.
-func flood(ctx context.Context, space string) {
-	client := speaking("application/json").CoreV1().ConfigMaps(space)
+// flood writes more history than the server keeps: it creates and deletes 540 ConfigMaps.
+func flood(ctx context.Context, ns string) {
+	client := clientFor("application/json").CoreV1().ConfigMaps(ns)
 	data := map[string]string{"key": strings.Repeat("x", 95_000)}
 	failures := make(chan error, 6)
 	for worker := range 6 {
@@ -62,63 +63,63 @@ func flood(ctx context.Context, space string) {
 			var failure error
 			for number := 0; number < 90 && failure == nil; number++ {
 				name := fmt.Sprintf("flood-%d-%d", worker, number)
-				asked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"flood": ""}}, Data: data}
-				_, failure = client.Create(ctx, asked, metav1.CreateOptions{})
+				configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"flood": ""}}, Data: data}
+				_, failure = client.Create(ctx, configMap, metav1.CreateOptions{})
 			}
 			failures <- failure
 		}()
 	}
 	for range 6 {
-		cases.Must(<-failures)
+		cases.NoError(<-failures)
 	}
-	cases.Must(client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "flood"}))
+	cases.NoError(client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "flood"}))
 }
 
-func expired(ctx context.Context, watchList bool) {
+func watchExpired(ctx context.Context, watchList bool) {
 	features.ReplaceFeatureGates(gates{defaults, watchList})
 	defer features.ReplaceFeatureGates(defaults)
-	space, watched, between := namespace(ctx), config(), &valve{}
-	watched.Wrap(func(inner http.RoundTripper) http.RoundTripper { between.inner = inner; return between })
-	maps := typed().CoreV1().ConfigMaps(space)
-	named := func(name string) *corev1.ConfigMap {
+	ns, informerConfig, transport := newNamespace(ctx), config(), &gatedTransport{}
+	informerConfig.Wrap(func(inner http.RoundTripper) http.RoundTripper { transport.inner = inner; return transport })
+	configMaps := typedClient().CoreV1().ConfigMaps(ns)
+	newConfigMap := func(name string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	early := cases.Get(maps.Create(ctx, named("early"), metav1.CreateOptions{}))
-	cases.Get(maps.Create(ctx, named("leaving"), metav1.CreateOptions{}))
+	early := cases.Must(configMaps.Create(ctx, newConfigMap("early"), metav1.CreateOptions{}))
+	cases.Must(configMaps.Create(ctx, newConfigMap("leaving"), metav1.CreateOptions{}))
 
-	client := cases.Get(kubernetes.NewForConfig(watched))
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(space))
-	informer, ears := factory.Core().V1().ConfigMaps(), &seen{counts: map[string]int{}}
-	cases.Get(informer.Informer().AddEventHandler(ears))
-	inner, stop := context.WithCancel(ctx)
+	client := cases.Must(kubernetes.NewForConfig(informerConfig))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(ns))
+	informer, handler := factory.Core().V1().ConfigMaps(), newEventCounter()
+	cases.Must(informer.Informer().AddEventHandler(handler))
+	informerContext, stop := context.WithCancel(ctx)
 	defer factory.Shutdown()
 	defer stop()
-	factory.Start(inner.Done())
-	cases.That(cache.WaitForCacheSync(ctx.Done(), informer.Informer().HasSynced), "no sync")
-	before := between.starts()
+	factory.Start(informerContext.Done())
+	cases.True(cache.WaitForCacheSync(ctx.Done(), informer.Informer().HasSynced), "the informer has not synced")
+	listsBefore := transport.fullLists()
 
-	between.gate.Lock()
-	cases.Must(maps.Delete(ctx, "leaving", metav1.DeleteOptions{}))
-	flood(ctx, space)
-	cases.Get(maps.Create(ctx, named("late"), metav1.CreateOptions{}))
-	between.gate.Unlock()
+	transport.gate.Lock()
+	cases.NoError(configMaps.Delete(ctx, "leaving", metav1.DeleteOptions{}))
+	flood(ctx, ns)
+	cases.Must(configMaps.Create(ctx, newConfigMap("late"), metav1.CreateOptions{}))
+	transport.gate.Unlock()
 	// The informer's store changes before its handlers are called, in goroutines of their own.
 	cases.Eventually(ctx, func() string {
-		found := cases.Get(informer.Lister().ConfigMaps(space).List(labels.Everything()))
-		ears.lock.Lock()
-		defer ears.lock.Unlock()
-		lists, added, deleted := between.starts()-before, ears.counts["added late"], ears.counts["deleted leaving"]
-		if len(found) != 2 || lists == 0 || added == 0 || deleted == 0 {
-			return fmt.Sprintf("%d objects, %d additions and %d deletions after %d lists more", len(found), added, deleted, lists)
+		cached := cases.Must(informer.Lister().ConfigMaps(ns).List(labels.Everything()))
+		handler.lock.Lock()
+		defer handler.lock.Unlock()
+		lists, added, deleted := transport.fullLists()-listsBefore, handler.counts["added late"], handler.counts["deleted leaving"]
+		if len(cached) != 2 || lists == 0 || added == 0 || deleted == 0 {
+			return fmt.Sprintf("%d cached objects, %d additions and %d deletions after %d more lists", len(cached), added, deleted, lists)
 		}
 		return ""
 	})
-	ears.lock.Lock()
-	defer ears.lock.Unlock()
-	cases.Equal("handled", []int{ears.counts["added late"], ears.counts["deleted leaving"], ears.counts["deleted early"]}, []int{1, 1, 0})
+	handler.lock.Lock()
+	defer handler.lock.Unlock()
+	cases.Equal("handled", []int{handler.counts["added late"], handler.counts["deleted leaving"], handler.counts["deleted early"]}, []int{1, 1, 0})
 
-	watching := cases.Get(maps.Watch(ctx, metav1.ListOptions{ResourceVersion: early.ResourceVersion}))
-	defer watching.Stop()
-	refused := apierrors.FromObject(next(ctx, watching, watch.Error).Object)
-	cases.That(apierrors.IsResourceExpired(refused), "a watch from long ago: %v", refused)
+	watcher := cases.Must(configMaps.Watch(ctx, metav1.ListOptions{ResourceVersion: early.ResourceVersion}))
+	defer watcher.Stop()
+	err := apierrors.FromObject(nextEvent(ctx, watcher, watch.Error).Object)
+	cases.True(apierrors.IsResourceExpired(err), "a watch from an old resourceVersion: %v", err)
 }

@@ -23,15 +23,15 @@ import (
 )
 
 var informerCases = []cases.Case{
-	{Name: "an informer with WatchList lives over a restart", Run: func(ctx context.Context) { informed(ctx, true, cases.Restart) }},
-	{Name: "an informer with WatchList lives over a crash", Run: func(ctx context.Context) { informed(ctx, true, cases.Kill) }},
-	{Name: "an informer without WatchList lives over a restart", Run: func(ctx context.Context) { informed(ctx, false, cases.Restart) }},
-	{Name: "an informer without WatchList lives over a crash", Run: func(ctx context.Context) { informed(ctx, false, cases.Kill) }},
-	{Name: "a typed informer in protobuf selects by label", Run: selected},
-	{Name: "dynamic and metadata informers agree", Run: agreed},
+	{Name: "an informer with WatchList survives a restart of the server", Run: func(ctx context.Context) { survive(ctx, true, cases.Restart) }},
+	{Name: "an informer with WatchList survives a crash of the server", Run: func(ctx context.Context) { survive(ctx, true, cases.Kill) }},
+	{Name: "an informer without WatchList survives a restart of the server", Run: func(ctx context.Context) { survive(ctx, false, cases.Restart) }},
+	{Name: "an informer without WatchList survives a crash of the server", Run: func(ctx context.Context) { survive(ctx, false, cases.Kill) }},
+	{Name: "a typed protobuf informer selects by label", Run: labelSelector},
+	{Name: "dynamic and metadata informers agree", Run: metadataInformers},
 }
 
-// gates are client-go's own, one of them decided here.
+// gates are client-go's feature gates, with WatchListClient set to watchList.
 type gates struct {
 	features.Gates
 	watchList bool
@@ -46,139 +46,143 @@ func (g gates) Enabled(key features.Feature) bool {
 
 var defaults = features.FeatureGates()
 
-// spy remembers the queries of requests.
-type spy struct {
-	inner http.RoundTripper
-	lock  sync.Mutex
-	lists int
-	first int
+// countingTransport counts lists and watches with sendInitialEvents.
+type countingTransport struct {
+	inner      http.RoundTripper
+	lock       sync.Mutex
+	lists      int
+	watchLists int
 }
 
-func (s *spy) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t *countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	query := request.URL.Query()
-	s.lock.Lock()
+	t.lock.Lock()
 	if query.Get("watch") == "" {
-		s.lists++
+		t.lists++
 	} else if query.Get("sendInitialEvents") == "true" {
-		s.first++
+		t.watchLists++
 	}
-	s.lock.Unlock()
-	return s.inner.RoundTrip(request)
+	t.lock.Unlock()
+	return t.inner.RoundTrip(request)
 }
 
-// starts is how often the state was asked for, in one way or the other.
-func (s *spy) starts() int {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	return s.lists + s.first
+// fullLists returns how often the whole list was requested, by a list or by a watch.
+func (t *countingTransport) fullLists() int {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return t.lists + t.watchLists
 }
 
-// seen counts what a handler was told of each name.
-type seen struct {
+// eventCounter is an event handler that counts its calls by kind of event and name of the object.
+type eventCounter struct {
 	lock   sync.Mutex
 	counts map[string]int
 }
 
-func (s *seen) OnAdd(object any, _ bool) { s.add("added", object) }
-func (s *seen) OnUpdate(_, object any)   { s.add("updated", object) }
-func (s *seen) OnDelete(object any)      { s.add("deleted", object) }
-func (s *seen) add(what string, object any) {
-	if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
+func newEventCounter() *eventCounter { return &eventCounter{counts: map[string]int{}} }
+
+func (c *eventCounter) OnAdd(object any, _ bool) { c.count("added", object) }
+func (c *eventCounter) OnUpdate(_, object any)   { c.count("updated", object) }
+func (c *eventCounter) OnDelete(object any)      { c.count("deleted", object) }
+func (c *eventCounter) count(event string, object any) {
+	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	s.counts[what+" "+object.(metav1.Object).GetName()]++
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.counts[event+" "+object.(metav1.Object).GetName()]++
 }
 
-func (s *seen) expect(ctx context.Context, want map[string]int) {
+// expect waits until the counts are as wanted.
+func (c *eventCounter) expect(ctx context.Context, want map[string]int) {
 	cases.Eventually(ctx, func() string {
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		if fmt.Sprint(s.counts) == fmt.Sprint(want) {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		if fmt.Sprint(c.counts) == fmt.Sprint(want) {
 			return ""
 		}
-		return fmt.Sprintf("told %v, not %v", s.counts, want)
+		return fmt.Sprintf("events %v, want %v", c.counts, want)
 	})
 }
 
-func informed(ctx context.Context, watchList bool, end func()) {
+// survive checks that an informer receives each change once, before and after an interruption of the server.
+func survive(ctx context.Context, watchList bool, interrupt func()) {
 	features.ReplaceFeatureGates(gates{defaults, watchList})
 	defer features.ReplaceFeatureGates(defaults)
-	space, watched, ears := namespace(ctx), config(), &seen{counts: map[string]int{}}
-	listener := &spy{}
-	watched.Wrap(func(inner http.RoundTripper) http.RoundTripper { listener.inner = inner; return listener })
-	client := dynamics().Resource(boats).Namespace(space)
-	cases.Get(client.Create(ctx, newBoat("early", 1), metav1.CreateOptions{}))
-	cases.Get(client.Create(ctx, newBoat("leaving", 1), metav1.CreateOptions{}))
+	ns, informerConfig, handler := newNamespace(ctx), config(), newEventCounter()
+	transport := &countingTransport{}
+	informerConfig.Wrap(func(inner http.RoundTripper) http.RoundTripper { transport.inner = inner; return transport })
+	client := dynamicClient().Resource(boats).Namespace(ns)
+	cases.Must(client.Create(ctx, newBoat("early", 1), metav1.CreateOptions{}))
+	cases.Must(client.Create(ctx, newBoat("leaving", 1), metav1.CreateOptions{}))
 
-	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(cases.Get(dynamic.NewForConfig(watched)), 0, space, nil)
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(cases.Must(dynamic.NewForConfig(informerConfig)), 0, ns, nil)
 	informer := factory.ForResource(boats)
-	cases.Get(informer.Informer().AddEventHandler(ears))
-	inner, stop := context.WithCancel(ctx)
+	cases.Must(informer.Informer().AddEventHandler(handler))
+	informerContext, stop := context.WithCancel(ctx)
 	defer factory.Shutdown()
 	defer stop()
-	factory.Start(inner.Done())
-	cases.That(cache.WaitForCacheSync(ctx.Done(), informer.Informer().HasSynced), "no sync")
-	ears.expect(ctx, map[string]int{"added early": 1, "added leaving": 1})
-	listener.lock.Lock()
-	lists, first := listener.lists, listener.first
-	listener.lock.Unlock()
+	factory.Start(informerContext.Done())
+	cases.True(cache.WaitForCacheSync(ctx.Done(), informer.Informer().HasSynced), "the informer has not synced")
+	handler.expect(ctx, map[string]int{"added early": 1, "added leaving": 1})
+	transport.lock.Lock()
+	lists, watchLists := transport.lists, transport.watchLists
+	transport.lock.Unlock()
 	if watchList {
-		cases.Equal("lists and streamed lists", []int{lists, first}, []int{0, 1})
+		cases.Equal("lists and watch lists", []int{lists, watchLists}, []int{0, 1})
 	} else {
-		cases.Equal("lists and streamed lists", []int{lists, first}, []int{1, 0})
+		cases.Equal("lists and watch lists", []int{lists, watchLists}, []int{1, 0})
 	}
 
-	end()
-	cases.Must(client.Delete(ctx, "leaving", metav1.DeleteOptions{}))
-	cases.Get(client.Create(ctx, newBoat("late", 1), metav1.CreateOptions{}))
-	cases.Get(client.Patch(ctx, "early", types.MergePatchType, []byte(`{"spec":{"sails":2}}`), metav1.PatchOptions{}))
-	ears.expect(ctx, map[string]int{"added early": 1, "added leaving": 1, "deleted leaving": 1, "added late": 1, "updated early": 1})
-	cases.Equal("cached", len(cases.Get(informer.Lister().ByNamespace(space).List(labels.Everything()))), 2)
+	interrupt()
+	cases.NoError(client.Delete(ctx, "leaving", metav1.DeleteOptions{}))
+	cases.Must(client.Create(ctx, newBoat("late", 1), metav1.CreateOptions{}))
+	cases.Must(client.Patch(ctx, "early", types.MergePatchType, []byte(`{"spec":{"sails":2}}`), metav1.PatchOptions{}))
+	handler.expect(ctx, map[string]int{"added early": 1, "added leaving": 1, "deleted leaving": 1, "added late": 1, "updated early": 1})
+	cases.Equal("cached", len(cases.Must(informer.Lister().ByNamespace(ns).List(labels.Everything()))), 2)
 }
 
-func selected(ctx context.Context) {
-	space, ears := namespace(ctx), &seen{counts: map[string]int{}}
-	client := speaking(protobuf)
-	factory := informers.NewSharedInformerFactoryWithOptions(client, time.Hour, informers.WithNamespace(space),
+func labelSelector(ctx context.Context) {
+	ns, handler := newNamespace(ctx), newEventCounter()
+	client := clientFor(protobuf)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, time.Hour, informers.WithNamespace(ns),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = "colour=red" }))
 	informer := factory.Core().V1().ConfigMaps()
-	cases.Get(informer.Informer().AddEventHandler(ears))
-	inner, stop := context.WithCancel(ctx)
+	cases.Must(informer.Informer().AddEventHandler(handler))
+	informerContext, stop := context.WithCancel(ctx)
 	defer factory.Shutdown()
 	defer stop()
-	factory.Start(inner.Done())
-	cases.That(cache.WaitForCacheSync(ctx.Done(), informer.Informer().HasSynced), "no sync")
-	maps := client.CoreV1().ConfigMaps(space)
+	factory.Start(informerContext.Done())
+	cases.True(cache.WaitForCacheSync(ctx.Done(), informer.Informer().HasSynced), "the informer has not synced")
+	configMaps := client.CoreV1().ConfigMaps(ns)
 	for _, colour := range []string{"red", "blue"} {
-		asked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: colour, Labels: map[string]string{"colour": colour}}}
-		cases.Get(maps.Create(ctx, asked, metav1.CreateOptions{}))
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: colour, Labels: map[string]string{"colour": colour}}}
+		cases.Must(configMaps.Create(ctx, configMap, metav1.CreateOptions{}))
 	}
-	paint := func(name, colour string) {
-		cases.Get(maps.Patch(ctx, name, types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"colour":"`+colour+`"}}}`), metav1.PatchOptions{}))
+	relabel := func(name, colour string) {
+		cases.Must(configMaps.Patch(ctx, name, types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"colour":"`+colour+`"}}}`), metav1.PatchOptions{}))
 	}
-	paint("red", "green")
-	paint("blue", "red")
-	ears.expect(ctx, map[string]int{"added red": 1, "deleted red": 1, "added blue": 1})
+	relabel("red", "green")
+	relabel("blue", "red")
+	handler.expect(ctx, map[string]int{"added red": 1, "deleted red": 1, "added blue": 1})
 }
 
-func agreed(ctx context.Context) {
-	space := namespace(ctx)
-	client := dynamics()
-	wide := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, space, nil)
-	narrow := metadatainformer.NewFilteredSharedInformerFactory(cases.Get(metadata.NewForConfig(config())), 0, space, nil)
-	inner, stop := context.WithCancel(ctx)
+func metadataInformers(ctx context.Context) {
+	ns := newNamespace(ctx)
+	client := dynamicClient()
+	dynamicFactory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, ns, nil)
+	metadataFactory := metadatainformer.NewFilteredSharedInformerFactory(cases.Must(metadata.NewForConfig(config())), 0, ns, nil)
+	informerContext, stop := context.WithCancel(ctx)
 	defer stop()
-	ears := []*seen{{counts: map[string]int{}}, {counts: map[string]int{}}}
-	cases.Get(wide.ForResource(boats).Informer().AddEventHandler(ears[0]))
-	cases.Get(narrow.ForResource(boats).Informer().AddEventHandler(ears[1]))
-	wide.Start(inner.Done())
-	narrow.Start(inner.Done())
-	cases.That(cache.WaitForCacheSync(ctx.Done(), wide.ForResource(boats).Informer().HasSynced, narrow.ForResource(boats).Informer().HasSynced), "no sync")
-	cases.Get(client.Resource(boats).Namespace(space).Create(ctx, newBoat("anna", 1), metav1.CreateOptions{}))
-	cases.Must(client.Resource(boats).Namespace(space).Delete(ctx, "anna", metav1.DeleteOptions{}))
-	for _, each := range ears {
-		each.expect(ctx, map[string]int{"added anna": 1, "deleted anna": 1})
+	handlers := []*eventCounter{newEventCounter(), newEventCounter()}
+	cases.Must(dynamicFactory.ForResource(boats).Informer().AddEventHandler(handlers[0]))
+	cases.Must(metadataFactory.ForResource(boats).Informer().AddEventHandler(handlers[1]))
+	dynamicFactory.Start(informerContext.Done())
+	metadataFactory.Start(informerContext.Done())
+	cases.True(cache.WaitForCacheSync(ctx.Done(), dynamicFactory.ForResource(boats).Informer().HasSynced, metadataFactory.ForResource(boats).Informer().HasSynced), "the informer has not synced")
+	cases.Must(client.Resource(boats).Namespace(ns).Create(ctx, newBoat("anna", 1), metav1.CreateOptions{}))
+	cases.NoError(client.Resource(boats).Namespace(ns).Delete(ctx, "anna", metav1.DeleteOptions{}))
+	for _, handler := range handlers {
+		handler.expect(ctx, map[string]int{"added anna": 1, "deleted anna": 1})
 	}
 }

@@ -1,5 +1,5 @@
-// Client-go against pintle: the typed, dynamic, metadata, discovery and scale clients, informers, leader election, the
-// REST mapper, server-side apply, and the errors that it knows.
+// Tests of client-go with Pintle: the typed, dynamic, metadata, discovery and scale clients, informers, leader election, the
+// REST mapper, server-side apply, and errors.
 package main
 
 import (
@@ -32,83 +32,83 @@ var (
 
 func main() {
 	os.Exit(cases.Run(slices.Concat(
-		definitionCases, typedCases, dynamicCases, metadataCases, discoveryCases, informerCases, leaderCases,
-		expiredCases, applyCases, errorCases, goneCases,
+		createCRDCases, typedCases, dynamicCases, metadataCases, discoveryCases, informerCases, leaderCases,
+		expiredCases, applyCases, errorCases, deleteCRDCases,
 	)))
 }
 
-// config is that of the kubeconfig which the harness passes, without client-go's own limit on requests per second.
+// config returns the configuration of the harness's kubeconfig, without client-go's limit of requests per second.
 func config() *rest.Config {
-	made := cases.Get(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))
-	made.QPS = -1
-	return made
+	config := cases.Must(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))
+	config.QPS = -1
+	return config
 }
 
-func typed() *kubernetes.Clientset { return cases.Get(kubernetes.NewForConfig(config())) }
+func typedClient() *kubernetes.Clientset { return cases.Must(kubernetes.NewForConfig(config())) }
 
-func dynamics() *dynamic.DynamicClient { return cases.Get(dynamic.NewForConfig(config())) }
+func dynamicClient() *dynamic.DynamicClient { return cases.Must(dynamic.NewForConfig(config())) }
 
-// namespace makes one that a case has for itself.
-func namespace(ctx context.Context) string {
-	asked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "case-"}}
-	return cases.Get(typed().CoreV1().Namespaces().Create(ctx, asked, metav1.CreateOptions{})).Name
+// newNamespace creates a namespace for one case and returns its name.
+func newNamespace(ctx context.Context) string {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "case-"}}
+	return cases.Must(typedClient().CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})).Name
 }
 
-// next waits for an event of a type on a watch, over bookmarks.
-func next(ctx context.Context, from watch.Interface, want watch.EventType) watch.Event {
+// nextEvent returns the next event of a watch, which must have the wanted type. It skips bookmarks.
+func nextEvent(ctx context.Context, watcher watch.Interface, want watch.EventType) watch.Event {
 	for {
 		select {
 		case <-ctx.Done():
-			panic("no event " + string(want) + " came")
-		case event, open := <-from.ResultChan():
-			cases.That(open, "the watch ended before %s", want)
+			panic("timeout: no event " + string(want))
+		case event, open := <-watcher.ResultChan():
+			cases.True(open, "the watch ended before %s", want)
 			if event.Type == watch.Bookmark && want != watch.Bookmark {
 				continue
 			}
-			cases.That(event.Type == want, "event %s %v came, not %s", event.Type, event.Object, want)
+			cases.True(event.Type == want, "got event %s %v, want %s", event.Type, event.Object, want)
 			return event
 		}
 	}
 }
 
-var definitionCases = []cases.Case{
-	{Name: "a definition is created, established and found again", Run: func(ctx context.Context) {
-		client := cases.Get(apiextensions.NewForConfig(config())).ApiextensionsV1().CustomResourceDefinitions()
-		var asked apiextensionsv1.CustomResourceDefinition
-		cases.Must(yaml.UnmarshalStrict(cases.Get(os.ReadFile(os.Getenv("DEFINITION"))), &asked))
-		watching := cases.Get(client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + asked.Name}))
-		defer watching.Stop()
-		cases.Get(client.Create(ctx, &asked, metav1.CreateOptions{}))
-		next(ctx, watching, watch.Added)
+var createCRDCases = []cases.Case{
+	{Name: "a CRD is created and becomes established", Run: func(ctx context.Context) {
+		client := cases.Must(apiextensions.NewForConfig(config())).ApiextensionsV1().CustomResourceDefinitions()
+		var crd apiextensionsv1.CustomResourceDefinition
+		cases.NoError(yaml.UnmarshalStrict(cases.Must(os.ReadFile(os.Getenv("DEFINITION"))), &crd))
+		watcher := cases.Must(client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + crd.Name}))
+		defer watcher.Stop()
+		cases.Must(client.Create(ctx, &crd, metav1.CreateOptions{}))
+		nextEvent(ctx, watcher, watch.Added)
 		cases.Eventually(ctx, func() string {
-			found := cases.Get(client.Get(ctx, asked.Name, metav1.GetOptions{}))
-			for _, condition := range found.Status.Conditions {
+			current := cases.Must(client.Get(ctx, crd.Name, metav1.GetOptions{}))
+			for _, condition := range current.Status.Conditions {
 				if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
 					return ""
 				}
 			}
-			return "the definition is not established"
+			return "the CRD is not established"
 		})
 	}},
 }
 
-var goneCases = []cases.Case{
-	{Name: "a definition is deleted, and its objects with it", Run: func(ctx context.Context) {
-		client := cases.Get(apiextensions.NewForConfig(config())).ApiextensionsV1().CustomResourceDefinitions()
+var deleteCRDCases = []cases.Case{
+	{Name: "deleting a CRD deletes its objects", Run: func(ctx context.Context) {
+		client := cases.Must(apiextensions.NewForConfig(config())).ApiextensionsV1().CustomResourceDefinitions()
 		name := boats.GroupResource().String()
-		watching := cases.Get(dynamics().Resource(boats).Watch(ctx, metav1.ListOptions{}))
-		defer watching.Stop()
-		boat := cases.Get(dynamics().Resource(boats).Namespace(namespace(ctx)).
+		watcher := cases.Must(dynamicClient().Resource(boats).Watch(ctx, metav1.ListOptions{}))
+		defer watcher.Stop()
+		boat := cases.Must(dynamicClient().Resource(boats).Namespace(newNamespace(ctx)).
 			Create(ctx, newBoat("last", 1), metav1.CreateOptions{}))
-		cases.Must(client.Delete(ctx, name, metav1.DeleteOptions{}))
-		for event := range watching.ResultChan() {
+		cases.NoError(client.Delete(ctx, name, metav1.DeleteOptions{}))
+		for event := range watcher.ResultChan() {
 			if event.Type == watch.Deleted && nameOf(event.Object) == boat.GetName() {
 				break
 			}
 		}
 		cases.Eventually(ctx, func() string {
 			if _, err := client.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				return "the definition is still there"
+				return "the CRD still exists"
 			}
 			return ""
 		})

@@ -1,17 +1,17 @@
-// Runs the cases of a client program and exchanges lines with tests/blackbox/test_clients.py, which started it.
+// Runs the test cases. Exchanges lines with tests/blackbox/test_clients.py, which starts the program.
 import assert from 'node:assert/strict'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 
-const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
-const all = []
+const stdin = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+const cases = []
 
-export const test = (name, run) => all.push([name, run])
+export const test = (name, run) => cases.push([name, run])
 
 export async function run() {
-  for (const [name, each] of all) {
+  for (const [name, run] of cases) {
     try {
-      await Promise.race([each(), limit()])
+      await Promise.race([run(), timeout()])
       console.log(`ok ${name}`)
     } catch (error) {
       process.exitCode = 1
@@ -21,29 +21,29 @@ export async function run() {
   process.exit()
 }
 
-const limit = async () => {
+const timeout = async () => {
   await delay(60_000, undefined, { ref: false })
-  throw new Error('it took too long')
+  throw new Error('timeout')
 }
 
-// Has the server end, by 'restart' or by 'kill', and start again with its data and its port.
-export async function end(how) {
-  console.log(how)
-  assert.equal((await answers.next()).value, 'started')
+// Restarts the server with the same data and port: the command is 'restart' (SIGTERM) or 'kill' (SIGKILL).
+export async function restartServer(command) {
+  console.log(command)
+  assert.equal((await stdin.next()).value, 'started')
 }
 
-// Waits until check() answers something truthy, which is then the answer.
+// Calls check() until its value is truthy, and returns the value.
 export async function eventually(check) {
   for (;;) {
-    const found = await check()
-    if (found) return found
+    const value = await check()
+    if (value) return value
     await delay(20)
   }
 }
 
-// Answers the error that the promise must be rejected with.
-export async function refusal(promise, code) {
-  const error = await promise.then(() => assert.fail('it was not refused'), error => error)
+// Returns the error with which the promise must be rejected.
+export async function rejection(promise, code) {
+  const error = await promise.then(() => assert.fail('the request was not rejected'), error => error)
   assert.equal(error.code, code, String(error))
   return error
 }

@@ -1,5 +1,5 @@
-// Controller-runtime against pintle: an operator lives its life, with its manager, leader election, owner references,
-// finalizers, events and status conditions, its webhooks of admission and of conversion.
+// Tests of controller-runtime with Pintle: an operator with a manager, leader election, owner references, finalizers, events,
+// status conditions, and admission and conversion webhooks.
 package main
 
 import (
@@ -36,37 +36,37 @@ var (
 	second      operator
 )
 
-// operator is one that runs, how it is asked to leave and what it says when it has.
+// operator is a running manager. stop ends it, and stopped receives what Start has returned.
 type operator struct {
 	manager.Manager
-	leave context.CancelFunc
-	left  chan error
+	stop    context.CancelFunc
+	stopped chan error
 }
 
 func main() {
 	ctrl.SetLogger(klog.Background())
 	os.Exit(cases.Run([]cases.Case{
-		{Name: "envtest installs the definition", Run: install},
-		{Name: "the webhooks of the operator are served", Run: open},
-		{Name: "two operators start and one leads", Run: start},
-		{Name: "a boat gets its berth, its condition and its event", Run: berth},
-		{Name: "a berth that somebody deletes or changes comes back", Run: repair},
-		{Name: "the cache finds boats by an index", Run: indexed},
-		{Name: "the operator goes on over a restart", Run: func(ctx context.Context) { over(ctx, "restarted", cases.Restart) }},
-		{Name: "the operator goes on over a crash", Run: func(ctx context.Context) { over(ctx, "crashed", cases.Kill) }},
-		{Name: "another owner's status is applied beside the operator's", Run: shared},
-		{Name: "conflicts and invalid boats are client-go's errors", Run: refused},
-		{Name: "webhooks change, refuse and warn", Run: admitted},
-		{Name: "anchors are converted by the webhook", Run: converted},
-		{Name: "the other operator takes over", Run: handover},
-		{Name: "a deleted boat lets go of its mooring", Run: letGo},
-		{Name: "a webhook that is gone refuses until it is taken away", Run: shut},
-		{Name: "envtest takes the definition away", Run: uninstall},
+		{Name: "envtest installs the CRDs", Run: install},
+		{Name: "the webhook server of the operator starts", Run: startWebhooks},
+		{Name: "two operators start and one leads", Run: startOperators},
+		{Name: "a Boat is reconciled: owned ConfigMap, condition and event", Run: reconciled},
+		{Name: "an owned ConfigMap is restored after a deletion and a change", Run: repair},
+		{Name: "the cache lists Boats by an index", Run: index},
+		{Name: "the operator survives a restart of the server", Run: func(ctx context.Context) { survive(ctx, "restarted", cases.Restart) }},
+		{Name: "the operator survives a crash of the server", Run: func(ctx context.Context) { survive(ctx, "crashed", cases.Kill) }},
+		{Name: "another field manager applies a part of the status", Run: sharedStatus},
+		{Name: "conflicts and invalid objects are errors of apierrors", Run: requestErrors},
+		{Name: "admission webhooks mutate, deny and warn", Run: admission},
+		{Name: "Anchors are converted by the conversion webhook", Run: conversion},
+		{Name: "the other operator takes over the lease", Run: handover},
+		{Name: "the finalizer deletes the mooring of a deleted Boat", Run: finalize},
+		{Name: "an unavailable webhook fails requests until its configuration is deleted", Run: stopWebhooks},
+		{Name: "envtest deletes the CRDs", Run: uninstall},
 	}))
 }
 
 func connection() *rest.Config {
-	return cases.Get(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))
+	return cases.Must(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))
 }
 
 func install(ctx context.Context) {
@@ -75,231 +75,234 @@ func install(ctx context.Context) {
 		UseExistingCluster: &existing, Config: connection(),
 		CRDInstallOptions: envtest.CRDInstallOptions{
 			Paths: []string{os.Getenv("DEFINITION")}, ErrorIfPathMissing: true, CleanUpAfterUse: true,
-			CRDs: []*apiextensionsv1.CustomResourceDefinition{anchors()},
+			CRDs: []*apiextensionsv1.CustomResourceDefinition{anchorCRD()},
 		},
-		WebhookInstallOptions: hooks(),
+		WebhookInstallOptions: webhooks(),
 	}
-	cases.Must(harbor.AddToScheme(scheme.Scheme))
-	cases.Get(environment.Start())
-	api = cases.Get(client.NewWithWatch(connection(), client.Options{Scheme: scheme.Scheme}))
+	cases.NoError(harbor.AddToScheme(scheme.Scheme))
+	cases.Must(environment.Start())
+	api = cases.Must(client.NewWithWatch(connection(), client.Options{Scheme: scheme.Scheme}))
 	for _, name := range []string{moorings, "lake"} {
-		cases.Must(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		cases.NoError(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 }
 
-func operate() operator {
-	ctx, leave := context.WithCancel(context.Background())
-	made := operator{cases.Get(harbor.Manager(connection(), moorings)), leave, make(chan error, 1)}
-	go func() { made.left <- made.Start(ctx) }()
-	return made
+// startManager runs a manager in the background.
+func startManager(manager manager.Manager) operator {
+	ctx, stop := context.WithCancel(context.Background())
+	started := operator{manager, stop, make(chan error, 1)}
+	go func() { started.stopped <- started.Start(ctx) }()
+	return started
 }
 
-func elected(ctx context.Context, which operator) {
+// waitElected waits until the operator leads.
+func waitElected(ctx context.Context, operator operator) {
 	select {
-	case <-which.Elected():
-	case err := <-which.left:
+	case <-operator.Elected():
+	case err := <-operator.stopped:
 		panic(err)
 	case <-ctx.Done():
-		panic("nobody was elected")
+		panic("timeout: no leader was elected")
 	}
 }
 
-func start(ctx context.Context) {
-	first = operate()
-	elected(ctx, first)
-	second = operate()
-	cases.That(second.GetCache().WaitForCacheSync(ctx), "the second has no cache")
+func startOperators(ctx context.Context) {
+	first = startManager(cases.Must(harbor.Manager(connection(), moorings)))
+	waitElected(ctx, first)
+	second = startManager(cases.Must(harbor.Manager(connection(), moorings)))
+	cases.True(second.GetCache().WaitForCacheSync(ctx), "the cache of the second operator has not synced")
 	select {
 	case <-second.Elected():
-		panic("two lead")
+		panic("both operators lead")
 	default:
 	}
 }
 
-func boat(name string) *harbor.Boat {
+func newBoat(name string) *harbor.Boat {
 	return &harbor.Boat{ObjectMeta: metav1.ObjectMeta{Namespace: "lake", Name: name}, Spec: harbor.BoatSpec{Sails: 2}}
 }
 
-// ready waits for a boat that the operator has seen as it is now.
-func ready(ctx context.Context, which *harbor.Boat) {
+// waitReady reads the boat until the operator has reconciled its current generation.
+func waitReady(ctx context.Context, boat *harbor.Boat) {
 	cases.Eventually(ctx, func() string {
-		cases.Must(api.Get(ctx, client.ObjectKeyFromObject(which), which))
-		condition := meta.FindStatusCondition(which.Status.Conditions, harbor.Ready)
-		if condition == nil || condition.ObservedGeneration != which.Generation {
-			return which.Name + " is not ready"
+		cases.NoError(api.Get(ctx, client.ObjectKeyFromObject(boat), boat))
+		condition := meta.FindStatusCondition(boat.Status.Conditions, harbor.Ready)
+		if condition == nil || condition.ObservedGeneration != boat.Generation {
+			return boat.Name + " is not ready"
 		}
 		return ""
 	})
 }
 
-func berthOf(ctx context.Context, of *harbor.Boat) (*corev1.ConfigMap, error) {
-	found := &corev1.ConfigMap{}
-	return found, api.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name + "-berth"}, found)
+// getBerth returns the ConfigMap that the operator creates for a boat.
+func getBerth(ctx context.Context, boat *harbor.Boat) (*corev1.ConfigMap, error) {
+	berth := &corev1.ConfigMap{}
+	return berth, api.Get(ctx, client.ObjectKey{Namespace: boat.Namespace, Name: boat.Name + "-berth"}, berth)
 }
 
-func berth(ctx context.Context) {
-	anna := boat("anna")
-	cases.Must(api.Create(ctx, anna))
-	ready(ctx, anna)
+func reconciled(ctx context.Context) {
+	anna := newBoat("anna")
+	cases.NoError(api.Create(ctx, anna))
+	waitReady(ctx, anna)
 	cases.Equal("phase", anna.Status.Phase, "afloat")
 	cases.Equal("replicas", anna.Status.Replicas, int32(1))
 	cases.Equal("finalizers", anna.Finalizers, []string{harbor.Moored})
-	found := cases.Get(berthOf(ctx, anna))
-	cases.That(metav1.IsControlledBy(found, anna), "the berth is not the boat's: %v", found.OwnerReferences)
+	berth := cases.Must(getBerth(ctx, anna))
+	cases.True(metav1.IsControlledBy(berth, anna), "the berth is not controlled by the boat: %v", berth.OwnerReferences)
 	cases.Eventually(ctx, func() string {
-		told := &eventsv1.EventList{}
-		cases.Must(api.List(ctx, told, client.InNamespace("lake")))
-		for _, event := range told.Items {
+		events := &eventsv1.EventList{}
+		cases.NoError(api.List(ctx, events, client.InNamespace("lake")))
+		for _, event := range events.Items {
 			if event.Reason == "Berthed" && event.Regarding.Name == "anna" && event.ReportingController == "harbor" {
 				return ""
 			}
 		}
-		return "no event tells of the berth"
+		return "the event Berthed is missing"
 	})
 }
 
 func repair(ctx context.Context) {
-	anna := boat("anna")
-	before := cases.Get(berthOf(ctx, anna))
-	cases.Must(api.Delete(ctx, before))
+	anna := newBoat("anna")
+	before := cases.Must(getBerth(ctx, anna))
+	cases.NoError(api.Delete(ctx, before))
 	cases.Eventually(ctx, func() string {
-		if now, err := berthOf(ctx, anna); err != nil || now.UID == before.UID {
-			return "the berth does not come back"
+		if now, err := getBerth(ctx, anna); err != nil || now.UID == before.UID {
+			return "the berth has not been created again"
 		}
 		return ""
 	})
-	changed := cases.Get(berthOf(ctx, anna))
-	cases.Must(api.Patch(ctx, changed, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"port":"nowhere"}}`))))
+	changed := cases.Must(getBerth(ctx, anna))
+	cases.NoError(api.Patch(ctx, changed, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"port":"nowhere"}}`))))
 	cases.Eventually(ctx, func() string {
-		if now, err := berthOf(ctx, anna); err != nil || now.Data["port"] != "Palos" {
-			return "the berth does not become what it was"
+		if now, err := getBerth(ctx, anna); err != nil || now.Data["port"] != "Palos" {
+			return "the berth has not been restored"
 		}
 		return ""
 	})
 }
 
-func indexed(ctx context.Context) {
-	genoese := boat("genoese")
+func index(ctx context.Context) {
+	genoese := newBoat("genoese")
 	genoese.Spec.Port = "Genoa"
-	cases.Must(api.Create(ctx, genoese))
-	ready(ctx, genoese)
+	cases.NoError(api.Create(ctx, genoese))
+	waitReady(ctx, genoese)
 	cases.Eventually(ctx, func() string {
-		found := &harbor.BoatList{}
-		cases.Must(first.GetClient().List(ctx, found, client.MatchingFields{harbor.ByPort: "Genoa"}))
-		if len(found.Items) != 1 {
-			return "the index has no boat"
+		boats := &harbor.BoatList{}
+		cases.NoError(first.GetClient().List(ctx, boats, client.MatchingFields{harbor.ByPort: "Genoa"}))
+		if len(boats.Items) != 1 {
+			return "the index does not have the boat"
 		}
 		return ""
 	})
 	selected := &harbor.BoatList{}
-	cases.Must(api.List(ctx, selected, client.MatchingFields{harbor.ByPort: "Genoa"}))
+	cases.NoError(api.List(ctx, selected, client.MatchingFields{harbor.ByPort: "Genoa"}))
 	cases.Equal("selected by the server", len(selected.Items), 1)
 }
 
-// over has the operator do its work on both sides of an end of the server.
-func over(ctx context.Context, name string, end func()) {
-	before, after := boat(name+"-before"), boat(name+"-after")
-	cases.Must(api.Create(ctx, before))
-	ready(ctx, before)
-	end()
-	cases.Must(api.Create(ctx, after))
-	cases.Must(api.Patch(ctx, before, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"sails":5}}`))))
-	ready(ctx, after)
-	ready(ctx, before)
-	cases.Equal("sails", cases.Get(berthOf(ctx, before)).Data["sails"], "5")
+// survive checks that the operator works before and after an interruption of the server.
+func survive(ctx context.Context, name string, interrupt func()) {
+	before, after := newBoat(name+"-before"), newBoat(name+"-after")
+	cases.NoError(api.Create(ctx, before))
+	waitReady(ctx, before)
+	interrupt()
+	cases.NoError(api.Create(ctx, after))
+	cases.NoError(api.Patch(ctx, before, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"sails":5}}`))))
+	waitReady(ctx, after)
+	waitReady(ctx, before)
+	cases.Equal("sails", cases.Must(getBerth(ctx, before)).Data["sails"], "5")
 	select {
-	case err := <-first.left:
+	case err := <-first.stopped:
 		panic(err)
 	default:
 	}
 }
 
-func shared(ctx context.Context) {
+func sharedStatus(ctx context.Context) {
 	insured := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
 		"conditions": []any{map[string]any{"type": "Insured", "status": "True", "reason": "Paid"}},
 	}}}
 	insured.SetGroupVersionKind(harbor.GroupVersion.WithKind("Boat"))
 	insured.SetNamespace("lake")
 	insured.SetName("anna")
-	cases.Must(api.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(insured), client.FieldOwner("insurer")))
-	anna := boat("anna")
-	cases.Must(api.Get(ctx, client.ObjectKeyFromObject(anna), anna))
-	cases.That(meta.IsStatusConditionTrue(anna.Status.Conditions, "Insured"), "the boat is not insured")
-	cases.That(meta.IsStatusConditionTrue(anna.Status.Conditions, harbor.Ready), "the boat is no longer ready")
+	cases.NoError(api.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(insured), client.FieldOwner("insurer")))
+	anna := newBoat("anna")
+	cases.NoError(api.Get(ctx, client.ObjectKeyFromObject(anna), anna))
+	cases.True(meta.IsStatusConditionTrue(anna.Status.Conditions, "Insured"), "the boat is not insured")
+	cases.True(meta.IsStatusConditionTrue(anna.Status.Conditions, harbor.Ready), "the boat is no longer ready")
 }
 
-func refused(ctx context.Context) {
-	anna := boat("anna")
-	cases.Must(api.Get(ctx, client.ObjectKeyFromObject(anna), anna))
+func requestErrors(ctx context.Context) {
+	anna := newBoat("anna")
+	cases.NoError(api.Get(ctx, client.ObjectKeyFromObject(anna), anna))
 	stale := anna.DeepCopyObject().(*harbor.Boat)
 	anna.Labels = map[string]string{"seen": "yes"}
-	cases.Must(api.Update(ctx, anna))
+	cases.NoError(api.Update(ctx, anna))
 	stale.Spec.Sails = 4
-	cases.That(apierrors.IsConflict(api.Update(ctx, stale)), "a stale update is no conflict")
+	cases.True(apierrors.IsConflict(api.Update(ctx, stale)), "a stale update is not a conflict")
 	unpatched := stale.DeepCopyObject().(*harbor.Boat)
 	stale.Spec.Sails = 5
 	err := api.Patch(ctx, stale, client.MergeFromWithOptions(unpatched, client.MergeFromWithOptimisticLock{}))
-	cases.That(apierrors.IsConflict(err), "a stale patch: %v", err)
-	broken := boat("broken")
+	cases.True(apierrors.IsConflict(err), "a stale patch: %v", err)
+	broken := newBoat("broken")
 	broken.Spec.Sails = 99
 	err = api.Create(ctx, broken)
-	cases.That(apierrors.IsInvalid(err), "99 sails: %v", err)
+	cases.True(apierrors.IsInvalid(err), "99 sails: %v", err)
 	var status apierrors.APIStatus
-	cases.That(errors.As(err, &status), "no status")
+	cases.True(errors.As(err, &status), "the error has no status")
 	cases.Equal("cause", status.Status().Details.Causes[0].Field, "spec.sails")
-	cases.That(meta.IsNoMatchError(api.Create(ctx, unknown())), "a kind that is not there")
+	cases.True(meta.IsNoMatchError(api.Create(ctx, unknownKind())), "an unknown kind")
 }
 
-func unknown() *unstructured.Unstructured {
-	made := &unstructured.Unstructured{}
-	made.SetGroupVersionKind(harbor.GroupVersion.WithKind("Ghost"))
-	made.SetName("ghost")
-	return made
+func unknownKind() *unstructured.Unstructured {
+	ghost := &unstructured.Unstructured{}
+	ghost.SetGroupVersionKind(harbor.GroupVersion.WithKind("Ghost"))
+	ghost.SetName("ghost")
+	return ghost
 }
 
 func handover(ctx context.Context) {
-	first.leave()
+	first.stop()
 	select {
-	case err := <-first.left:
-		cases.Must(err)
+	case err := <-first.stopped:
+		cases.NoError(err)
 	case <-ctx.Done():
-		panic("the first does not leave")
+		panic("timeout: the first operator does not stop")
 	}
-	elected(ctx, second)
-	late := boat("late")
-	cases.Must(api.Create(ctx, late))
-	ready(ctx, late)
+	waitElected(ctx, second)
+	late := newBoat("late")
+	cases.NoError(api.Create(ctx, late))
+	waitReady(ctx, late)
 }
 
-func letGo(ctx context.Context) {
-	anna := boat("anna")
-	cases.Must(api.Get(ctx, client.ObjectKeyFromObject(anna), anna))
+func finalize(ctx context.Context) {
+	anna := newBoat("anna")
+	cases.NoError(api.Get(ctx, client.ObjectKeyFromObject(anna), anna))
 	mooring := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: moorings, Name: string(anna.UID)}}
-	cases.Must(api.Get(ctx, client.ObjectKeyFromObject(mooring), mooring))
-	cases.Must(api.Delete(ctx, anna))
+	cases.NoError(api.Get(ctx, client.ObjectKeyFromObject(mooring), mooring))
+	cases.NoError(api.Delete(ctx, anna))
 	cases.Eventually(ctx, func() string {
 		if !apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(anna), anna)) {
-			return "the boat is still there"
+			return "the boat still exists"
 		}
 		return ""
 	})
 	err := api.Get(ctx, client.ObjectKeyFromObject(mooring), mooring)
-	cases.That(apierrors.IsNotFound(err), "the mooring after its boat: %v", err)
-	cases.Must(api.DeleteAllOf(ctx, &harbor.Boat{}, client.InNamespace("lake")))
+	cases.True(apierrors.IsNotFound(err), "the mooring of a deleted boat: %v", err)
+	cases.NoError(api.DeleteAllOf(ctx, &harbor.Boat{}, client.InNamespace("lake")))
 	cases.Eventually(ctx, func() string {
-		left := &harbor.BoatList{}
-		cases.Must(api.List(ctx, left))
-		if len(left.Items) > 0 {
-			return "boats are left"
+		boats := &harbor.BoatList{}
+		cases.NoError(api.List(ctx, boats))
+		if len(boats.Items) > 0 {
+			return "boats still exist"
 		}
 		return ""
 	})
 }
 
 func uninstall(ctx context.Context) {
-	second.leave()
-	cases.Must(<-second.left)
-	cases.Must(environment.Stop())
+	second.stop()
+	cases.NoError(<-second.stopped)
+	cases.NoError(environment.Stop())
 	cases.Eventually(ctx, func() string {
 		if err := api.List(ctx, &harbor.BoatList{}); !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 			return "boats are still served"

@@ -1,4 +1,4 @@
-"""Runs the cases of a client program, and exchanges lines with tests/blackbox/test_clients.py, which started it."""
+"""Runs the test cases. Exchanges lines with tests/blackbox/test_clients.py, which starts the program."""
 import sys
 import time
 
@@ -6,7 +6,7 @@ CASES = []
 
 
 def case(name):
-    """Enters a function as a case of this name; they run in the order of the file."""
+    """Registers a function as a case; cases run in the order of the file."""
     return lambda run: CASES.append((name, run)) or run
 
 
@@ -15,7 +15,7 @@ def run():
     for name, each in CASES:
         try:
             each()
-        except Exception as error:  # every failure is printed, whatever it is
+        except Exception as error:  # any failure is reported
             failed += 1
             print(f"FAIL {name}: {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
         else:
@@ -23,9 +23,9 @@ def run():
     return min(failed, 1)
 
 
-def end(how):
-    """Has the server end, by "restart" or by "kill", and start again with its data and its port."""
-    print(how, flush=True)
+def restart_server(command):
+    """Restarts the server with the same data and port: `command` is "restart" (SIGTERM) or "kill" (SIGKILL)."""
+    print(command, flush=True)
     assert sys.stdin.readline() == "started\n"
 
 
@@ -34,16 +34,16 @@ def equal(what, got, want):
 
 
 def eventually(check, seconds=30):
-    """Waits until check() is true. Returns its value."""
-    over = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < over, "it did not come about"
+    """Calls check() until its value is true. Returns the value."""
+    deadline = time.monotonic() + seconds
+    while not (value := check()):
+        assert time.monotonic() < deadline, "timeout"
         time.sleep(0.02)
-    return found
+    return value
 
 
 def raises(kind, call):
-    """Returns the error of this kind that call() must raise."""
+    """Returns the exception of this class that call() must raise."""
     try:
         call()
     except kind as error:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the integration tests of k8s.io/apiextensions-apiserver on Pintle and an etcd. Words after `--` go to `go test`.
+"""Runs the integration tests of k8s.io/apiextensions-apiserver on Pintle and an etcd. Arguments after `--` are passed to `go test`.
 
 The module is copied from the Go module cache to target; testserver.go replaces its package that starts a server. Without
 --binary the tests start upstream's own server, for comparison."""
@@ -22,8 +22,10 @@ MODULE = "k8s.io/apiextensions-apiserver"
 REPLACED = pathlib.Path("pkg/cmd/server/testing/testserver.go")
 
 
-def copied(ours):
-    """The path of a copy of the module, in the version that tests/upstream builds, with our package or with its own."""
+def copy_module(with_pintle):
+    """Copies the module, in the version that tests/upstream builds, and replaces its test server if `with_pintle`.
+
+    Returns the path of the copy."""
     version = re.search(rf"{MODULE} => {MODULE} (\S+)", (HERE.parent / "go.mod").read_text()).group(1)
     found = subprocess.run(["go", "mod", "download", "-json", f"{MODULE}@{version}"], check=True, capture_output=True, cwd=HERE).stdout
     source = pathlib.Path(json.loads(found)["Dir"])
@@ -33,22 +35,22 @@ def copied(ours):
         shutil.copytree(source, unfinished, copy_function=shutil.copyfile)
         subprocess.run(["chmod", "-R", "u+w", unfinished], check=True)
         unfinished.rename(copy)
-    shutil.copyfile(HERE / "testserver.go" if ours else source / REPLACED, copy / REPLACED)
+    shutil.copyfile(HERE / "testserver.go" if with_pintle else source / REPLACED, copy / REPLACED)
     return copy
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", type=pathlib.Path, help="the pintle to test")
-    parser.add_argument("words", nargs="*", help="for go test, such as -run TestPruning -v")
+    parser.add_argument("arguments", nargs="*", help="for go test, such as -run TestPruning -v")
     options = parser.parse_args()
-    module = copied(ours=options.binary is not None)
+    module = copy_module(with_pintle=options.binary is not None)
     environment = dict(os.environ)
     if options.binary is not None:
         environment["PINTLE"] = str(options.binary.resolve())
     with Etcd() as etcd:
         environment["KUBE_INTEGRATION_ETCD_URL"] = etcd.urls
-        command = ["go", "test", "-count=1", "-timeout=60m", *options.words, "./test/integration/..."]
+        command = ["go", "test", "-count=1", "-timeout=60m", *options.arguments, "./test/integration/..."]
         sys.exit(subprocess.run(command, cwd=module, env=environment).returncode)
 
 

@@ -30,8 +30,8 @@ import (
 // startTime bounds the time until the server is ready.
 const startTime = time.Minute
 
-// ofAnExtension are flags of an extension API server, which asks another one who its users are. Pintle knows them itself.
-var ofAnExtension = []string{"--authentication-skip-lookup", "--authentication-kubeconfig", "--authorization-kubeconfig", "--kubeconfig"}
+// extensionServerFlags are flags of an extension API server, which delegates authentication and authorization. Pintle does not.
+var extensionServerFlags = []string{"--authentication-skip-lookup", "--authentication-kubeconfig", "--authorization-kubeconfig", "--kubeconfig"}
 
 // TearDownFunc stops the server and removes its files.
 type TearDownFunc func()
@@ -49,7 +49,7 @@ type TestServer struct {
 	CompletedConfig extensionsapiserver.CompletedConfig
 }
 
-// Logger is testing.TB as far as it is needed.
+// Logger is the part of testing.TB that upstream's tests use.
 type Logger interface {
 	Errorf(format string, args ...interface{})
 	Fatalf(format string, args ...interface{})
@@ -68,7 +68,7 @@ func StartTestServer(t Logger, _ *TestServerInstanceOptions, flags []string, _ *
 		os.RemoveAll(directory)
 		return TestServer{}, err
 	}
-	stop, err := run(t, directory, append(own(flags), gates()...))
+	stop, err := run(t, directory, append(withoutExtensionFlags(flags), featureFlags()...))
 	if err != nil {
 		os.RemoveAll(directory)
 		return TestServer{}, err
@@ -131,14 +131,14 @@ func parse(flags []string, directory string) (*options.CustomResourceDefinitions
 	return parsed, config.Complete(), nil
 }
 
-// own returns the flags without those of an extension API server.
-func own(flags []string) []string {
+// withoutExtensionFlags returns the flags without extensionServerFlags and their values.
+func withoutExtensionFlags(flags []string) []string {
 	var kept []string
 	for index := 0; index < len(flags); index++ {
-		name, _, whole := strings.Cut(flags[index], "=")
-		if !contains(ofAnExtension, name) {
+		name, _, hasValue := strings.Cut(flags[index], "=")
+		if !contains(extensionServerFlags, name) {
 			kept = append(kept, flags[index])
-		} else if !whole && index+1 < len(flags) && !strings.HasPrefix(flags[index+1], "--") {
+		} else if !hasValue && index+1 < len(flags) && !strings.HasPrefix(flags[index+1], "--") {
 			index++
 		}
 	}
@@ -154,8 +154,8 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// gates returns flags for the emulated release and the feature gates that differ from their defaults in this process.
-func gates() []string {
+// featureFlags returns flags for the emulated release and the feature gates that differ from their defaults in this process.
+func featureFlags() []string {
 	features := utilfeature.DefaultMutableFeatureGate
 	release := features.EmulationVersion()
 	current := compatibility.DefaultKubeEffectiveVersionForTest().BinaryVersion()
@@ -165,15 +165,15 @@ func gates() []string {
 	}
 	for name, specs := range features.GetAllVersioned() {
 		enabled := features.Enabled(name)
-		if enabled != usual(specs, release.Minor()) {
+		if enabled != defaultOf(specs, release.Minor()) {
 			flags = append(flags, fmt.Sprintf("--feature-gates=%s=%v", name, enabled))
 		}
 	}
 	return flags
 }
 
-// usual returns the default of a gate in the release 1.`minor`.
-func usual(specs featuregate.VersionedSpecs, minor uint) bool {
+// defaultOf returns the default of a feature gate in the release 1.`minor`.
+func defaultOf(specs featuregate.VersionedSpecs, minor uint) bool {
 	enabled := false
 	for _, spec := range specs {
 		if spec.Version.Minor() <= minor {
@@ -183,7 +183,7 @@ func usual(specs featuregate.VersionedSpecs, minor uint) bool {
 	return enabled
 }
 
-// run starts the server and waits for the line that it prints when it is ready. Returns what stops it.
+// run starts the server and waits for the line that it prints when it is ready. It returns the function that stops the server.
 func run(t Logger, directory string, flags []string) (TearDownFunc, error) {
 	arguments := append([]string{"serve", "--data-dir", directory, "--secure-port", "0", "--runtime-config", "api/all=true"}, flags...)
 	command := exec.Command(os.Getenv("PINTLE"), arguments...)

@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    async fn ask(certificate: &ClientCertificate, header: Option<&str>) -> Result<User, Status> {
+    async fn user_of(certificate: &ClientCertificate, header: Option<&str>) -> Result<User, Status> {
         let objects = accounts::tests::objects().await;
         let tokens = StaticTokens::parse("t1,ann,1,\"a,b\"\n\nt2,bob,2\n").unwrap();
         let authentication = Authentication { tokens, ..Authentication::default() };
@@ -239,13 +239,13 @@ mod tests {
     #[tokio::test]
     async fn tokens() {
         let none = &ClientCertificate::None;
-        let ann = ask(none, Some("bearer t1")).await.unwrap();
+        let ann = user_of(none, Some("bearer t1")).await.unwrap();
         assert_eq!(ann.name, "ann");
         assert_eq!(ann.groups, ["a", "b", "system:authenticated"]);
-        assert_eq!(ask(none, Some("Bearer t1 more")).await.unwrap().name, "ann");
-        assert_eq!(ask(none, Some("Bearer nope")).await.unwrap_err(), unauthorized());
+        assert_eq!(user_of(none, Some("Bearer t1 more")).await.unwrap().name, "ann");
+        assert_eq!(user_of(none, Some("Bearer nope")).await.unwrap_err(), unauthorized());
         for absent in [None, Some("Bearer  t1"), Some("Basic t1"), Some("Bearer")] {
-            assert_eq!(ask(none, absent).await.unwrap(), User::anonymous(), "{absent:?}");
+            assert_eq!(user_of(none, absent).await.unwrap(), User::anonymous(), "{absent:?}");
         }
         assert!(StaticTokens::parse("t1,ann").is_err());
     }
@@ -253,9 +253,9 @@ mod tests {
     #[tokio::test]
     async fn token_authenticates_beside_rejected_certificate() {
         let refused = &ClientCertificate::Refused;
-        assert_eq!(ask(refused, None).await.unwrap_err(), unauthorized());
-        assert_eq!(ask(refused, Some("Bearer nope")).await.unwrap_err(), unauthorized());
-        assert_eq!(ask(refused, Some("Bearer t1")).await.unwrap().name, "ann");
+        assert_eq!(user_of(refused, None).await.unwrap_err(), unauthorized());
+        assert_eq!(user_of(refused, Some("Bearer nope")).await.unwrap_err(), unauthorized());
+        assert_eq!(user_of(refused, Some("Bearer t1")).await.unwrap().name, "ann");
     }
 
     #[test]

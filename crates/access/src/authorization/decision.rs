@@ -16,7 +16,7 @@ pub enum Decision {
     AllowedFor(String),
     /// No authorizer has an opinion.
     NoOpinion(DecisionDetails),
-    /// Denied by an authorizer; later ones are not asked.
+    /// Denied by an authorizer; later ones are not called.
     Denied(DecisionDetails),
 }
 

@@ -38,7 +38,7 @@ impl Drop for Seat {
     }
 }
 
-/// What becomes of a request that needs a seat.
+/// The outcome of a request for a seat.
 enum Turn {
     Started,
     Queued(oneshot::Receiver<Seat>),
@@ -126,7 +126,7 @@ impl Seats {
                 _ => Err(Refused),
             },
         };
-        METRICS.flow.asked(&flow_level, seat.is_ok(), started.elapsed());
+        METRICS.flow.seat_requested(&flow_level, seat.is_ok(), started.elapsed());
         seat
     }
 

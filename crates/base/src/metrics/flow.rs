@@ -53,7 +53,7 @@ impl FlowMetrics {
     }
 
     /// Counts a request for a seat, with its waiting time.
-    pub fn asked(&self, of: &FlowLevel, given: bool, waited: Duration) {
+    pub fn seat_requested(&self, of: &FlowLevel, given: bool, waited: Duration) {
         let counted = if given { &self.dispatched } else { &self.rejected };
         counted.get_or_create(of).inc();
         self.wait.get_or_create(of).observe(waited.as_secs_f64());

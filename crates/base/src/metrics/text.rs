@@ -76,18 +76,18 @@ mod tests {
     use prometheus_client::metrics::gauge::Gauge;
 
     #[test]
-    fn v1_and_v1beta1_reviews_are_supported() {
+    fn metrics_are_exposed_in_both_formats() {
         let mut registry = Registry::default();
-        let (asked, open) = (Counter::<u64>::default(), Gauge::<i64>::default());
-        registry.register("asked", "What was asked", asked.clone());
+        let (calls, open) = (Counter::<u64>::default(), Gauge::<i64>::default());
+        registry.register("calls", "Calls", calls.clone());
         registry.register("open", "What is open", open.clone());
-        asked.inc();
+        calls.inc();
         open.set(2);
         let (kind, text) = expose(&registry, "application/openmetrics-text;version=1.0.0,*/*;q=0.1");
         assert_eq!(kind, OPEN_METRICS);
         assert_eq!(
             text.lines().take(3).collect::<Vec<_>>(),
-            ["# HELP asked What was asked.", "# TYPE asked counter", "asked_total 1"]
+            ["# HELP calls Calls.", "# TYPE calls counter", "calls_total 1"]
         );
         assert!(text.ends_with("# EOF\n"));
         for (line, wanted) in [
@@ -104,7 +104,7 @@ mod tests {
         }
         let (kind, text) = expose(&registry, "*/*");
         assert_eq!(kind, PROMETHEUS);
-        let wanted = "# HELP asked_total What was asked.\n# TYPE asked_total counter\nasked_total 1\n\
+        let wanted = "# HELP calls_total Calls.\n# TYPE calls_total counter\ncalls_total 1\n\
                       # HELP open What is open.\n# TYPE open gauge\nopen 2\n";
         assert_eq!(text, wanted);
     }

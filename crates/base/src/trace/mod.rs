@@ -205,6 +205,6 @@ mod tests {
     #[tokio::test]
     async fn tracing_is_off_by_default() {
         let work = async { task::trace().is_some() };
-        assert!(!span("x", Kind::Internal, || unreachable!("nobody asked"), work).await);
+        assert!(!span("x", Kind::Internal, || unreachable!("tracing is off"), work).await);
     }
 }

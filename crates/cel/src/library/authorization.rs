@@ -69,15 +69,15 @@ pub fn selector<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 }
 
 pub fn check<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let (asked, [verb]) = parts(args)?;
-    let check = Check { verb, ..asked.check.clone() };
-    let decision = asked.authorizer.decide(&check);
-    Ok(asked.next(CheckStep::Decision(decision), |_| {}))
+    let (target, [verb]) = parts(args)?;
+    let check = Check { verb, ..target.check.clone() };
+    let decision = target.authorizer.decide(&check);
+    Ok(target.next(CheckStep::Decision(decision), |_| {}))
 }
 
 fn decision<'v>(args: &'v [Val<'_>]) -> Result<&'v Decision> {
-    let (asked, []) = parts(args)?;
-    let CheckStep::Decision(decision) = &asked.step else { return Err(Error::overload()) };
+    let (decided, []) = parts(args)?;
+    let CheckStep::Decision(decision) = &decided.step else { return Err(Error::overload()) };
     Ok(decision)
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use crate::decl::types::Type;
     use crate::{Environment, Program};
 
-    /// Allows what is asked about `bot`, and everybody to get secrets of `open` and the path `/open`.
+    /// Allows all requests of `bot`, and requests of all users to get secrets of `open` and the path `/open`.
     #[derive(Debug)]
     struct TestAuthorizer;
 

@@ -158,7 +158,7 @@ fn cel_conformance() {
         "{messages} need messages or enums of protocol buffers; of the others pass {:.1} %",
         share(total - messages)
     );
-    println!("{others} are excluded for other reasons, which exclusions.txt tells");
+    println!("{others} are excluded for other reasons, which are listed in exclusions.txt");
     assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
     let stale: Vec<_> = exclusions.iter().zip(&used).filter(|(_, count)| **count == 0).map(|(e, _)| e).collect();
     assert!(stale.is_empty(), "exclusions of tests that pass: {stale:?}");

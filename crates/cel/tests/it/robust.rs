@@ -191,10 +191,10 @@ fn extreme_numbers_do_not_panic() {
 }
 
 thread_local! {
-    static ASKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    static INTERRUPT_CALLS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The interrupt ends what is counted by cost and what is counted by work, soon after it says so.
+/// The interrupt ends evaluations that are bounded by cost and those that are bounded by work, soon after it returns true.
 #[test]
 fn interrupt_ends_evaluation() {
     let env = Environment::standard();
@@ -203,13 +203,13 @@ fn interrupt_ends_evaluation() {
         ["lists.range(1000).all(x, lists.range(1000).all(y, x + y > -1))".to_owned(), format!("{doubled} == {doubled}")]
     {
         let program = Program::new(&env, &env.check(&text).unwrap()).unwrap();
-        ASKED.set(0);
+        INTERRUPT_CALLS.set(0);
         let interrupt = || {
-            ASKED.set(ASKED.get() + 1);
-            ASKED.get() == 3
+            INTERRUPT_CALLS.set(INTERRUPT_CALLS.get() + 1);
+            INTERRUPT_CALLS.get() == 3
         };
         let outcome = cel::interruptible(interrupt, || program.eval(&[], u64::MAX));
         assert_eq!(outcome.result.unwrap_err().text(), "operation cancelled: actual cost limit exceeded", "{text:.90}");
-        assert_eq!(ASKED.get(), 3, "{text:.90}");
+        assert_eq!(INTERRUPT_CALLS.get(), 3, "{text:.90}");
     }
 }

@@ -83,7 +83,7 @@ fn read_head(connection: &mut impl Read) -> std::io::Result<Vec<u8>> {
 
 /// Whether the stand-in, rather than etcd, listens on a URL.
 pub fn is_stand_in(url: &str) -> bool {
-    let ask = || -> std::io::Result<bool> {
+    let reports_pintle = || -> std::io::Result<bool> {
         let address = url.trim_start_matches("http://").trim_end_matches('/');
         let address = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::AddrNotAvailable)?;
         let mut connection = TcpStream::connect_timeout(&address, READ_TIMEOUT)?;
@@ -93,7 +93,7 @@ pub fn is_stand_in(url: &str) -> bool {
         connection.take(REQUEST_BYTES_MAX as u64).read_to_string(&mut response)?;
         Ok(response.contains("+pintle"))
     };
-    url.starts_with("http://") && ask().unwrap_or_default()
+    url.starts_with("http://") && reports_pintle().unwrap_or_default()
 }
 
 #[cfg(test)]

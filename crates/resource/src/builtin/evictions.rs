@@ -206,8 +206,8 @@ impl Responders<'_> {
         }
         let started = time(status, "startTime").filter(|_| time(status, "completionTime").is_none() && !self.is_final);
         if let Some(started) = started.filter(|_| state != "Active") {
-            let heard = time(status, "heartbeatTime").unwrap_or(started);
-            if self.now < heard + SILENCE_SECONDS - SKEW_SECONDS {
+            let heartbeat = time(status, "heartbeatTime").unwrap_or(started);
+            if self.now < heartbeat + SILENCE_SECONDS - SKEW_SECONDS {
                 let why = "must stay Active because the responder is in progress and it should report status.responders.heartbeatTime or status.responders.completionTime";
                 errors.push(FieldError::forbidden(&path, why));
             }
@@ -263,12 +263,14 @@ impl Responders<'_> {
             _ => {}
         }
         let changed = |name: &str| time(status, name).filter(|seconds| Some(*seconds) != before(name));
-        if let Some(heard) = changed("heartbeatTime") {
+        if let Some(heartbeat) = changed("heartbeatTime") {
             let why = match started {
                 None => Some(&*early),
-                Some(_) if before("heartbeatTime").is_some_and(|before| heard < before) => Some("cannot be decreased"),
-                Some(started) if heard < started => Some(&*late),
-                Some(_) if !is_present(heard, now) => Some("must be set to the present time"),
+                Some(_) if before("heartbeatTime").is_some_and(|before| heartbeat < before) => {
+                    Some("cannot be decreased")
+                }
+                Some(started) if heartbeat < started => Some(&*late),
+                Some(_) if !is_present(heartbeat, now) => Some("must be set to the present time"),
                 Some(_) => None,
             };
             why.into_iter().for_each(|why| invalid("heartbeatTime", why));

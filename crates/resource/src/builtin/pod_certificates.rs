@@ -234,7 +234,7 @@ fn issued_errors(status: &Value, spec: &Value, path: &FieldPath) -> Result<(), E
     Ok(())
 }
 
-/// The public key that a certificate is asked for, in DER.
+/// The public key for which a certificate is requested, in DER.
 fn requested_key(spec: &Value) -> Result<Vec<u8>, FieldError> {
     let bytes = |name: &str| STANDARD.decode(text(spec, name)).unwrap_or_default();
     let (request, key) = (bytes("stubPKCS10Request"), bytes("pkixPublicKey"));

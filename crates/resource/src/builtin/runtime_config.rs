@@ -193,7 +193,7 @@ impl RuntimeConfig {
             let served = |on: bool| {
                 RuntimeConfig::parse(&[format!("{}={on}", entry.name)], gates).ok().map(|config| config.served())
             };
-            // what is asked for is the default
+            // the requested value is the default
             let holds = entry.name == STABLE || (is_always_served(entry.name) && entry.on);
             let is_off = !entry.on && OFF_BY_DEFAULT.contains(&entry.name);
             holds || is_off || served(true) != served(false)

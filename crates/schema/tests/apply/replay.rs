@@ -389,7 +389,7 @@ fn merge_metadata(new: &mut Value, body: Option<&Value>) {
     }
 }
 
-/// The list of entries that a write asks for.
+/// The list of entries that a write requests.
 fn requested_list(step: &Value) -> Option<Value> {
     let body = step.get("body")?;
     if let Some(list) = body.at(&LIST) {
@@ -444,6 +444,6 @@ fn recorded_writes_produce_recorded_managed_fields() {
         world.definitions.clear();
         world.run(&name, &scenario);
     }
-    println!("{} answers compared", world.checked);
+    println!("{} responses compared", world.checked);
     assert!(world.failures.is_empty(), "{} of {}:\n{}", world.failures.len(), world.checked, world.failures.join("\n"));
 }

@@ -181,7 +181,7 @@ impl Aggregation {
         let address = self.client.locate(&remote.backend).map_err(|_| unavailable())?;
         let mut request = request;
         identity::forward(&mut request, &address.to_string());
-        // a discovery request asks every server and waits for the slowest
+        // a discovery request calls every server and waits for the slowest
         let discovering = request.uri().path().trim_end_matches('/') == remote.root();
         let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
         let response = self.client.forward(&remote.backend, &address, true, request);

@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn read_only_store_is_live_but_not_ready() {
-        let ask = |health: &Health, endpoint| health.respond(endpoint, &Query::parse("")).status().as_u16();
+        let status = |health: &Health, endpoint| health.respond(endpoint, &Query::parse("")).status().as_u16();
         let healthy = Health::new(Arc::new(Embedded::in_memory()));
-        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&healthy, endpoint)), [200, 500]);
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| status(&healthy, endpoint)), [200, 500]);
         let full = Health::new(Arc::new(Full(Embedded::in_memory())));
         healthy.loaded();
         full.loaded();
-        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&healthy, endpoint)), [200, 200]);
-        assert_eq!(["/livez", "/readyz"].map(|endpoint| ask(&full, endpoint)), [200, 500]);
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| status(&healthy, endpoint)), [200, 200]);
+        assert_eq!(["/livez", "/readyz"].map(|endpoint| status(&full, endpoint)), [200, 500]);
         assert_eq!(full.check("storage").status().as_u16(), 500);
     }
 }

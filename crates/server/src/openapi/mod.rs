@@ -128,11 +128,11 @@ impl OpenApi {
     async fn group(&self, name: &str, query: &Query, accept: &str, etag: &str) -> Response {
         let Some(group) = self.index().await.groups.get(name).cloned() else { return Response::NotFound };
         let Some(encoding) = negotiate(accept, "v3") else { return Response::NotAcceptable };
-        let asked = query.get("hash").unwrap_or_default();
-        if !asked.is_empty() && asked != group.hash {
+        let requested_hash = query.get("hash").unwrap_or_default();
+        if !requested_hash.is_empty() && requested_hash != group.hash {
             return Response::Moved { location: Index::location(name, &group) };
         }
-        let expires = (!asked.is_empty()).then(|| http_date(clock::now_seconds() + YEAR_SECONDS));
+        let expires = (!requested_hash.is_empty()).then(|| http_date(clock::now_seconds() + YEAR_SECONDS));
         let current = quoted(&group.hash);
         if etag == current {
             return Response::NotModified { etag: current };

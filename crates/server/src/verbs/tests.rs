@@ -127,7 +127,7 @@ impl TestServer {
                 let objects = objects(&request, list.items.clone()).await;
                 (list, objects)
             }
-            _ => panic!("a list is answered with a list"),
+            _ => panic!("the outcome of a list is a list"),
         }
     }
 
@@ -267,7 +267,7 @@ async fn deletecollection_stops_at_first_refusal() {
             Outcome::Object(_, shown) => {
                 versions.push(shown.to_value().str_at(&["metadata", "resourceVersion"]).to_owned())
             }
-            _ => panic!("a create is answered with an object"),
+            _ => panic!("the outcome of a create is an object"),
         }
     }
     let request = server.request(&Method::DELETE, &place);

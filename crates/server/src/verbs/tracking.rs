@@ -20,7 +20,8 @@ struct TrackedVersions<'a> {
     resource: &'a Resource,
     /// The conversions by webhooks so far, in the order of the requests.
     responses: &'a [Result<Value, Status>],
-    asked: AtomicUsize,
+    /// The number of conversions by webhooks that have been requested.
+    requested: AtomicUsize,
     /// The first conversion without a response: an object and its target version.
     open: OnceLock<(Value, &'a Version)>,
 }
@@ -62,7 +63,7 @@ impl<'a> TrackedVersions<'a> {
 
     /// The response of a webhook. If it is not known yet, the error makes the field manager return; its result is discarded.
     fn response(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
-        let known = self.responses.get(self.asked.fetch_add(1, Ordering::Relaxed));
+        let known = self.responses.get(self.requested.fetch_add(1, Ordering::Relaxed));
         known.cloned().ok_or_else(|| {
             let _ = self.open.set((object.clone(), to));
             ConvertError::Failed("not known yet".to_owned())
@@ -85,7 +86,7 @@ impl Request {
         let mut responses = vec![];
         loop {
             let (resource, open) = (&*self.resource, OnceLock::new());
-            let tracked = TrackedVersions { request: self, resource, responses: &responses, asked: 0.into(), open };
+            let tracked = TrackedVersions { request: self, resource, responses: &responses, requested: 0.into(), open };
             let versions = &tracked;
             let done = work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero, release });
             let Some((object, to)) = tracked.open.into_inner() else { return done };

@@ -53,8 +53,8 @@ pub async fn delete(context: &Context, request: &Request, options: &DeleteOption
 
 async fn authorize(context: &Context, request: &Request) -> Result<(), Status> {
     let authorized = &request.authorized;
-    let asked = AccessAttributes::of_resource(&authorized.info, VERB, request.name());
-    let decision = context.authorizer.decide(&authorized.user, &asked).await;
+    let attributes = AccessAttributes::of_resource(&authorized.info, VERB, request.name());
+    let decision = context.authorizer.decide(&authorized.user, &attributes).await;
     if decision.allowed() {
         return Ok(());
     }

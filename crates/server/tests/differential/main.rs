@@ -53,12 +53,12 @@ fn responses(questions: &[Value]) -> Vec<Value> {
     let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a program");
     let mut input = program.stdin.take().expect("its input");
     let lines: String = questions.iter().map(|question| question.to_json() + "\n").collect();
-    let asking = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
     let output = program.wait_with_output().expect("its output");
-    asking.join().expect("a thread").expect("all questions are asked");
+    writer.join().expect("a thread").expect("all questions are written");
     let responses = output.stdout.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let responses: Vec<Value> = responses.map(|line| decode(line).expect("JSON")).collect();
-    assert_eq!(responses.len(), questions.len(), "every question is answered");
+    assert_eq!(responses.len(), questions.len(), "there is a response to every question");
     responses
 }
 

@@ -18,7 +18,7 @@ const SCALARS: usize = 10_000;
 /// Maximum size in bytes of a document that is changed.
 const CHANGED_BYTES_MAX: usize = 3_000;
 /// Questions per run of the Go program.
-const ASKED_AT_ONCE: usize = 10_000;
+const QUESTIONS_AT_ONCE: usize = 10_000;
 
 const SEEDS: &[&str] = &[
     "a: &x {b: 1, c: [d, 'e']}\nf:\n  <<: *x\n  g: >-\n    folded\n    text\n\n    more\n? h\n: i\n",
@@ -297,9 +297,9 @@ fn documents_decode_like_go() {
     documents.extend((0..SCALARS).map(|_| scalar(&mut random).into_bytes()));
 
     let mut differences = vec![];
-    for asked in documents.chunks(ASKED_AT_ONCE) {
-        let questions: Vec<Value> = asked.iter().map(|text| json!({"Document": (BASE64.encode(text))})).collect();
-        for (text, response) in asked.iter().zip(responses(&questions)) {
+    for chunk in documents.chunks(QUESTIONS_AT_ONCE) {
+        let questions: Vec<Value> = chunk.iter().map(|text| json!({"Document": (BASE64.encode(text))})).collect();
+        for (text, response) in chunk.iter().zip(responses(&questions)) {
             let text_shown = String::from_utf8_lossy(text);
             differences.extend(compare(text, &response).map(|difference| format!("{text_shown:?}: {difference}")));
         }

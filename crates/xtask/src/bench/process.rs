@@ -99,8 +99,8 @@ impl Server {
 
     /// Sends SIGTERM and waits until the server has ended.
     pub fn stop(mut self) -> Result<(), String> {
-        let asked = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
-        asked.map_err(|error| format!("cannot run kill: {error}"))?;
+        let status = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
+        status.map_err(|error| format!("cannot run kill: {error}"))?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.child.try_wait() {

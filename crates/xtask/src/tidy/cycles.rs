@@ -73,8 +73,8 @@ impl<'a> Modules<'a> {
     }
 
     /// The module that defines the item `path` as used in module `at`; `None` for items of other crates. Reexports are followed,
-    /// except those of the module `asking`.
-    fn resolve(&self, at: &Module, path: &[String], asking: &Module, depth: usize) -> Option<Module> {
+    /// except those of the module `importer`.
+    fn resolve(&self, at: &Module, path: &[String], importer: &Module, depth: usize) -> Option<Module> {
         /// Maximum number of reexports that are followed.
         const DEPTH_MAX: usize = 16;
         let (mut module, mut rest) = match path.first()?.as_str() {
@@ -88,7 +88,7 @@ impl<'a> Modules<'a> {
                 let is_child = self.modules.contains_key(&[at.as_slice(), &[first.to_owned()]].concat());
                 if !is_child {
                     let imported = self.import(at, first).filter(|import| import.first() != path.first())?;
-                    return self.resolve(at, &[imported, &path[1..]].concat(), asking, depth + 1);
+                    return self.resolve(at, &[imported, &path[1..]].concat(), importer, depth + 1);
                 }
                 (at.clone(), path)
             }
@@ -100,10 +100,10 @@ impl<'a> Modules<'a> {
                 continue;
             }
             if depth < DEPTH_MAX
-                && module != *asking
+                && module != *importer
                 && let Some(import) = self.import(&module, name)
             {
-                return self.resolve(&module, &[import, &rest[1..]].concat(), asking, depth + 1);
+                return self.resolve(&module, &[import, &rest[1..]].concat(), importer, depth + 1);
             }
             break;
         }

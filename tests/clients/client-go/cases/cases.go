@@ -1,5 +1,5 @@
-// Package cases runs the cases of a client program and exchanges lines with tests/blackbox/test_clients.py, which started it: a line
-// "ok NAME" or "FAIL NAME: why" for each case, and "restart" or "kill" where the server shall end and start again.
+// Package cases runs the test cases of a client program. It exchanges lines with tests/blackbox/test_clients.py, which starts the
+// program: the program prints "ok NAME" or "FAIL NAME: reason" for each case, and "restart" or "kill" to have the server restarted.
 package cases
 
 import (
@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// Limit is how long one case may take.
+// Limit is the timeout of a case.
 const Limit = 60 * time.Second
 
-// Case is one test: its name and what it does. It fails by a panic, which Must, Equal and That make.
+// Case is a test case. It fails if Run panics, as NoError, Must, Equal, True and Eventually do.
 type Case struct {
 	Name string
 	Run  func(ctx context.Context)
 }
 
-// Run runs the cases in their order, and answers the status to exit with.
+// Run runs the cases in order and returns the exit status.
 func Run(all []Case) int {
 	failed := 0
 	for _, each := range all {
-		began := time.Now()
-		why := each.run()
-		took := time.Since(began).Round(time.Millisecond)
-		if why != "" {
+		start := time.Now()
+		reason := each.run()
+		took := time.Since(start).Round(time.Millisecond)
+		if reason != "" {
 			failed++
-			fmt.Printf("FAIL %s: %s (%s)\n", each.Name, strings.ReplaceAll(why, "\n", " "), took)
+			fmt.Printf("FAIL %s: %s (%s)\n", each.Name, strings.ReplaceAll(reason, "\n", " "), took)
 		} else {
 			fmt.Printf("ok %s (%s)\n", each.Name, took)
 		}
@@ -39,12 +39,13 @@ func Run(all []Case) int {
 	return min(failed, 1)
 }
 
-func (c Case) run() (why string) {
+// run returns the reason of the failure, or "".
+func (c Case) run() (reason string) {
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()
 	defer func() {
-		if found := recover(); found != nil {
-			why = fmt.Sprint(found)
+		if failure := recover(); failure != nil {
+			reason = fmt.Sprint(failure)
 		}
 	}()
 	c.Run(ctx)
@@ -52,65 +53,65 @@ func (c Case) run() (why string) {
 }
 
 var (
-	answers = bufio.NewReader(os.Stdin)
-	asking  sync.Mutex
+	stdin      = bufio.NewReader(os.Stdin)
+	restarting sync.Mutex
 )
 
-// Restart has the server end as it is asked to, and start again with its data and its port.
-func Restart() { ask("restart") }
+// Restart stops the server by SIGTERM and starts it again with the same data and port.
+func Restart() { restart("restart") }
 
-// Kill has the server end without any warning, and start again with its data and its port.
-func Kill() { ask("kill") }
+// Kill stops the server by SIGKILL and starts it again with the same data and port.
+func Kill() { restart("kill") }
 
-func ask(what string) {
-	asking.Lock()
-	defer asking.Unlock()
-	fmt.Println(what)
-	line, err := answers.ReadString('\n')
-	Must(err)
-	Equal("what the harness answers", strings.TrimSpace(line), "started")
+func restart(command string) {
+	restarting.Lock()
+	defer restarting.Unlock()
+	fmt.Println(command)
+	line, err := stdin.ReadString('\n')
+	NoError(err)
+	Equal("line from the harness", strings.TrimSpace(line), "started")
 }
 
-// Must fails the case when there is an error.
-func Must(err error) {
+// NoError fails the case if err is not nil.
+func NoError(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("%T: %v", err, err))
 	}
 }
 
-// Get answers the value of a call that must succeed.
-func Get[T any](value T, err error) T {
-	Must(err)
+// Must returns the value of a call, or fails the case if the call returned an error.
+func Must[T any](value T, err error) T {
+	NoError(err)
 	return value
 }
 
-// Equal fails the case when got is not want.
+// Must2 is Must for a call with two values.
+func Must2[A, B any](a A, b B, err error) (A, B) {
+	NoError(err)
+	return a, b
+}
+
+// Equal fails the case if got differs from want.
 func Equal(what string, got, want any) {
 	if !reflect.DeepEqual(got, want) {
 		panic(fmt.Sprintf("%s: got %#v, want %#v", what, got, want))
 	}
 }
 
-// That fails the case when what it says is not so.
-func That(so bool, format string, values ...any) {
-	if !so {
+// True fails the case with the message if condition is false.
+func True(condition bool, format string, values ...any) {
+	if !condition {
 		panic(fmt.Sprintf(format, values...))
 	}
 }
 
-// Eventually waits until check finds no reason to wait any longer, which it gives as text.
+// Eventually calls check until it returns "". Any other text is the reason to wait, and that of the failure after the timeout.
 func Eventually(ctx context.Context, check func() string) {
-	for why := check(); why != ""; why = check() {
+	for reason := check(); reason != ""; reason = check() {
 		select {
 		case <-ctx.Done():
-			panic("it did not come about: " + why)
+			panic("timeout: " + reason)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// Get2 is Get for a call with two values.
-func Get2[A, B any](a A, b B, err error) (A, B) {
-	Must(err)
-	return a, b
 }

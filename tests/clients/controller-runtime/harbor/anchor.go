@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 )
 
-// OldVersion is the version in which anchors had their weight as a text.
+// OldVersion is the version in which the weight is a string.
 var OldVersion = schema.GroupVersion{Group: "harbor.example.com", Version: "v1beta1"}
 
-// Anchor is stored as it is.
+// Anchor is the storage version.
 type Anchor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              AnchorSpec `json:"spec"`
 }
 
-// AnchorSpec says how heavy an anchor is.
+// AnchorSpec has the weight as a number.
 type AnchorSpec struct {
 	Kilograms int32 `json:"kilograms"`
 }
@@ -31,7 +31,7 @@ type OldAnchor struct {
 	Spec              OldAnchorSpec `json:"spec"`
 }
 
-// OldAnchorSpec says how heavy an anchor is, such as "12 kg".
+// OldAnchorSpec has the weight as a string, such as "12 kg".
 type OldAnchorSpec struct {
 	Weight string `json:"weight"`
 }
@@ -50,52 +50,52 @@ type OldAnchorList struct {
 	Items           []OldAnchor `json:"items"`
 }
 
-// DeepCopyObject is what runtime.Object asks for.
+// DeepCopyObject implements runtime.Object.
 func (a *Anchor) DeepCopyObject() runtime.Object {
 	return &Anchor{TypeMeta: a.TypeMeta, ObjectMeta: *a.ObjectMeta.DeepCopy(), Spec: a.Spec}
 }
 
-// DeepCopyObject is what runtime.Object asks for.
+// DeepCopyObject implements runtime.Object.
 func (a *OldAnchor) DeepCopyObject() runtime.Object {
 	return &OldAnchor{TypeMeta: a.TypeMeta, ObjectMeta: *a.ObjectMeta.DeepCopy(), Spec: a.Spec}
 }
 
-// DeepCopyObject is what runtime.Object asks for.
+// DeepCopyObject implements runtime.Object.
 func (l *AnchorList) DeepCopyObject() runtime.Object {
-	made := &AnchorList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	list := &AnchorList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
 	for _, item := range l.Items {
-		made.Items = append(made.Items, *item.DeepCopyObject().(*Anchor))
+		list.Items = append(list.Items, *item.DeepCopyObject().(*Anchor))
 	}
-	return made
+	return list
 }
 
-// DeepCopyObject is what runtime.Object asks for.
+// DeepCopyObject implements runtime.Object.
 func (l *OldAnchorList) DeepCopyObject() runtime.Object {
-	made := &OldAnchorList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	list := &OldAnchorList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
 	for _, item := range l.Items {
-		made.Items = append(made.Items, *item.DeepCopyObject().(*OldAnchor))
+		list.Items = append(list.Items, *item.DeepCopyObject().(*OldAnchor))
 	}
-	return made
+	return list
 }
 
-// Hub marks the version through which all others go.
+// Hub marks the version to and from which all others are converted.
 func (a *Anchor) Hub() {}
 
-// ConvertTo makes the new of the old.
+// ConvertTo converts to the storage version.
 func (a *OldAnchor) ConvertTo(to conversion.Hub) error {
-	made := to.(*Anchor)
-	made.ObjectMeta = a.ObjectMeta
-	if _, err := fmt.Sscanf(a.Spec.Weight, "%d kg", &made.Spec.Kilograms); err != nil {
-		return fmt.Errorf("%q is no weight", a.Spec.Weight)
+	anchor := to.(*Anchor)
+	anchor.ObjectMeta = a.ObjectMeta
+	if _, err := fmt.Sscanf(a.Spec.Weight, "%d kg", &anchor.Spec.Kilograms); err != nil {
+		return fmt.Errorf("%q is not a weight", a.Spec.Weight)
 	}
 	return nil
 }
 
-// ConvertFrom makes the old of the new.
+// ConvertFrom converts from the storage version.
 func (a *OldAnchor) ConvertFrom(from conversion.Hub) error {
-	made := from.(*Anchor)
-	a.ObjectMeta = made.ObjectMeta
-	a.Spec.Weight = fmt.Sprintf("%d kg", made.Spec.Kilograms)
+	anchor := from.(*Anchor)
+	a.ObjectMeta = anchor.ObjectMeta
+	a.Spec.Weight = fmt.Sprintf("%d kg", anchor.Spec.Kilograms)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package harbor is an operator: its type Boat and the reconciler that gives every boat a berth.
+// Package harbor is an operator: the types Boat and Anchor, the reconciler, which creates a ConfigMap for every Boat, and webhooks.
 package harbor
 
 import (
@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of tests/clients/boats.yaml.
+// GroupVersion is the one in tests/clients/boats.yaml.
 var GroupVersion = schema.GroupVersion{Group: "harbor.example.com", Version: "v1"}
 
-// Hand is one of a boat's crew.
+// Hand is a member of the crew.
 type Hand struct {
 	Name string `json:"name"`
 	Rank string `json:"rank,omitempty"`
 }
 
-// BoatSpec is what the owner wants.
+// BoatSpec is the desired state.
 type BoatSpec struct {
 	Sails    int32  `json:"sails"`
 	Port     string `json:"port,omitempty"`
@@ -24,14 +24,14 @@ type BoatSpec struct {
 	Crew     []Hand `json:"crew,omitempty"`
 }
 
-// BoatStatus is what the operator found.
+// BoatStatus is the observed state.
 type BoatStatus struct {
 	Phase      string             `json:"phase,omitempty"`
 	Replicas   int32              `json:"replicas,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Boat lies in a harbour.
+// Boat is the custom resource of the operator.
 type Boat struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -46,35 +46,35 @@ type BoatList struct {
 	Items           []Boat `json:"items"`
 }
 
-// DeepCopy answers a boat that shares nothing with this one.
+// DeepCopy returns a deep copy.
 func (b *Boat) DeepCopy() *Boat {
-	made := &Boat{TypeMeta: b.TypeMeta, Spec: b.Spec, Status: b.Status}
-	b.ObjectMeta.DeepCopyInto(&made.ObjectMeta)
-	made.Spec.Crew = append([]Hand(nil), b.Spec.Crew...)
+	clone := &Boat{TypeMeta: b.TypeMeta, Spec: b.Spec, Status: b.Status}
+	b.ObjectMeta.DeepCopyInto(&clone.ObjectMeta)
+	clone.Spec.Crew = append([]Hand(nil), b.Spec.Crew...)
 	if b.Spec.Replicas != nil {
 		replicas := *b.Spec.Replicas
-		made.Spec.Replicas = &replicas
+		clone.Spec.Replicas = &replicas
 	}
-	made.Status.Conditions = nil
+	clone.Status.Conditions = nil
 	for _, condition := range b.Status.Conditions {
-		made.Status.Conditions = append(made.Status.Conditions, *condition.DeepCopy())
+		clone.Status.Conditions = append(clone.Status.Conditions, *condition.DeepCopy())
 	}
-	return made
+	return clone
 }
 
-// DeepCopyObject is what runtime.Object asks for.
+// DeepCopyObject implements runtime.Object.
 func (b *Boat) DeepCopyObject() runtime.Object { return b.DeepCopy() }
 
-// DeepCopyObject is what runtime.Object asks for.
+// DeepCopyObject implements runtime.Object.
 func (l *BoatList) DeepCopyObject() runtime.Object {
-	made := &BoatList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	list := &BoatList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
 	for _, item := range l.Items {
-		made.Items = append(made.Items, *item.DeepCopy())
+		list.Items = append(list.Items, *item.DeepCopy())
 	}
-	return made
+	return list
 }
 
-// AddToScheme makes the types known.
+// AddToScheme adds the types to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Boat{}, &BoatList{})
 	addAnchors(scheme)

@@ -19,45 +19,45 @@ import (
 )
 
 const (
-	// Moored holds a boat until its mooring is let go.
+	// Moored is the finalizer of a boat, which deletes its mooring.
 	Moored = "harbor.example.com/moored"
-	// Ready is the condition of a boat that has what it needs.
+	// Ready is the condition of a reconciled boat.
 	Ready = "Ready"
-	// ByPort is the index of boats by where they lie.
+	// ByPort is the index of boats by port.
 	ByPort = "spec.port"
 )
 
-// Reconciler gives every boat a berth, which it owns, and a mooring in the namespace of moorings, which nobody owns and
-// the finalizer lets go of.
+// Reconciler creates two ConfigMaps for every boat: a berth, which the boat owns, and a mooring in the namespace Moorings, which
+// has no owner and is deleted by the finalizer.
 type Reconciler struct {
 	client.Client
 	Recorder events.EventRecorder
 	Moorings string
 }
 
-// Reconcile brings one boat to what it asks for.
+// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	boat := &Boat{}
 	if err := r.Get(ctx, request.NamespacedName, boat); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !boat.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.letGo(ctx, boat)
+		return ctrl.Result{}, r.finalize(ctx, boat)
 	}
 	if controllerutil.AddFinalizer(boat, Moored) {
 		return ctrl.Result{}, r.Update(ctx, boat)
 	}
-	if err := r.moor(ctx, boat); err != nil {
+	if err := r.ensureConfigMaps(ctx, boat); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.tell(ctx, boat)
+	return ctrl.Result{}, r.updateStatus(ctx, boat)
 }
 
 func (r *Reconciler) mooring(boat *Boat) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Moorings, Name: string(boat.UID)}}
 }
 
-func (r *Reconciler) moor(ctx context.Context, boat *Boat) error {
+func (r *Reconciler) ensureConfigMaps(ctx context.Context, boat *Boat) error {
 	mooring := r.mooring(boat)
 	if _, err := controllerutil.CreateOrUpdate(ctx, r.Client, mooring, func() error {
 		mooring.Data = map[string]string{"boat": boat.Name}
@@ -76,7 +76,7 @@ func (r *Reconciler) moor(ctx context.Context, boat *Boat) error {
 	return err
 }
 
-func (r *Reconciler) tell(ctx context.Context, boat *Boat) error {
+func (r *Reconciler) updateStatus(ctx context.Context, boat *Boat) error {
 	before := boat.DeepCopy()
 	boat.Status.Phase, boat.Status.Replicas = "afloat", *boat.Spec.Replicas
 	meta.SetStatusCondition(&boat.Status.Conditions, metav1.Condition{
@@ -85,7 +85,7 @@ func (r *Reconciler) tell(ctx context.Context, boat *Boat) error {
 	return r.Status().Patch(ctx, boat, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-func (r *Reconciler) letGo(ctx context.Context, boat *Boat) error {
+func (r *Reconciler) finalize(ctx context.Context, boat *Boat) error {
 	if err := r.Delete(ctx, r.mooring(boat)); client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (r *Reconciler) letGo(ctx context.Context, boat *Boat) error {
 	return nil
 }
 
-// Manager makes the manager of the operator, which asks for the lease "harbor" in the namespace of moorings. Its webhooks
-// are served by a manager of their own, see Gate: two operators can't listen on one port.
+// Manager returns the manager of the operator. It competes for the lease "harbor" in the namespace of moorings. Webhooks are served
+// by a separate manager, see WebhookManager: two operators cannot listen on one port.
 func Manager(connection *rest.Config, moorings string) (manager.Manager, error) {
 	lease, renew, retry, skip := 15*time.Second, 10*time.Second, 100*time.Millisecond, true
-	made, err := ctrl.NewManager(connection, ctrl.Options{
+	manager, err := ctrl.NewManager(connection, ctrl.Options{
 		Metrics:        server.Options{BindAddress: "0"},
 		LeaderElection: true, LeaderElectionID: "harbor", LeaderElectionNamespace: moorings, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
@@ -108,14 +108,14 @@ func Manager(connection *rest.Config, moorings string) (manager.Manager, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := AddToScheme(made.GetScheme()); err != nil {
+	if err := AddToScheme(manager.GetScheme()); err != nil {
 		return nil, err
 	}
-	if err := made.GetFieldIndexer().IndexField(context.Background(), &Boat{}, ByPort, func(object client.Object) []string {
+	if err := manager.GetFieldIndexer().IndexField(context.Background(), &Boat{}, ByPort, func(object client.Object) []string {
 		return []string{object.(*Boat).Spec.Port}
 	}); err != nil {
 		return nil, err
 	}
-	reconciler := &Reconciler{Client: made.GetClient(), Recorder: made.GetEventRecorder("harbor"), Moorings: moorings}
-	return made, ctrl.NewControllerManagedBy(made).Named("boats").For(&Boat{}).Owns(&corev1.ConfigMap{}).Complete(reconciler)
+	reconciler := &Reconciler{Client: manager.GetClient(), Recorder: manager.GetEventRecorder("harbor"), Moorings: moorings}
+	return manager, ctrl.NewControllerManagedBy(manager).Named("boats").For(&Boat{}).Owns(&corev1.ConfigMap{}).Complete(reconciler)
 }

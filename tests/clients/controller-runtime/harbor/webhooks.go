@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// Registered is the annotation that every boat gets on its way in.
+	// Registered is the annotation that the mutating webhook adds.
 	Registered = "harbor.example.com/registered"
-	// Sailing is the annotation of a boat that must not be scrapped.
+	// Sailing is the annotation of a boat that must not be deleted.
 	Sailing = "harbor.example.com/sailing"
 )
 
-// Warden changes and judges boats before they are stored.
-type Warden struct{}
+// BoatWebhook defaults and validates boats.
+type BoatWebhook struct{}
 
-// Default registers a boat.
-func (Warden) Default(_ context.Context, boat *Boat) error {
+// Default adds the annotation Registered.
+func (BoatWebhook) Default(_ context.Context, boat *Boat) error {
 	if boat.Annotations == nil {
 		boat.Annotations = map[string]string{}
 	}
@@ -31,8 +31,8 @@ func (Warden) Default(_ context.Context, boat *Boat) error {
 	return nil
 }
 
-// ValidateCreate lets no large boat into Genoa.
-func (w Warden) ValidateCreate(_ context.Context, boat *Boat) (admission.Warnings, error) {
+// ValidateCreate denies large boats in Genoa and warns of boats without sails.
+func (w BoatWebhook) ValidateCreate(_ context.Context, boat *Boat) (admission.Warnings, error) {
 	var warnings admission.Warnings
 	if boat.Spec.Sails == 0 {
 		warnings = append(warnings, "a boat without sails drifts")
@@ -43,36 +43,36 @@ func (w Warden) ValidateCreate(_ context.Context, boat *Boat) (admission.Warning
 	return warnings, nil
 }
 
-// ValidateUpdate judges the boat as it will be; one that goes away is not stopped any more.
-func (w Warden) ValidateUpdate(ctx context.Context, _, boat *Boat) (admission.Warnings, error) {
+// ValidateUpdate validates the new object, unless it is being deleted.
+func (w BoatWebhook) ValidateUpdate(ctx context.Context, _, boat *Boat) (admission.Warnings, error) {
 	if !boat.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	return w.ValidateCreate(ctx, boat)
 }
 
-// ValidateDelete keeps boats that are at sea.
-func (Warden) ValidateDelete(_ context.Context, boat *Boat) (admission.Warnings, error) {
+// ValidateDelete denies the deletion of boats at sea.
+func (BoatWebhook) ValidateDelete(_ context.Context, boat *Boat) (admission.Warnings, error) {
 	if boat.Annotations[Sailing] != "" {
 		return nil, errors.New("the boat is at sea")
 	}
 	return nil, nil
 }
 
-// Gate makes the manager that serves the webhooks of boats, and the conversion of anchors, at these options.
-func Gate(connection *rest.Config, options webhook.Options) (manager.Manager, error) {
-	made, err := ctrl.NewManager(connection, ctrl.Options{
+// WebhookManager returns the manager that serves the admission webhooks of boats and the conversion webhook of anchors.
+func WebhookManager(connection *rest.Config, options webhook.Options) (manager.Manager, error) {
+	manager, err := ctrl.NewManager(connection, ctrl.Options{
 		Metrics: server.Options{BindAddress: "0"}, WebhookServer: webhook.NewServer(options),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := AddToScheme(made.GetScheme()); err != nil {
+	if err := AddToScheme(manager.GetScheme()); err != nil {
 		return nil, err
 	}
-	boats := ctrl.NewWebhookManagedBy(made, &Boat{}).WithDefaulter(Warden{}).WithValidator(Warden{})
+	boats := ctrl.NewWebhookManagedBy(manager, &Boat{}).WithDefaulter(BoatWebhook{}).WithValidator(BoatWebhook{})
 	if err := boats.Complete(); err != nil {
 		return nil, err
 	}
-	return made, ctrl.NewWebhookManagedBy(made, &Anchor{}).Complete()
+	return manager, ctrl.NewWebhookManagedBy(manager, &Anchor{}).Complete()
 }

@@ -6,7 +6,7 @@ import io.fabric8.kubernetes.model.annotation.Group;
 import io.fabric8.kubernetes.model.annotation.Version;
 import java.util.List;
 
-/** The kind of tests/clients/boats.yaml. */
+/** The custom resource of tests/clients/boats.yaml. */
 @Group("harbor.example.com")
 @Version("v1")
 public class Boat extends CustomResource<Boat.Spec, Boat.Status> implements Namespaced {
@@ -15,17 +15,17 @@ public class Boat extends CustomResource<Boat.Spec, Boat.Status> implements Name
     public Integer sails;
     public String port;
     public Integer replicas;
-    public List<Hand> crew;
+    public List<CrewMember> crew;
   }
 
   @JsonInclude(JsonInclude.Include.NON_NULL)
-  public static class Hand {
+  public static class CrewMember {
     public String name;
     public String rank;
 
-    public Hand() {}
+    public CrewMember() {}
 
-    public Hand(String name, String rank) {
+    public CrewMember(String name, String rank) {
       this.name = name;
       this.rank = rank;
     }
@@ -38,15 +38,15 @@ public class Boat extends CustomResource<Boat.Spec, Boat.Status> implements Name
   }
 
   static Boat named(String name, int sails) {
-    Boat made = new Boat();
-    made.getMetadata().setName(name);
-    made.setSpec(new Spec());
-    made.getSpec().sails = sails;
-    return made;
+    Boat boat = new Boat();
+    boat.getMetadata().setName(name);
+    boat.setSpec(new Spec());
+    boat.getSpec().sails = sails;
+    return boat;
   }
 
-  Boat manned(String name, String rank) {
-    getSpec().crew = List.of(new Hand(name, rank));
+  Boat withCrew(String name, String rank) {
+    getSpec().crew = List.of(new CrewMember(name, rank));
     return this;
   }
 }

@@ -3,13 +3,13 @@ import java.io.InputStreamReader;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 
-/** Runs cases and exchanges lines with tests/blackbox/test_clients.py, which started the program. */
+/** Runs the test cases. Exchanges lines with tests/blackbox/test_clients.py, which starts the program. */
 final class Cases {
   interface Body {
     void run() throws Exception;
   }
 
-  private static final BufferedReader ANSWERS = new BufferedReader(new InputStreamReader(System.in));
+  private static final BufferedReader STDIN = new BufferedReader(new InputStreamReader(System.in));
   private static boolean failed;
 
   private Cases() {}
@@ -18,42 +18,42 @@ final class Cases {
     try {
       body.run();
       System.out.println("ok " + name);
-    } catch (Throwable error) { // every failure is told, whatever it is
+    } catch (Throwable error) { // any failure is reported
       failed = true;
       System.out.println("FAIL " + name + ": " + error.toString().replace('\n', ' '));
       error.printStackTrace();
     }
   }
 
-  static int status() {
+  static int exitStatus() {
     return failed ? 1 : 0;
   }
 
-  /** Has the server end, by "restart" or by "kill", and start again with its data and its port. */
-  static void end(String how) throws Exception {
-    System.out.println(how);
-    equal("answer", ANSWERS.readLine(), "started");
+  /** Restarts the server with the same data and port: the command is "restart" (SIGTERM) or "kill" (SIGKILL). */
+  static void restartServer(String command) throws Exception {
+    System.out.println(command);
+    equal("line from the harness", STDIN.readLine(), "started");
   }
 
   static void equal(String what, Object got, Object want) {
-    that(Objects.equals(got, want), what + ": got " + got + ", want " + want);
+    check(Objects.equals(got, want), what + ": got " + got + ", want " + want);
   }
 
-  static void that(boolean so, String what) {
-    if (!so) {
-      throw new AssertionError(what);
+  static void check(boolean condition, String message) {
+    if (!condition) {
+      throw new AssertionError(message);
     }
   }
 
-  static void eventually(String what, Callable<Boolean> check) throws Exception {
-    long over = System.nanoTime() + 30_000_000_000L;
-    while (!check.call()) {
-      that(System.nanoTime() < over, what + " did not come about");
+  static void eventually(String what, Callable<Boolean> condition) throws Exception {
+    long deadline = System.nanoTime() + 30_000_000_000L;
+    while (!condition.call()) {
+      check(System.nanoTime() < deadline, "timeout: " + what);
       Thread.sleep(20);
     }
   }
 
-  /** Answers the error of this kind that the body must throw. */
+  /** Returns the exception of this class that the body must throw. */
   static <E extends Throwable> E thrown(Class<E> kind, Body body) throws Exception {
     try {
       body.run();

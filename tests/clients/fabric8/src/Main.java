@@ -32,29 +32,29 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
-/** The fabric8 client against pintle: typed and generic resources, informers, watches by WebSocket, apply, leases. */
+/** Tests of the fabric8 client with Pintle: typed and generic resources, informers, watches by WebSocket, apply, leases. */
 public final class Main {
-  private static final String DEFINITION = "boats.harbor.example.com";
+  private static final String CRD_NAME = "boats.harbor.example.com";
   private final KubernetesClient client = new KubernetesClientBuilder().build();
 
-  public static void main(String[] words) {
+  public static void main(String[] arguments) {
     Main main = new Main();
-    Cases.run("a definition is created and established", main::define);
-    Cases.run("config maps live their life", main::configMaps);
-    Cases.run("boats live their life", main::boats);
-    Cases.run("generic resources are found by discovery", main::generic);
-    Cases.run("two managers share a boat by apply", main::applied);
-    Cases.run("refusals are the client's exception with the status", main::refused);
-    Cases.run("an informer lives over a restart", () -> main.informed("restart"));
-    Cases.run("an informer lives over a crash", () -> main.informed("kill"));
-    Cases.run("a watch lives over a restart", () -> main.watched("restart"));
-    Cases.run("a watch lives over a crash", () -> main.watched("kill"));
-    Cases.run("a leader is elected by a lease", main::elected);
-    Cases.run("a definition is deleted, and its objects with it", main::undefine);
-    System.exit(Cases.status());
+    Cases.run("a CRD is created and becomes established", main::createCrd);
+    Cases.run("ConfigMaps are created, edited, patched, listed and deleted", main::configMaps);
+    Cases.run("custom resources are created, updated, edited, scaled, listed and deleted", main::boats);
+    Cases.run("generic resources are mapped by discovery", main::generic);
+    Cases.run("two field managers apply parts of a custom resource", main::serverSideApply);
+    Cases.run("rejected requests are exceptions with the Status", main::errors);
+    Cases.run("an informer survives a restart of the server", () -> main.informer("restart"));
+    Cases.run("an informer survives a crash of the server", () -> main.informer("kill"));
+    Cases.run("a watch survives a restart of the server", () -> main.watch("restart"));
+    Cases.run("a watch survives a crash of the server", () -> main.watch("kill"));
+    Cases.run("a leader is elected by a Lease", main::leaderElection);
+    Cases.run("deleting a CRD deletes its objects", main::deleteCrd);
+    System.exit(Cases.exitStatus());
   }
 
-  private String namespace() {
+  private String createNamespace() {
     return client.resource(new NamespaceBuilder().withNewMetadata().withGenerateName("case-").endMetadata().build())
         .create().getMetadata().getName();
   }
@@ -64,46 +64,46 @@ public final class Main {
     return all.inNamespace(namespace);
   }
 
-  private void define() throws Exception {
+  private void createCrd() throws Exception {
     try (var text = Files.newInputStream(Path.of(System.getenv("DEFINITION")))) {
       client.load(text).create();
     }
-    client.apiextensions().v1().customResourceDefinitions().withName(DEFINITION).waitUntilCondition(
-        found -> found != null && found.getStatus() != null && found.getStatus().getConditions().stream()
+    client.apiextensions().v1().customResourceDefinitions().withName(CRD_NAME).waitUntilCondition(
+        crd -> crd != null && crd.getStatus() != null && crd.getStatus().getConditions().stream()
             .anyMatch(each -> each.getType().equals("Established") && each.getStatus().equals("True")),
         30, TimeUnit.SECONDS);
     Cases.equal("minor", client.getKubernetesVersion().getMinor(), "37");
   }
 
-  private void undefine() throws Exception {
-    boats(namespace()).resource(Boat.named("last", 1)).create();
-    client.apiextensions().v1().customResourceDefinitions().withName(DEFINITION).delete();
-    Cases.eventually("the end of the definition",
-        () -> client.apiextensions().v1().customResourceDefinitions().withName(DEFINITION).get() == null);
+  private void deleteCrd() throws Exception {
+    boats(createNamespace()).resource(Boat.named("last", 1)).create();
+    client.apiextensions().v1().customResourceDefinitions().withName(CRD_NAME).delete();
+    Cases.eventually("the CRD still exists",
+        () -> client.apiextensions().v1().customResourceDefinitions().withName(CRD_NAME).get() == null);
     Cases.equal("code", Cases.thrown(KubernetesClientException.class,
         () -> client.resources(Boat.class).inAnyNamespace().list()).getCode(), 404);
   }
 
   private void configMaps() {
-    String space = namespace();
-    var maps = client.configMaps().inNamespace(space);
-    ConfigMap asked = new ConfigMapBuilder().withNewMetadata().withName("settings").addToLabels("tier", "front")
+    String namespace = createNamespace();
+    var configMaps = client.configMaps().inNamespace(namespace);
+    ConfigMap configMap = new ConfigMapBuilder().withNewMetadata().withName("settings").addToLabels("tier", "front")
         .endMetadata().addToData("key", "value").build();
-    maps.resource(asked).create();
-    maps.withName("settings").edit(map -> new ConfigMapBuilder(map).addToData("more", "values").build());
-    maps.withName("settings").patch(PatchContext.of(PatchType.STRATEGIC_MERGE), "{\"data\":{\"key\":null}}");
-    Cases.equal("data", maps.withName("settings").get().getData(), Map.of("more", "values"));
-    Cases.equal("selected", maps.withLabel("tier", "front").list().getItems().size(), 1);
-    maps.withLabel("tier", "front").delete();
-    Cases.equal("gone", maps.withName("settings").get(), null);
+    configMaps.resource(configMap).create();
+    configMaps.withName("settings").edit(map -> new ConfigMapBuilder(map).addToData("more", "values").build());
+    configMaps.withName("settings").patch(PatchContext.of(PatchType.STRATEGIC_MERGE), "{\"data\":{\"key\":null}}");
+    Cases.equal("data", configMaps.withName("settings").get().getData(), Map.of("more", "values"));
+    Cases.equal("selected", configMaps.withLabel("tier", "front").list().getItems().size(), 1);
+    configMaps.withLabel("tier", "front").delete();
+    Cases.equal("deleted", configMaps.withName("settings").get(), null);
   }
 
   private void boats() throws Exception {
-    var boats = boats(namespace());
-    Boat made = boats.resource(Boat.named("anna", 2)).create();
-    Cases.equal("default", made.getSpec().port, "Palos");
-    made.getSpec().sails = 3;
-    Cases.equal("generation", boats.resource(made).update().getMetadata().getGeneration(), 2L);
+    var boats = boats(createNamespace());
+    Boat created = boats.resource(Boat.named("anna", 2)).create();
+    Cases.equal("default", created.getSpec().port, "Palos");
+    created.getSpec().sails = 3;
+    Cases.equal("generation", boats.resource(created).update().getMetadata().getGeneration(), 2L);
     boats.withName("anna").edit(boat -> {
       boat.getSpec().port = "Genoa";
       return boat;
@@ -114,153 +114,153 @@ public final class Main {
       return boat;
     });
     boats.withName("anna").scale(4);
-    Boat found = boats.withName("anna").get();
-    Cases.equal("phase", found.getStatus().phase, "afloat");
-    Cases.equal("replicas", found.getSpec().replicas, 4);
-    Cases.equal("in Genoa", boats.withField("spec.port", "Genoa").list().getItems().size(), 1);
+    Boat current = boats.withName("anna").get();
+    Cases.equal("phase", current.getStatus().phase, "afloat");
+    Cases.equal("replicas", current.getSpec().replicas, 4);
+    Cases.equal("selected by field", boats.withField("spec.port", "Genoa").list().getItems().size(), 1);
     for (int number = 0; number < 12; number++) {
       boats.resource(Boat.named("boat-" + number, 1)).create();
     }
-    int seen = 0;
-    String more = null;
+    int count = 0;
+    String token = null;
     do {
-      var page = boats.list(new ListOptionsBuilder().withLimit(5L).withContinue(more).build());
-      seen += page.getItems().size();
-      more = page.getMetadata().getContinue();
-    } while (more != null && !more.isEmpty());
-    Cases.equal("on all pages", seen, 13);
+      var page = boats.list(new ListOptionsBuilder().withLimit(5L).withContinue(token).build());
+      count += page.getItems().size();
+      token = page.getMetadata().getContinue();
+    } while (token != null && !token.isEmpty());
+    Cases.equal("items of all pages", count, 13);
     boats.delete();
-    Cases.eventually("the end of the boats", () -> boats.list().getItems().isEmpty());
+    Cases.eventually("boats still exist", () -> boats.list().getItems().isEmpty());
   }
 
   private void generic() {
-    var boats = client.genericKubernetesResources("harbor.example.com/v1", "Boat").inNamespace(namespace());
-    GenericKubernetesResource asked = new GenericKubernetesResource();
-    asked.setApiVersion("harbor.example.com/v1");
-    asked.setKind("Boat");
-    asked.setMetadata(Boat.named("anna", 1).getMetadata());
-    asked.setAdditionalProperty("spec", Map.of("sails", 1));
-    boats.resource(asked).create();
+    var boats = client.genericKubernetesResources("harbor.example.com/v1", "Boat").inNamespace(createNamespace());
+    GenericKubernetesResource boat = new GenericKubernetesResource();
+    boat.setApiVersion("harbor.example.com/v1");
+    boat.setKind("Boat");
+    boat.setMetadata(Boat.named("anna", 1).getMetadata());
+    boat.setAdditionalProperty("spec", Map.of("sails", 1));
+    boats.resource(boat).create();
     boats.withName("anna").patch(PatchContext.of(PatchType.JSON), "[{\"op\":\"replace\",\"path\":\"/spec/sails\",\"value\":2}]");
     Cases.equal("sails", boats.withName("anna").get().get("spec", "sails"), 2);
     boats.withName("anna").delete();
   }
 
-  private void applied() throws Exception {
-    var boats = boats(namespace());
-    boats.resource(Boat.named("anna", 1).manned("pip", "boy")).fieldManager("first").serverSideApply();
-    Boat both = boats.resource(Boat.named("anna", 1).manned("ahab", "captain")).fieldManager("second").serverSideApply();
+  private void serverSideApply() throws Exception {
+    var boats = boats(createNamespace());
+    boats.resource(Boat.named("anna", 1).withCrew("pip", "boy")).fieldManager("first").serverSideApply();
+    Boat both = boats.resource(Boat.named("anna", 1).withCrew("ahab", "captain")).fieldManager("second").serverSideApply();
     Cases.equal("crew", both.getSpec().crew.stream().map(each -> each.name).collect(Collectors.toList()), List.of("pip", "ahab"));
-    Resource<Boat> third = boats.resource(Boat.named("anna", 1).manned("ahab", "mate"));
+    Resource<Boat> third = boats.resource(Boat.named("anna", 1).withCrew("ahab", "mate"));
     var conflict = Cases.thrown(KubernetesClientException.class, () -> third.fieldManager("third").serverSideApply());
     Cases.equal("code", conflict.getCode(), 409);
     Cases.equal("field", conflict.getStatus().getDetails().getCauses().get(0).getField(), ".spec.crew[name=\"ahab\"].rank");
     third.fieldManager("third").forceConflicts().serverSideApply();
-    Boat left = boats.resource(Boat.named("anna", 1)).fieldManager("first").serverSideApply();
-    Cases.equal("rank", left.getSpec().crew.get(0).rank, "mate");
-    Cases.equal("crew", left.getSpec().crew.size(), 1);
+    Boat remaining = boats.resource(Boat.named("anna", 1)).fieldManager("first").serverSideApply();
+    Cases.equal("rank", remaining.getSpec().crew.get(0).rank, "mate");
+    Cases.equal("crew", remaining.getSpec().crew.size(), 1);
   }
 
-  private void refused() throws Exception {
-    var boats = boats(namespace());
+  private void errors() throws Exception {
+    var boats = boats(createNamespace());
     Cases.equal("missing", boats.withName("none").get(), null);
-    Boat made = boats.resource(Boat.named("anna", 1)).create();
-    refused("AlreadyExists", () -> boats.resource(Boat.named("anna", 1)).create());
+    Boat stale = boats.resource(Boat.named("anna", 1)).create();
+    rejected("AlreadyExists", () -> boats.resource(Boat.named("anna", 1)).create());
     boats.withName("anna").patch(PatchContext.of(PatchType.JSON_MERGE), "{\"spec\":{\"sails\":2}}");
-    refused("Conflict", () -> boats.resource(made).lockResourceVersion(made.getMetadata().getResourceVersion()).update());
-    var invalid = refused("Invalid", () -> boats.resource(Boat.named("Anna", 21)).create());
+    rejected("Conflict", () -> boats.resource(stale).lockResourceVersion(stale.getMetadata().getResourceVersion()).update());
+    var invalid = rejected("Invalid", () -> boats.resource(Boat.named("Anna", 21)).create());
     List<String> fields = invalid.getStatus().getDetails().getCauses().stream().map(StatusCause::getField).collect(Collectors.toList());
-    Cases.that(fields.containsAll(List.of("metadata.name", "spec.sails")), "causes " + fields);
-    refused("BadRequest", () -> client.genericKubernetesResources("harbor.example.com/v1", "Boat").inNamespace(made.getMetadata().getNamespace())
-        .resource(unknownField()).fieldValidation(Validation.STRICT).create());
+    Cases.check(fields.containsAll(List.of("metadata.name", "spec.sails")), "causes " + fields);
+    rejected("BadRequest", () -> client.genericKubernetesResources("harbor.example.com/v1", "Boat").inNamespace(stale.getMetadata().getNamespace())
+        .resource(boatWithUnknownField()).fieldValidation(Validation.STRICT).create());
   }
 
-  private static GenericKubernetesResource unknownField() {
-    GenericKubernetesResource asked = new GenericKubernetesResource();
-    asked.setApiVersion("harbor.example.com/v1");
-    asked.setKind("Boat");
-    asked.setMetadata(Boat.named("berta", 1).getMetadata());
-    asked.setAdditionalProperty("spec", Map.of("sails", 1, "speck", 1));
-    return asked;
+  private static GenericKubernetesResource boatWithUnknownField() {
+    GenericKubernetesResource boat = new GenericKubernetesResource();
+    boat.setApiVersion("harbor.example.com/v1");
+    boat.setKind("Boat");
+    boat.setMetadata(Boat.named("berta", 1).getMetadata());
+    boat.setAdditionalProperty("spec", Map.of("sails", 1, "speck", 1));
+    return boat;
   }
 
-  private static KubernetesClientException refused(String reason, Cases.Body body) throws Exception {
+  private static KubernetesClientException rejected(String reason, Cases.Body body) throws Exception {
     var error = Cases.thrown(KubernetesClientException.class, body);
     Cases.equal("reason of " + error.getMessage(), error.getStatus().getReason(), reason);
     return error;
   }
 
-  private static void expect(BlockingQueue<String> seen, String... wanted) throws Exception {
+  private static void expect(BlockingQueue<String> events, String... wanted) throws Exception {
     for (String want : wanted) {
-      Cases.equal("event", seen.poll(30, TimeUnit.SECONDS), want);
+      Cases.equal("event", events.poll(30, TimeUnit.SECONDS), want);
     }
   }
 
-  private void informed(String how) throws Exception {
-    var boats = boats(namespace());
-    var seen = new LinkedBlockingQueue<String>();
+  private void informer(String command) throws Exception {
+    var boats = boats(createNamespace());
+    var events = new LinkedBlockingQueue<String>();
     boats.resource(Boat.named("early", 1)).create();
     try (SharedIndexInformer<Boat> informer = boats.inform(new ResourceEventHandler<>() {
       @Override
       public void onAdd(Boat boat) {
-        seen.add("add " + boat.getMetadata().getName());
+        events.add("add " + boat.getMetadata().getName());
       }
 
       @Override
       public void onUpdate(Boat before, Boat boat) {
-        seen.add("update " + boat.getMetadata().getName());
+        events.add("update " + boat.getMetadata().getName());
       }
 
       @Override
       public void onDelete(Boat boat, boolean unknown) {
-        seen.add("delete " + boat.getMetadata().getName());
+        events.add("delete " + boat.getMetadata().getName());
       }
     })) {
       boats.resource(Boat.named("between", 1)).create();
-      expect(seen, "add early", "add between");
-      Cases.end(how);
+      expect(events, "add early", "add between");
+      Cases.restartServer(command);
       boats.resource(Boat.named("late", 1)).create();
       boats.withName("early").delete();
-      expect(seen, "add late", "delete early");
+      expect(events, "add late", "delete early");
       Cases.equal("stored", informer.getStore().list().size(), 2);
     }
   }
 
-  private void watched(String how) throws Exception {
-    var boats = boats(namespace());
-    var seen = new LinkedBlockingQueue<String>();
+  private void watch(String command) throws Exception {
+    var boats = boats(createNamespace());
+    var events = new LinkedBlockingQueue<String>();
     try (var watch = boats.watch(new Watcher<Boat>() {
       @Override
       public void eventReceived(Action action, Boat boat) {
-        seen.add(action + " " + boat.getMetadata().getName());
+        events.add(action + " " + boat.getMetadata().getName());
       }
 
       @Override
-      public void onClose(WatcherException why) {
-        seen.add("closed " + why.getMessage());
+      public void onClose(WatcherException error) {
+        events.add("closed " + error.getMessage());
       }
     })) {
       boats.resource(Boat.named("before", 1)).create();
-      expect(seen, "ADDED before");
-      Cases.end(how);
+      expect(events, "ADDED before");
+      Cases.restartServer(command);
       boats.resource(Boat.named("after", 1)).create();
       boats.withName("before").delete();
-      expect(seen, "ADDED after", "DELETED before");
+      expect(events, "ADDED after", "DELETED before");
     }
   }
 
-  private void elected() throws Exception {
-    String space = namespace();
-    var led = new CompletableFuture<Void>();
-    CompletableFuture<?> running = client.leaderElector().withConfig(new LeaderElectionConfigBuilder().withName("harbor")
-        .withLock(new LeaseLock(space, "helm", "first")).withLeaseDuration(Duration.ofSeconds(15))
+  private void leaderElection() throws Exception {
+    String namespace = createNamespace();
+    var leading = new CompletableFuture<Void>();
+    CompletableFuture<?> elector = client.leaderElector().withConfig(new LeaderElectionConfigBuilder().withName("harbor")
+        .withLock(new LeaseLock(namespace, "helm", "first")).withLeaseDuration(Duration.ofSeconds(15))
         .withRenewDeadline(Duration.ofSeconds(10)).withRetryPeriod(Duration.ofSeconds(1)).withReleaseOnCancel(true)
-        .withLeaderCallbacks(new LeaderCallbacks(() -> led.complete(null), () -> {}, leader -> {})).build()).build().start();
-    led.get(30, TimeUnit.SECONDS);
-    var leases = client.leases().inNamespace(space).withName("helm");
+        .withLeaderCallbacks(new LeaderCallbacks(() -> leading.complete(null), () -> {}, leader -> {})).build()).build().start();
+    leading.get(30, TimeUnit.SECONDS);
+    var leases = client.leases().inNamespace(namespace).withName("helm");
     Cases.equal("holder", leases.get().getSpec().getHolderIdentity(), "first");
-    running.cancel(true);
-    // this client gives a lease up by making it short
-    Cases.eventually("the release", () -> leases.get().getSpec().getLeaseDurationSeconds() == 1);
+    elector.cancel(true);
+    // fabric8 releases a Lease by setting a short duration
+    Cases.eventually("the Lease is not released", () -> leases.get().getSpec().getLeaseDurationSeconds() == 1);
   }
 }

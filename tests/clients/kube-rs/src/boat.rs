@@ -1,4 +1,4 @@
-//! The kind of tests/clients/boats.yaml.
+//! The custom resource of tests/clients/boats.yaml.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub struct BoatSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub crew: Vec<Hand>,
+    pub crew: Vec<CrewMember>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Hand {
+pub struct CrewMember {
     pub name: String,
     pub rank: String,
 }
@@ -37,11 +37,11 @@ pub fn boat(name: &str, sails: i32) -> Boat {
     Boat::new(name, BoatSpec { sails, ..BoatSpec::default() })
 }
 
-/// A namespace that a case has for itself.
-pub async fn namespace(client: &Client) -> Result<String> {
+/// Creates a namespace for one case and returns its name.
+pub async fn create_namespace(client: &Client) -> Result<String> {
     let labels = BTreeMap::from([("made-by".to_owned(), "kube-rs".to_owned())]);
     let metadata = ObjectMeta { generate_name: Some("case-".into()), labels: Some(labels), ..ObjectMeta::default() };
-    let asked = Namespace { metadata, ..Namespace::default() };
-    let made = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &asked).await?;
-    Ok(made.metadata.name.unwrap_or_default())
+    let namespace = Namespace { metadata, ..Namespace::default() };
+    let created = Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    Ok(created.metadata.name.unwrap_or_default())
 }

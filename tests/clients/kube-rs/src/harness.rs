@@ -1,4 +1,4 @@
-//! Runs cases, and exchanges lines with tests/blackbox/test_clients.py, which started the program.
+//! Runs the test cases. Exchanges lines with tests/blackbox/test_clients.py, which starts the program.
 
 use std::future::Future;
 use std::io::BufRead;
@@ -16,7 +16,7 @@ pub struct Cases {
 
 impl Cases {
     pub async fn run(&mut self, name: &str, case: impl Future<Output = Result<()>>) {
-        let outcome = tokio::time::timeout(LIMIT, case).await.context("it took too long").and_then(|done| done);
+        let outcome = tokio::time::timeout(LIMIT, case).await.context("timeout").and_then(|result| result);
         match outcome {
             Ok(()) => println!("ok {name}"),
             Err(error) => {
@@ -26,27 +26,28 @@ impl Cases {
         }
     }
 
-    pub fn close(self) -> ExitCode {
+    /// The status with which the program exits.
+    pub fn exit_code(self) -> ExitCode {
         ExitCode::from(u8::from(self.failed))
     }
 }
 
-/// Has the server end, by "restart" or by "kill", and start again with its data and its port.
-pub async fn end(how: &'static str) -> Result<()> {
-    let answer = tokio::task::spawn_blocking(move || {
-        println!("{how}");
+/// Restarts the server with the same data and port: `command` is "restart" (SIGTERM) or "kill" (SIGKILL).
+pub async fn restart_server(command: &'static str) -> Result<()> {
+    let reply = tokio::task::spawn_blocking(move || {
+        println!("{command}");
         let mut line = String::new();
         std::io::stdin().lock().read_line(&mut line).map(|_| line)
     });
-    ensure!(answer.await?? == "started\n", "the harness did not start the server");
+    ensure!(reply.await?? == "started\n", "the harness did not start the server");
     Ok(())
 }
 
-/// Waits until `check` answers something; the limit of the case ends it otherwise.
+/// Calls `check` until it returns a value. The timeout of the case ends the wait.
 pub async fn eventually<T, F: Future<Output = Result<Option<T>>>>(mut check: impl FnMut() -> F) -> Result<T> {
     loop {
-        if let Some(found) = check().await? {
-            return Ok(found);
+        if let Some(value) = check().await? {
+            return Ok(value);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -1,4 +1,4 @@
-//! Watcher and reflector.
+//! Watchers and reflectors.
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::{Stream, StreamExt};
@@ -9,10 +9,10 @@ use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, predicates, reflector};
 use kube::{Client, ResourceExt};
 
-use crate::boat::{Boat, boat, namespace};
-use crate::harness::{end, eventually};
+use crate::boat::{Boat, boat, create_namespace};
+use crate::harness::{eventually, restart_server};
 
-/// The next event, over errors, which the watcher itself recovers from, and over starts from anew.
+/// Returns the next event of an object. Skips errors, from which the watcher recovers, and the marks of a new list.
 async fn next(
     events: &mut (impl Stream<Item = watcher::Result<Event<Boat>>> + Unpin),
 ) -> Result<(&'static str, String)> {
@@ -32,32 +32,32 @@ async fn expect(
     name: &str,
 ) -> Result<()> {
     let found = next(events).await?;
-    if found != (what, name.to_owned()) { bail!("{found:?} came, not {what} {name}") } else { Ok(()) }
+    if found != (what, name.to_owned()) { bail!("got {found:?}, want {what} {name}") } else { Ok(()) }
 }
 
-pub async fn watcher(client: Client, streaming: bool, how: &'static str) -> Result<()> {
-    let boats: Api<Boat> = Api::namespaced(client.clone(), &namespace(&client).await?);
+pub async fn watcher(client: Client, streaming: bool, command: &'static str) -> Result<()> {
+    let boats: Api<Boat> = Api::namespaced(client.clone(), &create_namespace(&client).await?);
     boats.create(&PostParams::default(), &boat("early", 1)).await?;
     let config = if streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
     let mut events = kube::runtime::watcher(boats.clone(), config).default_backoff().boxed();
     expect(&mut events, "initial", "early").await?;
-    let between = tokio::spawn({
+    let creation = tokio::spawn({
         let boats = boats.clone();
         async move { boats.create(&PostParams::default(), &boat("between", 1)).await }
     });
     expect(&mut events, "applied", "between").await?;
-    between.await??;
-    end(how).await?;
+    creation.await??;
+    restart_server(command).await?;
     boats.create(&PostParams::default(), &boat("late", 1)).await?;
     boats.delete("early", &DeleteParams::default()).await?;
     expect(&mut events, "applied", "late").await?;
     expect(&mut events, "deleted", "early").await
 }
 
-pub async fn reflected(client: Client) -> Result<()> {
-    let space = namespace(&client).await?;
-    let boats: Api<Boat> = Api::namespaced(client.clone(), &space);
-    let metadata: Api<PartialObjectMeta<Boat>> = Api::namespaced(client, &space);
+pub async fn metadata_reflector(client: Client) -> Result<()> {
+    let namespace = create_namespace(&client).await?;
+    let boats: Api<Boat> = Api::namespaced(client.clone(), &namespace);
+    let metadata: Api<PartialObjectMeta<Boat>> = Api::namespaced(client, &namespace);
     let (store, writer) = reflector::store();
     let stream = kube::runtime::watcher(metadata, watcher::Config::default())
         .default_backoff()
@@ -66,9 +66,9 @@ pub async fn reflected(client: Client) -> Result<()> {
         .predicate_filter(predicates::generation, Default::default());
     let reader = tokio::spawn(stream.for_each(|_| futures::future::ready(())));
     store.wait_until_ready().await?;
-    for (name, how) in [("first", "restart"), ("second", "kill")] {
+    for (name, command) in [("first", "restart"), ("second", "kill")] {
         boats.create(&PostParams::default(), &boat(name, 1)).await?;
-        end(how).await?;
+        restart_server(command).await?;
     }
     boats.delete("first", &DeleteParams::default()).await?;
     eventually(async || {
@@ -80,42 +80,42 @@ pub async fn reflected(client: Client) -> Result<()> {
     Ok(())
 }
 
-/// Makes more history than the server keeps: 540 config maps that come and go.
-async fn flood(maps: &Api<ConfigMap>) -> Result<()> {
+/// Writes more history than the server keeps: creates and deletes 540 ConfigMaps.
+async fn flood(config_maps: &Api<ConfigMap>) -> Result<()> {
     let labels = Some([("flood".to_owned(), String::new())].into());
     let data = Some([("key".to_owned(), "x".repeat(95_000))].into());
     let create = async |number: usize| {
         let name = Some(format!("flood-{number}"));
         let metadata = ObjectMeta { name, labels: labels.clone(), ..ObjectMeta::default() };
-        let asked = ConfigMap { metadata, data: data.clone(), ..ConfigMap::default() };
-        maps.create(&PostParams::default(), &asked).await
+        let config_map = ConfigMap { metadata, data: data.clone(), ..ConfigMap::default() };
+        config_maps.create(&PostParams::default(), &config_map).await
     };
     for part in 0..90 {
-        let some = (0..6).map(|number| create(part * 6 + number));
-        futures::future::try_join_all(some).await?;
+        let requests = (0..6).map(|number| create(part * 6 + number));
+        futures::future::try_join_all(requests).await?;
     }
-    maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("flood")).await?;
+    config_maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("flood")).await?;
     Ok(())
 }
 
-/// The server goes on while nobody reads the watch: what it has forgotten is got by a list.
+/// The watch is not read until its history has expired. The watcher must then list again.
 pub async fn expired(client: Client, streaming: bool) -> Result<()> {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace(&client).await?);
-    let named = |name: &str| ConfigMap {
+    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), &create_namespace(&client).await?);
+    let new_config_map = |name: &str| ConfigMap {
         metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
         ..ConfigMap::default()
     };
-    maps.create(&PostParams::default(), &named("early")).await?;
+    config_maps.create(&PostParams::default(), &new_config_map("early")).await?;
     let config = if streaming { watcher::Config::default().streaming_lists() } else { watcher::Config::default() };
     let (store, writer) = reflector::store();
-    let mut events = kube::runtime::watcher(maps.clone(), config).default_backoff().reflect(writer).boxed();
+    let mut events = kube::runtime::watcher(config_maps.clone(), config).default_backoff().reflect(writer).boxed();
     while !matches!(events.next().await, Some(Ok(Event::InitDone))) {}
-    maps.create(&PostParams::default(), &named("read")).await?;
+    config_maps.create(&PostParams::default(), &new_config_map("read")).await?;
     while !matches!(events.next().await, Some(Ok(Event::Apply(_)))) {}
 
-    maps.delete("early", &DeleteParams::default()).await?;
-    flood(&maps).await?;
-    maps.create(&PostParams::default(), &named("late")).await?;
+    config_maps.delete("early", &DeleteParams::default()).await?;
+    flood(&config_maps).await?;
+    config_maps.create(&PostParams::default(), &new_config_map("late")).await?;
     let mut expired = false;
     loop {
         match events.next().await.context("the watcher ended")? {

@@ -59,14 +59,14 @@ pub fn total(pod: &Value, field: Field) -> Amounts {
     sum
 }
 
-/// The requests or limits of a Pod as quotas count them: while it is resized, the greater of what it asks for and what it
+/// The requests or limits of a Pod as quotas count them: while it is resized, the greater of what it requests and what it
 /// has, and only the latter if its Node cannot resize it.
 pub fn in_use(pod: &Value, field: Field) -> Amounts {
     let pending = items(pod, &["status", "conditions"]).iter().find(|one| one.str_at(&["type"]) == "PodResizePending");
     let is_infeasible = pending.is_some_and(|condition| condition.str_at(&["reason"]) == "Infeasible");
     let statuses = ["containerStatuses", "initContainerStatuses"].into_iter();
     let statuses: Vec<&Value> = statuses.flat_map(|list| items(pod, &["status", list])).collect();
-    let asked = |container: &Value| amounts(container.at(&["resources", field.name()]));
+    let requested = |container: &Value| amounts(container.at(&["resources", field.name()]));
     // the first of these paths that a container's status has
     let granted = |paths: &[&[&str]]| {
         of_containers(pod, |container| {
@@ -75,7 +75,7 @@ pub fn in_use(pod: &Value, field: Field) -> Amounts {
             match found {
                 Some(list) => amounts(Some(list)),
                 None if is_infeasible => Amounts::new(),
-                None => asked(container),
+                None => requested(container),
             }
         })
     };
@@ -86,7 +86,7 @@ pub fn in_use(pod: &Value, field: Field) -> Amounts {
         raise(&mut sum, &granted(&[&["allocatedResources"]]));
     }
     if !is_infeasible {
-        raise(&mut sum, &of_containers(pod, asked));
+        raise(&mut sum, &of_containers(pod, requested));
     }
     add_own(pod, field, &mut sum);
     sum
@@ -137,9 +137,9 @@ mod tests {
 
     #[test]
     fn resized_pods_use_what_they_have() {
-        let pod = |asked: &str, has: &str, reason: &str| {
+        let pod = |requested: &str, has: &str, reason: &str| {
             json!({
-                "spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": (asked)}}}]},
+                "spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": (requested)}}}]},
                 "status": {
                     "containerStatuses": [{"name": "a", "allocatedResources": {"cpu": (has)}}],
                     "conditions": [{"type": "PodResizePending", "reason": (reason)}],
@@ -147,8 +147,8 @@ mod tests {
             })
         };
         let cases = [("2", "1", "Deferred", "2"), ("1", "2", "Deferred", "2"), ("2", "1", "Infeasible", "1")];
-        for (asked, has, reason, want) in cases {
-            let pod = pod(asked, has, reason);
+        for (requested, has, reason, want) in cases {
+            let pod = pod(requested, has, reason);
             assert_eq!(in_use(&pod, Field::Requests)["cpu"].to_string(), want, "{}", pod.to_json());
         }
     }

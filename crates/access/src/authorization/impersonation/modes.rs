@@ -205,14 +205,14 @@ impl Attempt<'_> {
     async fn check(&self, target: &ImpersonationTarget, request: &AccessAttributes<'_>) -> Result<(), Status> {
         if self.mode.is_constrained() {
             let verb = format!("impersonate-on:{}:{}", self.mode.as_str(), request.verb);
-            self.ask(AccessAttributes { verb: &verb, ..*request }).await?;
+            self.authorize(AccessAttributes { verb: &verb, ..*request }).await?;
         }
         let group = if self.mode.is_constrained() { AUTHENTICATION } else { "" };
         let verb = self.mode.verb();
         let base = AccessAttributes { verb, is_resource: true, group, version: "v1", ..AccessAttributes::default() };
-        self.ask(self.mode.user_part(target, base)).await?;
+        self.authorize(self.mode.user_part(target, base)).await?;
         if let Some(uid) = target.uid_part(base) {
-            self.ask(uid).await?;
+            self.authorize(uid).await?;
         }
         self.check_groups(target, base).await?;
         self.check_extra(target, base).await
@@ -229,13 +229,13 @@ impl Attempt<'_> {
                 return Err(self.refuse(&masters, "impersonating the system:masters group is not allowed"));
             }
             if target.groups.len() >= limits::IMPERSONATED_TOGETHER
-                && self.ask(AccessAttributes { name: "*", ..all }).await.is_ok()
+                && self.authorize(AccessAttributes { name: "*", ..all }).await.is_ok()
             {
                 return Ok(());
             }
         }
         for attributes in target.group_parts(base) {
-            self.ask(attributes).await?;
+            self.authorize(attributes).await?;
         }
         Ok(())
     }
@@ -248,18 +248,18 @@ impl Attempt<'_> {
             }
             let values = target.extra_parts(base).count();
             if values >= limits::IMPERSONATED_TOGETHER
-                && self.ask(AccessAttributes { subresource: "*", name: "*", ..all }).await.is_ok()
+                && self.authorize(AccessAttributes { subresource: "*", name: "*", ..all }).await.is_ok()
             {
                 return Ok(());
             }
         }
         for attributes in target.extra_parts(base) {
-            self.ask(attributes).await?;
+            self.authorize(attributes).await?;
         }
         Ok(())
     }
 
-    async fn ask(&self, attributes: AccessAttributes<'_>) -> Result<(), Status> {
+    async fn authorize(&self, attributes: AccessAttributes<'_>) -> Result<(), Status> {
         let started = clock::instant();
         let decision = self.authorizer.decide(&self.user, &attributes).await;
         let attempt = ImpersonationAttempt { mode: self.mode.as_str(), decision: decision_label(decision.allowed()) };

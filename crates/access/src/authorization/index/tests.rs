@@ -32,7 +32,7 @@ fn user(name: &str, group: &str) -> User {
     User { name: name.into(), groups: vec![group.into()], ..User::default() }
 }
 
-fn ask(verb: &'static str) -> AccessAttributes<'static> {
+fn access(verb: &'static str) -> AccessAttributes<'static> {
     AccessAttributes {
         verb,
         is_resource: true,
@@ -50,19 +50,19 @@ fn authorizer_follows_binding_changes() {
     observe(&rbac, "roles", "n", EventKind::Added, &role("r", "get", ""), None);
     let first = binding("b", "Role", "r", ann);
     observe(&rbac, "rolebindings", "n", EventKind::Added, &first, None);
-    let reason = rbac.decide(&user("ann", ""), &ask("get")).reason();
+    let reason = rbac.decide(&user("ann", ""), &access("get")).reason();
     assert_eq!(reason, "RBAC: allowed by RoleBinding \"b/n\" of Role \"r\" to User \"ann\"");
-    assert!(!rbac.decide(&user("ann", ""), &ask("put")).allowed());
-    assert!(!rbac.decide(&user("ann", ""), &AccessAttributes { namespace: "m", ..ask("get") }).allowed());
+    assert!(!rbac.decide(&user("ann", ""), &access("put")).allowed());
+    assert!(!rbac.decide(&user("ann", ""), &AccessAttributes { namespace: "m", ..access("get") }).allowed());
     let second = binding("b", "Role", "r", bob);
     observe(&rbac, "rolebindings", "n", EventKind::Modified, &second, Some(&first));
-    assert!(!rbac.decide(&user("ann", ""), &ask("get")).allowed());
-    assert!(rbac.decide(&user("x", "bobs"), &ask("get")).allowed());
+    assert!(!rbac.decide(&user("ann", ""), &access("get")).allowed());
+    assert!(rbac.decide(&user("x", "bobs"), &access("get")).allowed());
     observe(&rbac, "roles", "n", EventKind::Deleted, &role("r", "get", ""), None);
-    let reason = rbac.decide(&user("x", "bobs"), &ask("get")).reason();
+    let reason = rbac.decide(&user("x", "bobs"), &access("get")).reason();
     assert_eq!(reason, "RBAC: role.rbac.authorization.k8s.io \"r\" not found");
     observe(&rbac, "rolebindings", "n", EventKind::Deleted, &second, Some(&second));
-    assert_eq!(rbac.decide(&user("x", "bobs"), &ask("get")).reason(), "");
+    assert_eq!(rbac.decide(&user("x", "bobs"), &access("get")).reason(), "");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn first_matching_subject_is_the_reason() {
     ]);
     bound.set_at(&["subjects"], subjects);
     observe(&rbac, "clusterrolebindings", "", EventKind::Added, &bound, None);
-    let to = |name, group| rbac.decide(&user(name, group), &ask("get")).reason();
+    let to = |name, group| rbac.decide(&user(name, group), &access("get")).reason();
     assert_eq!(to("bob", "bobs"), "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to Group \"bobs\"");
     assert_eq!(to("bob", "x"), "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to User \"bob\"");
 }
@@ -88,7 +88,7 @@ fn service_accounts_are_users() {
     observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
     let account = json!({"kind": "ServiceAccount", "name": "bot"});
     observe(&rbac, "rolebindings", "n", EventKind::Added, &binding("b", "ClusterRole", "r", account), None);
-    let reason = rbac.decide(&user("system:serviceaccount:n:bot", ""), &ask("get")).reason();
+    let reason = rbac.decide(&user("system:serviceaccount:n:bot", ""), &access("get")).reason();
     assert_eq!(reason, "RBAC: allowed by RoleBinding \"b/n\" of ClusterRole \"r\" to ServiceAccount \"bot/n\"");
 }
 
@@ -105,7 +105,7 @@ fn aggregated_roles_handle_cycles() {
     add(&aggregating("b", "a", "b"));
     let subject = json!({"kind": "User", "name": "ann"});
     observe(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
-    let may = |verb| rbac.decide(&user("ann", ""), &ask(verb)).allowed();
+    let may = |verb| rbac.decide(&user("ann", ""), &access(verb)).allowed();
     assert!(!may("get") && !may("never"));
     add(&role("direct", "get", "a"));
     add(&role("indirect", "put", "b"));
@@ -122,7 +122,7 @@ fn roles_are_as_stored_without_aggregation() {
     }
     let subject = json!({"kind": "User", "name": "ann"});
     observe(&rbac, "clusterrolebindings", "", EventKind::Added, &binding("x", "ClusterRole", "a", subject), None);
-    let may = |verb| rbac.decide(&user("ann", ""), &ask(verb)).allowed();
+    let may = |verb| rbac.decide(&user("ann", ""), &access(verb)).allowed();
     assert!(may("put") && !may("get"));
 }
 
@@ -136,9 +136,9 @@ fn authorization_time_is_independent_of_bindings() {
         let binding = binding(&format!("b-{i}"), "ClusterRole", "r", subject);
         observe(&rbac, "rolebindings", if i % 2 == 0 { "n" } else { "m" }, EventKind::Added, &binding, None);
     }
-    let (some, asked) = (user("user-5000", "system:authenticated"), ask("get"));
+    let (some, read) = (user("user-5000", "system:authenticated"), access("get"));
     let start = Instant::now();
-    let allowed = (0..10_000).filter(|_| rbac.decide(&some, &asked).allowed()).count();
+    let allowed = (0..10_000).filter(|_| rbac.decide(&some, &read).allowed()).count();
     assert_eq!(allowed, 10_000);
     // a wide bound for a slow machine and a debug build; a scan of all bindings takes far longer
     let each = start.elapsed() / 10_000;

@@ -1,7 +1,7 @@
 //! Key management services, version 2: a plugin encrypts a seed, from which the keys of values are derived, as in
 //! kube-apiserver.
 //!
-//! A thread of its own talks to the plugin. It asks for the status regularly and makes a new seed when the plugin has a new key.
+//! A thread of its own talks to the plugin. It requests the status regularly, and makes a new seed when the plugin has a new key.
 //! Values are encrypted without it, with the current seed. A value whose source is not known is decrypted with one call; the source
 //! is then kept.
 

@@ -41,7 +41,7 @@ pub fn request_policy(most: Option<&Value>, policy: &Value, path: &FieldPath, re
     }
 }
 
-/// The amounts that may be asked for: different ones, in order, among them the default.
+/// The amounts that may be requested: different ones, in order, among them the default.
 fn values(policy: &Value, default: &Quantity, most: &Quantity, path: &FieldPath, errors: &mut Errors) {
     let inner = path.child("validValues");
     let options: Vec<Quantity> = list(policy, "validValues").iter().filter_map(|value| quantity(Some(value))).collect();

@@ -149,7 +149,7 @@ impl<'a> RequestNames<'a> {
     }
 }
 
-/// What a claim asks for.
+/// The requests of a claim.
 fn device_claim(devices: &Value, path: &FieldPath, errors: &mut Errors) {
     let names = RequestNames::of(devices);
     if !fields::is_oversized(devices, "requests", LIST_MAX, path, errors) {

@@ -32,7 +32,7 @@ pub fn default_resource_claim(object: &mut Value) {
     }
 }
 
-/// One device is asked for where no number is given.
+/// One device is requested where no count is given.
 fn default_count(request: &mut Value) {
     if request.str_at(&["allocationMode"]).is_empty() {
         request.set_at(&["allocationMode"], Value::from("ExactCount"));

@@ -153,8 +153,8 @@ pub const EVICTION: &[BuiltInColumn] = &[
     text_column("Requesters", "Who requests the eviction.", |o, _| Value::from(requesters(o))),
     AGE,
     wide(text_column("Responder Heartbeat", "When that responder was heard last.", |o, now| {
-        let heard = responder(o).map_or("", |(_, status)| text(status, "heartbeatTime"));
-        Value::from(if heard.is_empty() { UNSET.to_owned() } else { format!("{} ago", since(heard, now)) })
+        let heartbeat = responder(o).map_or("", |(_, status)| text(status, "heartbeatTime"));
+        Value::from(if heartbeat.is_empty() { UNSET.to_owned() } else { format!("{} ago", since(heartbeat, now)) })
     })),
     wide(text_column("Responder Status Message", "What that responder reports.", |o, _| {
         let message = responder(o).map_or("", |(_, status)| text(status, "message").trim());

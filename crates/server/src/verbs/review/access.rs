@@ -7,8 +7,8 @@ use machinery::{Status, Value};
 
 use crate::verbs::admit::Admit;
 
-/// Authorizes the attributes of the review for `asker`, or for the user that the review names.
-pub async fn review(admit: &Admit<'_>, mut object: Value, asker: Option<User>) -> Result<Value, Status> {
+/// Authorizes the attributes of the review for `caller`, or for the user that the review names.
+pub async fn review(admit: &Admit<'_>, mut object: Value, caller: Option<User>) -> Result<Value, Status> {
     let (context, request) = (admit.context, admit.request);
     let errors = request.strategy.validate(&object).errors;
     if !errors.is_empty() {
@@ -16,9 +16,9 @@ pub async fn review(admit: &Admit<'_>, mut object: Value, asker: Option<User>) -
         return Err(Status::invalid(&request.resource.group, "", "", &errors));
     }
     admit.validate(Some(&object), None).await?;
-    let user = asker.unwrap_or_else(|| User::from_value(object.get("spec").unwrap_or(&Value::Null), "user"));
-    let asked = attributes(object.get("spec").unwrap_or(&Value::Null));
-    let decision = context.authorizer.decide(&user, &asked).await;
+    let user = caller.unwrap_or_else(|| User::from_value(object.get("spec").unwrap_or(&Value::Null), "user"));
+    let attributes = attributes(object.get("spec").unwrap_or(&Value::Null));
+    let decision = context.authorizer.decide(&user, &attributes).await;
     let mut status: Value = [("allowed", Value::from(decision.allowed()))].into();
     if decision.is_denied() {
         status.set_at(&["denied"], Value::Bool(true));
@@ -35,22 +35,22 @@ pub async fn review(admit: &Admit<'_>, mut object: Value, asker: Option<User>) -
 }
 
 fn attributes(spec: &Value) -> AccessAttributes<'_> {
-    if let Some(asked) = spec.get("resourceAttributes").filter(|value| !value.is_null()) {
+    if let Some(resource) = spec.get("resourceAttributes").filter(|value| !value.is_null()) {
         return AccessAttributes {
-            verb: asked.str_at(&["verb"]),
+            verb: resource.str_at(&["verb"]),
             is_resource: true,
-            group: asked.str_at(&["group"]),
-            version: match asked.str_at(&["version"]) {
+            group: resource.str_at(&["group"]),
+            version: match resource.str_at(&["version"]) {
                 "" => "*",
                 version => version,
             },
-            resource: asked.str_at(&["resource"]),
-            subresource: asked.str_at(&["subresource"]),
-            namespace: asked.str_at(&["namespace"]),
-            name: asked.str_at(&["name"]),
+            resource: resource.str_at(&["resource"]),
+            subresource: resource.str_at(&["subresource"]),
+            namespace: resource.str_at(&["namespace"]),
+            name: resource.str_at(&["name"]),
             path: "",
-            fields: selection(asked, "fieldSelector"),
-            labels: selection(asked, "labelSelector"),
+            fields: selection(resource, "fieldSelector"),
+            labels: selection(resource, "labelSelector"),
         };
     }
     AccessAttributes {
@@ -60,8 +60,8 @@ fn attributes(spec: &Value) -> AccessAttributes<'_> {
     }
 }
 
-fn selection<'a>(asked: &'a Value, name: &str) -> Selection<'a> {
-    match (asked.str_at(&[name, "rawSelector"]), asked.at(&[name, "requirements"])) {
+fn selection<'a>(attributes: &'a Value, name: &str) -> Selection<'a> {
+    match (attributes.str_at(&[name, "rawSelector"]), attributes.at(&[name, "requirements"])) {
         ("", Some(requirements)) => Selection::Requirements(requirements),
         ("", None) => Selection::All,
         (text, _) => Selection::Text(text),
@@ -78,9 +78,9 @@ enum Usable {
 
 /// The evaluation errors of selectors that cannot be used, or only partially.
 fn ignored_selectors(review: &Value) -> Vec<String> {
-    let asked = review.at(&["spec", "resourceAttributes"]);
+    let attributes = review.at(&["spec", "resourceAttributes"]);
     let usable = |name: &str| {
-        let selector = asked.and_then(|asked| asked.get(name))?;
+        let selector = attributes.and_then(|attributes| attributes.get(name))?;
         let raw = selector.str_at(&["rawSelector"]);
         let of_label = name == "labelSelector";
         if !raw.is_empty() {
