@@ -179,6 +179,7 @@ impl Resource {
             (builtin::DEFINITION_GROUP, _) => "v1beta1",
             ("certificates.k8s.io", "ClusterTrustBundle" | "PodCertificateRequest") => "v1beta1",
             ("scheduling.k8s.io", "PodGroup" | "Workload") => "v1beta1",
+            ("storagemigration.k8s.io", _) => "v1beta1",
             ("resource.k8s.io", "DeviceTaintRule") => "v1beta2",
             _ => storage.name.as_str(),
         };

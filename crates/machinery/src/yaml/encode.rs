@@ -1,28 +1,35 @@
-//! Block style as Go's yaml.v2 emits it: two spaces, sequences at the indentation of their key, folding beyond 80.
+//! Block style as go-yaml v2 emits it: two spaces, sequences at the indentation of their key, folding beyond 80 columns.
 
-use super::resolve::{Scalar, untagged};
-use crate::value::shortest::scientific;
-use crate::value::{Value, float_text};
+use super::key_order;
+use super::style::{Style, is_escaped, is_simple_key, style_of};
+use crate::value::shortest;
+use crate::value::{Map, Text, Value, float_text};
 
 const WIDTH: usize = 80;
 
 /// The document, ending with a line break.
 pub fn encode(value: &Value) -> String {
     let mut out = Emitter { text: String::new(), column: 0 };
-    match value {
-        Value::Object(map) if !map.is_empty() => out.block(value, 0),
-        Value::Array(items) if !items.is_empty() => out.block(value, 0),
-        other => {
-            out.scalar(other, 0, false);
-            out.text.push('\n');
-        }
+    if is_block(value) {
+        out.block(value, 0);
+    } else {
+        out.scalar(value, 0);
+        out.end_line();
     }
     out.text
 }
 
 struct Emitter {
     text: String,
+    /// The column of the next character, in characters from 0.
     column: usize,
+}
+
+/// Whether a scalar may continue on a new line at a space.
+#[derive(Clone, Copy, PartialEq)]
+enum Folding {
+    Allowed,
+    Forbidden,
 }
 
 impl Emitter {
@@ -31,46 +38,79 @@ impl Emitter {
         self.column += text.chars().count();
     }
 
+    fn push_char(&mut self, c: char) {
+        self.text.push(c);
+        self.column += 1;
+    }
+
     fn line(&mut self) {
         self.text.push('\n');
         self.column = 0;
     }
 
+    /// Ends the line, unless a literal block has ended it.
+    fn end_line(&mut self) {
+        if self.column > 0 {
+            self.line();
+        }
+    }
+
     fn indent(&mut self, indent: usize) {
-        self.push(&" ".repeat(indent));
+        self.text.extend(std::iter::repeat_n(' ', indent));
+        self.column += indent;
     }
 
     /// Writes a non-empty collection, each entry on a new line; the first line is already indented.
     fn block(&mut self, value: &Value, indent: usize) {
         match value {
-            Value::Object(map) => {
-                for (i, (key, value)) in map.iter().enumerate() {
-                    if i > 0 {
-                        self.indent(indent);
-                    }
-                    self.scalar(&Value::String(key.clone()), indent, true);
-                    self.push(":");
-                    self.field(value, indent);
-                }
-            }
+            Value::Object(map) => self.map(map, indent),
             Value::Array(items) => {
                 for (i, item) in items.iter().enumerate() {
                     if i > 0 {
                         self.indent(indent);
                     }
-                    self.push("- ");
-                    if is_block(item) {
-                        self.block(item, indent + 2);
-                    } else {
-                        self.scalar(item, indent, false);
-                        self.line();
-                    }
+                    self.push("-");
+                    self.inline(item, indent);
                 }
             }
             _ => {}
         }
     }
 
+    fn map(&mut self, map: &Map, indent: usize) {
+        let mut fields: Vec<(&Text, &Value)> = map.iter().collect();
+        fields.sort_by(|(a, _), (b, _)| key_order::compare(a, b));
+        for (i, (key, value)) in fields.into_iter().enumerate() {
+            if i > 0 {
+                self.indent(indent);
+            }
+            if is_simple_key(key) {
+                self.string(key, indent, Folding::Forbidden);
+                self.push(":");
+                self.field(value, indent);
+            } else {
+                self.push("? ");
+                self.string(key, indent, Folding::Allowed);
+                self.end_line();
+                self.indent(indent);
+                self.push(":");
+                self.inline(value, indent);
+            }
+        }
+    }
+
+    /// Writes a value behind its indicator, `-` or `:`, of which a collection begins on the same line.
+    fn inline(&mut self, value: &Value, indent: usize) {
+        self.push(" ");
+        if is_block(value) {
+            self.block(value, indent + 2);
+        } else {
+            self.scalar(value, indent);
+            self.end_line();
+        }
+    }
+
+    /// Writes the value of a simple key, of which a collection begins on a new line.
     fn field(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Object(map) if !map.is_empty() => {
@@ -85,13 +125,13 @@ impl Emitter {
             }
             other => {
                 self.push(" ");
-                self.scalar(other, indent, false);
-                self.line();
+                self.scalar(other, indent);
+                self.end_line();
             }
         }
     }
 
-    fn scalar(&mut self, value: &Value, indent: usize, key: bool) {
+    fn scalar(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Null => self.push("null"),
             Value::Bool(b) => self.push(if *b { "true" } else { "false" }),
@@ -99,95 +139,109 @@ impl Emitter {
             Value::Float(f) => self.push(&number(*f)),
             Value::Array(_) => self.push("[]"),
             Value::Object(_) => self.push("{}"),
-            Value::String(text) => self.string(text, indent, key),
+            Value::String(text) => self.string(text, indent, Folding::Allowed),
         }
     }
 
-    fn string(&mut self, text: &str, indent: usize, key: bool) {
-        // characters beyond the basic plane do not count as printable; YAML treats U+2028 and U+2029 as line breaks
-        let is_special = |c: char| {
-            (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') || c > '\u{ffff}'
-        };
-        let special = text.chars().any(is_special);
-        if special || (key && text.contains('\n')) {
-            self.double_quoted(text);
-        } else if text.contains('\n') {
-            self.literal(text, indent);
-        } else if looks_typed(text) {
-            // a string that would read as another type is always double-quoted
-            self.double_quoted(text);
-        } else if plain_allowed(text) {
-            self.folded(text, indent, key, |c| c.to_string());
-        } else {
-            self.push("'");
-            self.folded(text, indent, key, |c| if c == '\'' { "''".to_owned() } else { c.to_string() });
-            self.push("'");
+    fn string(&mut self, text: &str, indent: usize, folding: Folding) {
+        match style_of(text) {
+            Style::Literal => self.literal(text, indent),
+            Style::DoubleQuoted => self.double_quoted(text, indent, folding),
+            Style::Plain => self.folded(text, indent, folding),
+            Style::SingleQuoted => {
+                self.push("'");
+                self.folded(&text.replace('\'', "''"), indent, folding);
+                self.push("'");
+            }
         }
     }
 
-    fn folded(&mut self, text: &str, indent: usize, key: bool, write: impl Fn(char) -> String) {
-        let chars: Vec<char> = text.chars().collect();
-        for (i, c) in chars.iter().enumerate() {
-            let lone = *c == ' ' && i > 0 && i + 1 < chars.len() && chars[i - 1] != ' ' && chars[i + 1] != ' ';
-            if lone && !key && self.column > WIDTH {
+    /// Continues on a new line at single spaces beyond the width.
+    fn folded(&mut self, text: &str, indent: usize, folding: Folding) {
+        let mut rest = text.chars().peekable();
+        // neither the first nor the last character of a text is a place to fold
+        let mut is_place = false;
+        while let Some(c) = rest.next() {
+            let ends = rest.peek().is_none_or(|next| *next == ' ');
+            if c == ' ' && is_place && !ends && folding == Folding::Allowed && self.column > WIDTH {
                 self.line();
                 self.indent(indent + 2);
             } else {
-                self.push(&write(*c));
+                self.push_char(c);
             }
+            is_place = c != ' ';
         }
     }
 
-    fn literal(&mut self, text: &str, indent: usize) {
-        let body = text.trim_end_matches('\n');
-        let ends = text.len() - body.len();
-        let lead = if text.starts_with([' ', '\n']) { "2" } else { "" };
-        let chomp = match ends {
-            0 => "-",
-            // text of a single line break needs "keep"
-            1 if !body.is_empty() => "",
-            _ => "+",
-        };
-        self.push(&format!("|{lead}{chomp}"));
-        let lines = if body.is_empty() { "" } else { body };
-        for line in lines.split('\n') {
-            self.line();
-            if !line.is_empty() {
+    fn double_quoted(&mut self, text: &str, indent: usize, folding: Folding) {
+        self.push("\"");
+        let mut rest = text.chars().peekable();
+        let mut is_place = false;
+        while let Some(c) = rest.next() {
+            let next = rest.peek();
+            if c == ' ' && is_place && next.is_some() && folding == Folding::Allowed && self.column > WIDTH {
+                self.line();
                 self.indent(indent + 2);
-                self.push(line);
+                if next == Some(&' ') {
+                    self.push("\\");
+                }
+            } else if matches!(c, '"' | '\\') || is_escaped(c) {
+                self.push(&escape(c));
+            } else {
+                self.push_char(c);
             }
+            is_place = c != ' ';
         }
-        for _ in 1..ends {
+        self.push("\"");
+    }
+
+    /// Writes text of several lines. What follows the last line break of the text ends with a line break, too.
+    fn literal(&mut self, text: &str, indent: usize) {
+        let hint = if text.starts_with([' ', '\n']) { "2" } else { "" };
+        let chomping = match text.strip_suffix('\n') {
+            None => "-",
+            Some(body) if body.is_empty() || body.ends_with('\n') => "+",
+            Some(_) => "",
+        };
+        self.push(&format!("|{hint}{chomping}"));
+        self.line();
+        for line in text.split_inclusive('\n') {
+            let content = line.strip_suffix('\n').unwrap_or(line);
+            if !content.is_empty() {
+                self.indent(indent + 2);
+                self.push(content);
+            }
             self.line();
         }
     }
+}
 
-    fn double_quoted(&mut self, text: &str) {
-        self.push("\"");
-        for c in text.chars() {
-            match c {
-                '"' => self.push("\\\""),
-                '\\' => self.push("\\\\"),
-                '\n' => self.push("\\n"),
-                '\t' => self.push("\\t"),
-                '\r' => self.push("\\r"),
-                '\0' => self.push("\\0"),
-                '\u{7}' => self.push("\\a"),
-                '\u{8}' => self.push("\\b"),
-                '\u{b}' => self.push("\\v"),
-                '\u{c}' => self.push("\\f"),
-                '\u{1b}' => self.push("\\e"),
-                '\u{85}' => self.push("\\N"),
-                '\u{2028}' => self.push("\\L"),
-                '\u{2029}' => self.push("\\P"),
-                '\u{feff}' => self.push("\\uFEFF"),
-                c if (c as u32) < 0x100 && c.is_control() => self.push(&format!("\\x{:02X}", c as u32)),
-                c if c > '\u{ffff}' => self.push(&format!("\\U{:08X}", c as u32)),
-                c => self.push(&c.to_string()),
-            }
+/// The escape of a character in double quotes.
+fn escape(c: char) -> String {
+    let short = match c {
+        '\0' => '0',
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{b}' => 'v',
+        '\u{c}' => 'f',
+        '\r' => 'r',
+        '\u{1b}' => 'e',
+        '\u{85}' => 'N',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        '"' | '\\' => c,
+        _ => {
+            let code = u32::from(c);
+            return match code {
+                0..=0xff => format!("\\x{code:02X}"),
+                0x100..=0xffff => format!("\\u{code:04X}"),
+                _ => format!("\\U{code:08X}"),
+            };
         }
-        self.push("\"");
-    }
+    };
+    format!("\\{short}")
 }
 
 fn is_block(value: &Value) -> bool {
@@ -198,47 +252,14 @@ fn is_block(value: &Value) -> bool {
     }
 }
 
-/// Whether `text`, written as a plain scalar, would be decoded as another type than a string.
-fn looks_typed(text: &str) -> bool {
-    let date = text.len() >= 8 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit) && text.as_bytes()[4] == b'-';
-    let sexagesimal = text.contains(':')
-        && text.split(':').all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b'.'));
-    text == "<<" || !matches!(untagged(&text.into()), Scalar::Text(_)) || sexagesimal || (date && is_timestamp(text))
-}
-
-fn is_timestamp(text: &str) -> bool {
-    crate::time::parse_rfc3339(text).is_some()
-        || (text.len() == 10 && crate::time::parse_rfc3339(&format!("{text}T00:00:00Z")).is_some())
-}
-
-fn plain_allowed(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let Some(&first) = bytes.first() else { return false };
-    if text.starts_with(' ') || text.ends_with(' ') || text.starts_with("---") || text.starts_with("...") {
-        return false;
-    }
-    if b"#,[]{}&*!|>'\"%@`".contains(&first) {
-        return false;
-    }
-    if b"-?:".contains(&first) && matches!(bytes.get(1), None | Some(b' ')) {
-        return false;
-    }
-    if first == b'=' && bytes.len() == 1 {
-        return false;
-    }
-    !(text.contains(": ") || text.ends_with(':') || text.contains(" #"))
-}
-
-/// A float as go-yaml writes numbers from JSON: digits alone if 64 bits can hold the integer, otherwise with an exponent.
+/// A float after a way through JSON, where go-yaml reads digits alone as an integer if 64 bits can hold it.
 fn number(f: f64) -> String {
-    const BEYOND_UINT64: f64 = 18_446_744_073_709_551_616.0;
-    const BELOW_INT64: f64 = -9_223_372_036_854_775_808.0;
     let text = float_text(f);
-    let is_integer = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-    if is_integer && !(BELOW_INT64..BEYOND_UINT64).contains(&f) {
-        return scientific(f).replace('e', "e+");
+    match (text.parse::<i64>(), text.parse::<u64>()) {
+        (Ok(integer), _) => integer.to_string(),
+        (_, Ok(_)) => text,
+        _ => shortest::float(f),
     }
-    text
 }
 
 #[cfg(test)]
@@ -257,7 +278,22 @@ mod tests {
     }
 
     #[test]
-    fn integers_beyond_64_bits_have_an_exponent() {
+    fn keys_of_several_lines_or_many_bytes_are_explicit() {
+        let long = "k".repeat(129);
+        let mut of_long = Value::object();
+        of_long.set_at(&[&long, "a"], Value::Int(1));
+        of_long.set_at(&[&long, "b"], Value::Int(2));
+        for (value, want) in [
+            (json!({"a\nb": 1}), "? |-\n  a\n  b\n: 1\n".to_owned()),
+            (json!({"a\nb": [1], "c": 2}), "? |-\n  a\n  b\n: - 1\nc: 2\n".to_owned()),
+            (of_long, format!("? {long}\n: a: 1\n  b: 2\n")),
+        ] {
+            assert_eq!(encode(&value), want);
+        }
+    }
+
+    #[test]
+    fn numbers() {
         for (float, text) in [
             (18_446_744_073_709_551_616.0, "1.8446744073709552e+19"),
             (1e20, "1e+20"),
@@ -265,13 +301,18 @@ mod tests {
             (-1e19, "-1e+19"),
             (1e21, "1e+21"),
             (0.5, "0.5"),
+            (-0.0, "0"),
+            (1e-7, "1e-07"),
+            (0.00001, "1e-05"),
+            (123_456.5, "123456.5"),
+            (1_234_567.5, "1.2345675e+06"),
         ] {
             assert_eq!(encode(&Value::Float(float)), format!("{text}\n"));
         }
     }
 
     #[test]
-    fn carriage_returns_are_normalized() {
+    fn text_with_line_breaks_is_read_back() {
         for text in [
             "\n",
             "\n\n",
@@ -284,7 +325,8 @@ mod tests {
             "\u{2028}",
             "a\u{2029}",
             "a\n\u{2029}b",
-            "<<",
+            "a\tb\n",
+            "a \nb",
             "=",
         ] {
             let mut value = json!({"a": (text), "b": [(text)]});

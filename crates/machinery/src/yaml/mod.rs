@@ -5,11 +5,13 @@ mod decode;
 mod encode;
 mod error;
 mod expand;
+mod key_order;
 mod properties;
 mod reader;
 mod resolve;
 mod scalars;
 mod scanner;
+mod style;
 mod token;
 
 pub use decode::{decode, is_plain_json};

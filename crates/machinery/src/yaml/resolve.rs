@@ -185,7 +185,7 @@ pub fn key_text(key: &Scalar) -> Option<Text> {
     })
 }
 
-mod timestamp {
+pub mod timestamp {
     //! The formats of YAML 1.1 timestamps that go-yaml v2 knows.
 
     pub fn is_valid(text: &str) -> bool {

@@ -10,6 +10,8 @@ pub const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+/// All annotations that stand for fields of `v2`.
+pub const FIELDS_OF_V2: [&str; 4] = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR];
 
 /// Removes an annotation and decodes its JSON.
 fn take(object: &mut Value, annotation: &str) -> Option<Value> {

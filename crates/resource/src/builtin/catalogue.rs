@@ -49,6 +49,7 @@ const fn workload(row: BuiltIn) -> BuiltIn {
 const RETURNED: Deletion = Deletion { returns_object: true, ..Deletion::DEFAULT };
 const ORPHANED: Deletion = Deletion { propagation: Some(Propagation::Orphan), ..Deletion::DEFAULT };
 
+const SYSTEM_PRIORITY: &str = "this is a system priority class and cannot be deleted";
 /// The warning about a deletion of Jobs without propagation policy.
 const CHILDREN: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
@@ -520,6 +521,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         validate: routing::validate_priority_class,
         short_names: &["pc"],
         prepare: routing::prepare_priority_class,
+        permanent: &[("system-cluster-critical", SYSTEM_PRIORITY), ("system-node-critical", SYSTEM_PRIORITY)],
         ..kind("scheduling.k8s.io", "scheduling.v1.PriorityClass", "PriorityClass", "priorityclasses", "priorityclass")
     },
     BuiltIn {

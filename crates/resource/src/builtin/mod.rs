@@ -95,9 +95,8 @@ pub use row::{
 };
 pub use runtime_config::RuntimeConfig;
 pub use served::{beta_definition, served, sibling, stored_kinds};
-pub use tables::selector_text;
+pub use tables::{annotated_fields, selector_text};
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
-pub use workloads::TEMPLATE_GENERATION;
 
 use std::borrow::Cow;
 

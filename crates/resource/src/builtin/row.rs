@@ -197,6 +197,9 @@ pub struct BuiltIn {
     pub status_metadata: StatusMetadata,
     pub metadata: MetadataRules,
     pub deletion: Deletion,
+    /// Objects that a delete of one object cannot remove, with the reason. A deletecollection removes them, as in
+    /// kube-apiserver.
+    pub permanent: &'static [(&'static str, &'static str)],
     pub hooks: Hooks,
     /// The review that responds to a POST, if objects of the kind are not stored.
     pub review: Option<Review>,
@@ -296,6 +299,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     status_metadata: StatusMetadata::Written,
     metadata: MetadataRules::BUILT_IN,
     deletion: Deletion::DEFAULT,
+    permanent: &[],
     hooks: Hooks::None,
     review: None,
     resets: None,

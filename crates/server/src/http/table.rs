@@ -4,7 +4,7 @@ use base::clock;
 use machinery::jsonpath::{self, JsonPath};
 use machinery::{Map, Status, Value};
 use resource::Column;
-use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION, TEMPLATE_GENERATION};
+use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION, annotated_fields};
 
 use super::negotiate::Accepted;
 use crate::verbs::{Request, Subresource};
@@ -22,9 +22,9 @@ pub fn partial(object: &Value, accepted: &Accepted) -> Value {
 /// The metadata of an object, without annotations that stand for fields of another version.
 fn metadata(object: &Value) -> Value {
     let mut metadata = object.get("metadata").cloned().unwrap_or_default();
-    if (object.str_at(&["apiVersion"]), object.str_at(&["kind"])) == ("apps/v1", "DaemonSet") {
-        metadata.remove_at(&["annotations", TEMPLATE_GENERATION]);
-        if metadata.get("annotations").and_then(Value::as_object).is_some_and(Map::is_empty) {
+    for annotation in annotated_fields(object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
+        let removed = metadata.remove_at(&["annotations", annotation]);
+        if removed.is_some() && metadata.get("annotations").and_then(Value::as_object).is_some_and(Map::is_empty) {
             metadata.remove_at(&["annotations"]);
         }
     }

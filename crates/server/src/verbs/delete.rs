@@ -84,11 +84,22 @@ fn check_type(body: &Value) -> Result<(), Status> {
 /// Deletes one object, or marks it as being deleted if it has finalizers.
 pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
     let options = options(request, document)?;
+    check_permanent(request)?;
     if options.ignore_read_errors {
         return unreadable::delete(context, request, &options).await;
     }
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Write::new(context, request, Change::Delete(options), &write_options).run().await
+}
+
+/// Fails for an object that cannot be deleted, such as a PriorityClass of the system.
+fn check_permanent(request: &Request) -> Result<(), Status> {
+    let permanent = request.resource.built_in().map_or(&[][..], |built_in| built_in.permanent);
+    let resource = &request.resource;
+    match permanent.iter().find(|(name, _)| *name == request.name().as_str()) {
+        Some((name, why)) => Err(Status::forbidden(&resource.group, &resource.plural, name, why)),
+        None => Ok(()),
+    }
 }
 
 /// The options that select the objects of a deletecollection. `watch` has no effect, but its options are checked.

@@ -26,6 +26,8 @@ type question struct {
 	Amount  *string
 	// in base64
 	Document *[]byte
+	// to be encoded as YAML
+	Encode json.RawMessage
 	Texts    []string
 	Objects  []json.RawMessage
 	Schemas  []json.RawMessage
@@ -57,6 +59,8 @@ func answerTo(q question) any {
 		return path(*q.Path, q.Objects)
 	case q.Document != nil:
 		return document(*q.Document)
+	case q.Encode != nil:
+		return encoded(q.Encode)
 	case q.Amount != nil:
 		return amount(*q.Amount, q.Texts)
 	default:

@@ -31,3 +31,12 @@ func document(text []byte) (said any) {
 	}
 	return map[string]any{"json": results, "strict": strict}
 }
+
+// Returns a value in YAML.
+func encoded(value []byte) string {
+	text, err := yaml.JSONToYAML(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

@@ -15,6 +15,7 @@ use crate::{Difference, Random, responses};
 const CHANGED: usize = 20_000;
 const MADE: usize = 30_000;
 const SCALARS: usize = 10_000;
+const ENCODED: usize = 30_000;
 /// Maximum size in bytes of a document that is changed.
 const CHANGED_BYTES_MAX: usize = 3_000;
 /// Questions per run of the Go program.
@@ -184,6 +185,64 @@ const SCALAR_PARTS: &[&str] = &[
     "=",
     "a",
 ];
+/// Parts of texts that are encoded. U+2028 and U+2029 are escaped here, unlike in go-yaml.
+const ENCODED_PARTS: &[&str] = &[
+    "a",
+    "b",
+    "Z",
+    "é",
+    "\u{a0}",
+    "\u{1f600}",
+    "\u{feff}",
+    "\t",
+    "\r",
+    "\n",
+    "\n",
+    " ",
+    " ",
+    "  ",
+    "word ",
+    "longer words ",
+    "-",
+    ":",
+    ": ",
+    "?",
+    "#",
+    " #",
+    ",",
+    "[",
+    "]",
+    "{",
+    "}",
+    "&",
+    "*",
+    "!",
+    "|",
+    ">",
+    "'",
+    "\"",
+    "\\",
+    "%",
+    "@",
+    "`",
+    "=",
+    "<<",
+    ".",
+    "..",
+    "/",
+    "_",
+    "0",
+    "1",
+    "7",
+    "10",
+    "59",
+    "60",
+    "200",
+    "2001-02-03",
+];
+const ENCODED_FLOATS: &[f64] =
+    &[0.5, -0.0, 1e-7, 0.00001, 0.0001, 123_456.5, 1_234_567.5, 1e20, 1e21, -1e19, 1.8e19, 1.5e300, 9.5e15, 1.0];
+
 const TAGS: &[&str] = &[
     "",
     "",
@@ -218,6 +277,28 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// A random value: text, numbers, lists and maps.
+fn value(random: &mut Random, depth: usize) -> Value {
+    match random.below(if depth == 0 { 9 } else { 12 }) {
+        0 => Value::Int(random.below(3_000_000) as i64 - 1_000),
+        1 => Value::Float(ENCODED_FLOATS[random.below(ENCODED_FLOATS.len())]),
+        2 => random.join(SCALAR_PARTS, 3).into(),
+        3 => random.join(ENCODED_PARTS, 40).into(),
+        4 => [Value::Null, Value::Bool(true), Value::Array(vec![]), Value::object()][random.below(4)].clone(),
+        5..9 => random.join(ENCODED_PARTS, 6).into(),
+        9 => (0..random.below(4)).map(|_| value(random, depth - 1)).collect(),
+        _ => {
+            let mut map = Value::object();
+            for _ in 0..random.below(5) {
+                let most = if random.below(8) == 0 { 40 } else { 4 };
+                let key = random.join(ENCODED_PARTS, most);
+                map.set_at(&[&key], value(random, depth - 1));
+            }
+            map
+        }
+    }
 }
 
 /// Randomly changes a few characters, words or lines.
@@ -307,4 +388,23 @@ fn documents_decode_like_go() {
     differences.sort_by_key(String::len);
     let shown = differences.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
     assert!(differences.is_empty(), "{} of {} differ:\n{shown}", differences.len(), documents.len());
+}
+
+#[test]
+fn values_encode_like_go() {
+    let mut random = Random(0x51_7CC1_B727_220A);
+    let values: Vec<Value> = (0..ENCODED).map(|_| value(&mut random, 3)).collect();
+    let mut differences = vec![];
+    for chunk in values.chunks(ASKED_AT_ONCE) {
+        let questions: Vec<Value> = chunk.iter().map(|value| json!({"Encode": (value.clone())})).collect();
+        for (value, response) in chunk.iter().zip(responses(&questions)) {
+            let (written, want) = (yaml::encode(value), response.as_str().unwrap_or_default());
+            if written != want {
+                differences.push(format!("{}: {written:?} instead of {want:?}", value.to_json()));
+            }
+        }
+    }
+    differences.sort_by_key(String::len);
+    let shown = differences.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
+    assert!(differences.is_empty(), "{} of {} differ:\n{shown}", differences.len(), values.len());
 }

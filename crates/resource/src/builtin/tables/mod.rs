@@ -17,7 +17,19 @@ pub use workloads::*;
 use machinery::{Map, Value};
 
 use super::BuiltInColumn;
+use super::autoscaling_versions::FIELDS_OF_V2;
 use super::checks::{list, text};
+use super::workloads::TEMPLATE_GENERATION;
+
+/// The annotations that stand for fields which a version of a kind does not have. kube-apiserver makes tables and
+/// `PartialObjectMetadata` from its internal form, in which they are fields.
+pub fn annotated_fields(api_version: &str, kind: &str) -> &'static [&'static str] {
+    match (api_version, kind) {
+        ("apps/v1", "DaemonSet") => &[TEMPLATE_GENERATION],
+        ("autoscaling/v1", "HorizontalPodAutoscaler") => &FIELDS_OF_V2,
+        _ => &[],
+    }
+}
 
 type Cell = fn(&Value, i64) -> Value;
 
