@@ -395,7 +395,7 @@ fn values_encode_like_go() {
     let mut random = Random(0x51_7CC1_B727_220A);
     let values: Vec<Value> = (0..ENCODED).map(|_| value(&mut random, 3)).collect();
     let mut differences = vec![];
-    for chunk in values.chunks(ASKED_AT_ONCE) {
+    for chunk in values.chunks(QUESTIONS_AT_ONCE) {
         let questions: Vec<Value> = chunk.iter().map(|value| json!({"Encode": (value.clone())})).collect();
         for (value, response) in chunk.iter().zip(responses(&questions)) {
             let (written, want) = (yaml::encode(value), response.as_str().unwrap_or_default());
