@@ -248,8 +248,9 @@ def test_controllers_have_one_holder(launch):
         eventually(lambda: RUNS in one.stderr())
         with server_on(launch, etcd, "-v", "2") as two:
             first = one.ok("GET", lease)["spec"]["holderIdentity"]
-            one.restart(signal.SIGKILL)
+            one.stop(signal.SIGKILL)
             eventually(lambda: RUNS in two.stderr(), seconds=40)
+            one.start()
             spec = one.ok("GET", lease)["spec"]
             assert spec["holderIdentity"] not in ("", first) and spec["leaseTransitions"] == 1, spec
             # both processes of `one` log to the same file: the second one has not become a second holder

@@ -82,8 +82,15 @@ type eventCounter struct {
 func newEventCounter() *eventCounter { return &eventCounter{counts: map[string]int{}} }
 
 func (c *eventCounter) OnAdd(object any, _ bool) { c.count("added", object) }
-func (c *eventCounter) OnUpdate(_, object any)   { c.count("updated", object) }
 func (c *eventCounter) OnDelete(object any)      { c.count("deleted", object) }
+
+// OnUpdate leaves out objects that did not change: an informer that lists again reports them as updated.
+func (c *eventCounter) OnUpdate(old, object any) {
+	if old.(metav1.Object).GetResourceVersion() != object.(metav1.Object).GetResourceVersion() {
+		c.count("updated", object)
+	}
+}
+
 func (c *eventCounter) count(event string, object any) {
 	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
