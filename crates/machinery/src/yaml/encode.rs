@@ -175,18 +175,20 @@ impl Emitter {
 
     fn double_quoted(&mut self, text: &str, indent: usize, folding: Folding) {
         self.push("\"");
+        // go-yaml takes every character behind a byte order mark at the start for one
+        let escapes_all = text.starts_with('\u{feff}');
         let mut rest = text.chars().peekable();
         let mut is_place = false;
         while let Some(c) = rest.next() {
             let next = rest.peek();
-            if c == ' ' && is_place && next.is_some() && folding == Folding::Allowed && self.column > WIDTH {
+            if escapes_all || matches!(c, '"' | '\\') || is_escaped(c) {
+                self.push(&escape(c));
+            } else if c == ' ' && is_place && next.is_some() && folding == Folding::Allowed && self.column > WIDTH {
                 self.line();
                 self.indent(indent + 2);
                 if next == Some(&' ') {
                     self.push("\\");
                 }
-            } else if matches!(c, '"' | '\\') || is_escaped(c) {
-                self.push(&escape(c));
             } else {
                 self.push_char(c);
             }
@@ -229,6 +231,7 @@ fn escape(c: char) -> String {
         '\r' => 'r',
         '\u{1b}' => 'e',
         '\u{85}' => 'N',
+        '\u{a0}' => '_',
         '\u{2028}' => 'L',
         '\u{2029}' => 'P',
         '"' | '\\' => c,

@@ -15,9 +15,9 @@ pub enum Style {
     Literal,
 }
 
-/// Whether a key stands before its colon on one line.
+/// Whether a key stands before its colon on one line, without `?`.
 pub fn is_simple_key(key: &str) -> bool {
-    key.len() <= SIMPLE_KEY_BYTES_MAX && !key.contains('\n')
+    key.len() <= SIMPLE_KEY_BYTES_MAX && !key.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }
 
 /// The style of a text as a value.
