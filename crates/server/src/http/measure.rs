@@ -114,7 +114,7 @@ fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Optio
     };
     let scope = if !info.authorized_name().is_empty() || info.verb == Verb::Create {
         "resource"
-    } else if info.namespace.is_empty() || info.resource == "namespaces" {
+    } else if info.namespace.is_empty() || resource.is_namespaces() {
         "cluster"
     } else {
         "namespace"

@@ -64,9 +64,9 @@ impl Edge {
         if resource.broken {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));
         }
-        let is_namespace = info.resource == "namespaces";
+        let is_namespace = resource.is_namespaces();
         let below = || info.path.starts_with(&format!("/api/v1/namespaces/{}/namespaces", info.namespace));
-        if is_namespace && info.group.is_empty() && (info.namespace != info.name || below()) {
+        if is_namespace && (info.namespace != info.name || below()) {
             // below a namespace are no namespaces
             return Err(unknown());
         }
