@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
+use crate::admission::Admission;
 use crate::backups::BackupPlan;
 use crate::certificates::hostname;
 use crate::credentials::Credentials;
@@ -25,9 +26,10 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     logs::start(flags.v, flags.logging_format);
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
-    let (plugins, unknown) = flags.admission.plugins(release, controllers.creates_accounts())?;
     let (runtime, feature_gates) = features(flags, release)?;
-    warn_of_ignored(flags, &given, unknown, &feature_gates, release);
+    let Admission { plugins, manifests, without_effect } =
+        flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
+    warn_of_ignored(flags, &given, without_effect, &feature_gates, release);
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
@@ -50,6 +52,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         authorization,
         authorization_file,
         plugins,
+        manifests,
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
         advertise_address: advertised(flags),
