@@ -44,7 +44,7 @@ pub fn manifest_objects(
     while let Some((value, in_list)) = pending.pop() {
         let failed = |why| if in_list { format!("failed to decode list item: {why}") } else { why };
         let strict = std::mem::take(&mut strict);
-        match reader.type_of(&value).map_err(failed)? {
+        match reader.type_of(&value, in_list).map_err(failed)? {
             Type::List => {
                 let items = reader.list_items(value, strict).map_err(failed)?;
                 pending.extend(items.into_iter().rev().map(|item| (item, true)));
@@ -77,9 +77,14 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn type_of(&self, value: &Value) -> Result<Type, String> {
+    fn type_of(&self, value: &Value, in_list: bool) -> Result<Type, String> {
         let (api_version, kind) = (typed_version(value), type_text(value, "kind"));
-        let missing = |field| format!("Object '{field}' is missing in '{}'", shortened(value));
+        let missing = |field| {
+            let text =
+                if in_list { value.to_json() } else { String::from_utf8_lossy(&self.document.bytes).into_owned() };
+            let beginning: String = text.chars().take(limits::MANIFEST_EXCERPT_MAX).collect();
+            format!("Object '{field}' is missing in '{beginning}'")
+        };
         if kind.is_empty() {
             return Err(missing("Kind"));
         }
@@ -169,9 +174,4 @@ impl Reader<'_> {
         let errors: Vec<String> = errors.iter().map(FieldError::to_string).collect();
         Err(format!("{} {name}: {}", row.kind, status::aggregate(&errors)))
     }
-}
-
-/// The beginning of an object, for errors.
-fn shortened(value: &Value) -> String {
-    value.to_json().chars().take(limits::MANIFEST_EXCERPT_MAX).collect()
 }
