@@ -87,8 +87,8 @@ fn invalid_files_of_policies() {
     let with = |binding: String| format!("{good}---\n{binding}");
     let name = "b.static.k8s.io";
     let cases = [
-        (format!("# a\n---\n{good}"), "Object 'Kind' is missing in 'null'"),
-        ("a: b".to_owned(), r#"Object 'Kind' is missing in '{"a":"b"}'"#),
+        (format!("# a\n---\n{good}"), "Object 'Kind' is missing in '# a'"),
+        ("a: b".to_owned(), "Object 'Kind' is missing in 'a: b'"),
         ("kind: ValidatingAdmissionPolicy".to_owned(), "Object 'apiVersion' is missing in "),
         ("7".to_owned(), "couldn't get version/kind; json parse error: json: cannot unmarshal number"),
         ("a: [".to_owned(), "yaml: line 1: did not find expected node content"),
