@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
-use crate::admission::Admission;
 use crate::backups::BackupPlan;
 use crate::certificates::hostname;
 use crate::credentials::Credentials;
@@ -27,9 +26,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(flags, release)?;
-    let Admission { plugins, manifests, without_effect } =
-        flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
-    warn_of_ignored(flags, &given, without_effect, &feature_gates, release);
+    let admission = flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
+    warn_of_ignored(flags, &given, admission.without_effect, &feature_gates, release);
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
@@ -51,8 +49,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         authentication_file,
         authorization,
         authorization_file,
-        plugins,
-        manifests,
+        plugins: admission.plugins,
+        manifests: admission.manifests,
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
         advertise_address: advertised(flags),

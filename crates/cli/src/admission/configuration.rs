@@ -17,7 +17,7 @@ const KUBECONFIG: &str = "kubeConfigFile";
 
 /// The configurations of admission plugins.
 #[derive(Debug, Default)]
-pub struct Configuration {
+pub struct PluginConfigurations {
     pub pod_security: PodSecurity,
     /// The directories of manifests.
     pub directories: Vec<(ManifestPlugin, String)>,
@@ -25,15 +25,15 @@ pub struct Configuration {
     pub without_effect: Vec<String>,
 }
 
-impl Configuration {
+impl PluginConfigurations {
     /// Reads an AdmissionConfiguration. That of a plugin that does not run is not looked at.
-    pub fn read(path: &Path, enabled: &EnabledPlugins, gates: &FeatureGates) -> Result<Configuration, String> {
+    pub fn read(path: &Path, enabled: &EnabledPlugins, gates: &FeatureGates) -> Result<PluginConfigurations, String> {
         let file = read_yaml(path)?;
         let (kind, version) = (file.str_at(&["kind"]), file.str_at(&["apiVersion"]));
         if kind != "AdmissionConfiguration" || !VERSIONS.contains(&version) {
             return Err(format!("{}: no kind {kind:?} is registered for version {version:?}", path.display()));
         }
-        let mut configuration = Configuration::default();
+        let mut configuration = PluginConfigurations::default();
         let mut known = HashSet::new();
         for plugin in file.get("plugins").and_then(Value::as_array).unwrap_or_default() {
             let name = plugin.str_at(&["name"]);
@@ -142,11 +142,11 @@ mod tests {
 
     use super::*;
 
-    fn read(directory: &Path, plugins: &str) -> Result<Configuration, String> {
+    fn read(directory: &Path, plugins: &str) -> Result<PluginConfigurations, String> {
         let path = directory.join("admission.yaml");
         let head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n";
         std::fs::write(&path, format!("{head}{plugins}")).unwrap();
-        Configuration::read(&path, &EnabledPlugins::default(), &FeatureGates::default())
+        PluginConfigurations::read(&path, &EnabledPlugins::default(), &FeatureGates::default())
     }
 
     #[test]
@@ -162,7 +162,8 @@ mod tests {
         assert!(wrong.starts_with("PodSecurity: no kind \"Boat\""), "{wrong}");
         let path = directory.join("admission.yaml");
         std::fs::write(&path, "kind: Boat").unwrap();
-        let wrong = Configuration::read(&path, &EnabledPlugins::default(), &FeatureGates::default()).unwrap_err();
+        let wrong =
+            PluginConfigurations::read(&path, &EnabledPlugins::default(), &FeatureGates::default()).unwrap_err();
         assert!(wrong.contains("\"Boat\""), "{wrong}");
     }
 

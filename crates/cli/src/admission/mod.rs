@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use server::{EnabledPlugins, FeatureGates, ManifestDirectory, PluginFlags, PluginSettings, Plugins};
 
-use configuration::Configuration;
+use configuration::PluginConfigurations;
 
 #[derive(Args)]
 pub struct AdmissionFlags {
@@ -73,10 +73,11 @@ impl AdmissionFlags {
         }
         let selection = EnabledPlugins::parse(&names)?;
         let wrong = |why: String| format!("--admission-control-config-file: {}", in_one_line(&why));
-        let Configuration { pod_security, directories, without_effect } = match &self.admission_control_config_file {
-            Some(path) => Configuration::read(path, &selection, gates).map_err(wrong)?,
-            None => Configuration::default(),
-        };
+        let PluginConfigurations { pod_security, directories, without_effect } =
+            match &self.admission_control_config_file {
+                Some(path) => PluginConfigurations::read(path, &selection, gates).map_err(wrong)?,
+                None => PluginConfigurations::default(),
+            };
         let manifests = directories.into_iter().map(|(plugin, path)| manifests::open(plugin, path, gates));
         let manifests = manifests.collect::<Result<_, _>>().map_err(wrong)?;
         let settings = PluginSettings {
