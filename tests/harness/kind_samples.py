@@ -290,11 +290,11 @@ SAMPLES = [
         "driverName": "d.example.com", "parameters": {"a": "b"}}, None, **CLUSTER),
     sample("networking.k8s.io/v1", "IPAddress", "ipaddresses", {
         "spec": {"parentRef": {"group": "", "resource": "services", "namespace": "n", "name": "s"}}}, None,
-        name="10.0.0.77", name2="10.0.0.78", **CLUSTER),
+        name="10.0.0.77", name2="10.0.0.78", name3="10.0.0.79", **CLUSTER),
     sample("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", {"spec": {"cidrs": ["10.9.0.0/24"]}}, None, **CLUSTER),
     sample("certificates.k8s.io/v1", "ClusterTrustBundle", "clustertrustbundles", {
         "spec": {"signerName": "example.com/s", "trustBundle": AUTHORITY}}, {"spec": {"trustBundle": AUTHORITY}},
-        name="example.com:s:one", name2="two", **CLUSTER, versioned=True),
+        name="example.com:s:one", name2="two", name3="example.com:s:three", **CLUSTER, versioned=True),
     sample("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests", {
         "spec": {"signerName": "example.com/s", "request": CSR, "usages": ["digital signature", "key encipherment"],
                  "expirationSeconds": 3600}},
@@ -377,4 +377,156 @@ SAMPLES = [
     sample("lifecycle.k8s.io/v1alpha1", "Eviction", "evictions", {"spec": {"target": TARGET}}, None, **UNSTABLE,
            status={"observedGeneration": 1, "conditions": [{**CONDITION, "type": "Failed"}], **RESPONDERS,
                    "requesters": [{"name": "a.example.com/r", "intent": "Eviction"}]}),
+]
+
+SERVICE_PORT = {"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP", "appProtocol": "example.com/http"}
+WEBHOOK = {"name": "a.b.example.com", "clientConfig": {"service": {"namespace": "n", "name": "s", "path": "/p", "port": 443}},
+           "rules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"],
+                      "scope": "Namespaced"}],
+           "failurePolicy": "Ignore", "matchPolicy": "Exact", "sideEffects": "None", "timeoutSeconds": 5,
+           "admissionReviewVersions": ["v1"], "namespaceSelector": {"matchLabels": {"odd": "none"}},
+           "objectSelector": {"matchExpressions": [{"key": "odd", "operator": "In", "values": ["none"]}]},
+           "matchConditions": [{"name": "c", "expression": "false"}]}
+RESOURCE_RULES = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"],
+                   "scope": "Namespaced", "resourceNames": ["odd"]}]
+METRIC_TARGET = {"type": "Value", "value": "10"}
+METRICS = [
+    {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
+    {"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "c",
+                                                        "target": {"type": "AverageValue", "averageValue": "1"}}},
+    {"type": "Pods", "pods": {"metric": {"name": "m", "selector": SELECTOR}, "target": {"type": "AverageValue", "averageValue": "1"}}},
+    {"type": "Object", "object": {"metric": {"name": "m"}, "target": METRIC_TARGET,
+                                  "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "s"}}},
+    {"type": "External", "external": {"metric": {"name": "m"}, "target": METRIC_TARGET}}]
+VOLUME = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+SECRET = {"name": "s", "namespace": "n"}
+VOLUMES = {
+    "iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 1, "fsType": "ext4", "secretRef": SECRET,
+              "portals": ["10.0.0.2"], "chapAuthDiscovery": True, "initiatorName": "iqn.2001-04.com.example:b"},
+    "cephfs": {"monitors": ["m"], "path": "/p", "user": "u", "secretFile": "/s", "secretRef": SECRET},
+    "flexVolume": {"driver": "a/b", "fsType": "ext4", "secretRef": SECRET, "options": {"a": "b"}},
+    "rbd": {"monitors": ["m"], "image": "i", "secretRef": SECRET}, "nfs": {"server": "s", "path": "/p"},
+    "fc": {"targetWWNs": ["w"], "lun": 1}, "azureFile": {"secretName": "s", "shareName": "h", "secretNamespace": "n"},
+    "glusterfs": {"endpoints": "e", "path": "p", "endpointsNamespace": "n"}, "cinder": {"volumeID": "v", "secretRef": SECRET},
+    "scaleIO": {"gateway": "g", "system": "s", "secretRef": SECRET, "volumeName": "v"}, "flocker": {"datasetName": "d"},
+    "storageos": {"volumeName": "v", "volumeNamespace": "n", "secretRef": {"kind": "Secret", **SECRET}},
+    "gcePersistentDisk": {"pdName": "p", "partition": 1}, "awsElasticBlockStore": {"volumeID": "v", "partition": 1},
+    "azureDisk": {"diskName": "d", "diskURI": "/subscriptions/x", "kind": "Managed"}, "quobyte": {"registry": "a:1", "volume": "v"},
+    "vsphereVolume": {"volumePath": "v"}, "photonPersistentDisk": {"pdID": "p"}, "portworxVolume": {"volumeID": "v"},
+    "hostPath": {"path": "/x", "type": "Directory"},
+    "csi": {"driver": "d.example.com", "volumeHandle": "h", **{
+        f"{name}SecretRef": SECRET for name in ("controllerPublish", "nodeStage", "nodePublish", "controllerExpand", "nodeExpand")}},
+}
+
+# samples of which odd.py asks besides; `label` tells several of one kind apart
+ODD_SAMPLES = [
+    sample("v1", "Service", "services", {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"type": "LoadBalancer", "ports": [SERVICE_PORT], "selector": {"a": "b"}, "sessionAffinity": "ClientIP",
+                 "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 100}}, "externalTrafficPolicy": "Local",
+                 "internalTrafficPolicy": "Cluster", "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"],
+                 "clusterIP": "10.0.0.55", "clusterIPs": ["10.0.0.55"], "externalIPs": ["10.1.2.3"], "publishNotReadyAddresses": True,
+                 "loadBalancerSourceRanges": ["10.0.0.0/8"], "loadBalancerClass": "example.com/c",
+                 "allocateLoadBalancerNodePorts": False, "trafficDistribution": "PreferClose", "healthCheckNodePort": 30999}},
+        status={"loadBalancer": {"ingress": [{"ip": "10.0.0.9", "ipMode": "VIP", "ports": [{"port": 80, "protocol": "TCP"}]},
+                                             {"hostname": "h.example.com"}]}, "conditions": [CONDITION]}),
+    sample("v1", "Service", "services", {"spec": {"ports": [{"port": 80}], "selector": {"a": "b"}, "clusterIP": "10.0.0.56"}}, label="plain"),
+    sample("v1", "Service", "services", {"spec": {"type": "ExternalName", "externalName": "a.example.com"}}, label="external"),
+    sample("v1", "Service", "services", {"spec": {"clusterIP": "None", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}},
+           label="headless"),
+    sample("coordination.k8s.io/v1", "Lease", "leases", {
+        "spec": {"holderIdentity": "h", "leaseDurationSeconds": 10, "acquireTime": "2026-01-02T03:04:05.000000Z",
+                 "renewTime": "2026-01-02T03:04:05.000000Z", "leaseTransitions": 1, "strategy": "OldestEmulationVersion",
+                 "preferredHolder": "p"}}, versioned=True),
+    sample("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas", {
+        "spec": {"priorityLevelConfiguration": {"name": "workload-low"}, "matchingPrecedence": 9900,
+                 "distinguisherMethod": {"type": "ByUser"},
+                 "rules": [{"subjects": [{"kind": "User", "user": {"name": "nobody-1"}},
+                                         {"kind": "ServiceAccount", "serviceAccount": {"name": "s", "namespace": "n"}}],
+                            "resourceRules": [{"verbs": ["get"], "apiGroups": ["a"], "resources": ["odd"], "namespaces": ["n"],
+                                               "clusterScope": True}],
+                            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/odd", "/odd/*"]}]}]}},
+        status={"conditions": [{**OLD_CONDITION, "type": "Dangling"}]}, **CLUSTER),
+    sample("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", {
+        "spec": {"type": "Limited", "limited": {
+            "nominalConcurrencyShares": 5, "lendablePercent": 10, "borrowingLimitPercent": 50, "limitResponse": {
+                "type": "Queue", "queuing": {"queues": 8, "handSize": 2, "queueLengthLimit": 10}}}}},
+        status={"conditions": [OLD_CONDITION]}, **CLUSTER),
+    sample("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations",
+           {"webhooks": [WEBHOOK]}, **CLUSTER),
+    sample("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations",
+           {"webhooks": [{**WEBHOOK, "clientConfig": {"url": "https://a.example.com/p"}}]}, label="url", **CLUSTER),
+    sample("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations",
+           {"webhooks": [{**WEBHOOK, "reinvocationPolicy": "IfNeeded"}]}, **CLUSTER),
+    sample("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", {
+        "spec": {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}, "matchConstraints": {
+            "resourceRules": RESOURCE_RULES, "excludeResourceRules": RESOURCE_RULES, "matchPolicy": "Exact",
+            "namespaceSelector": {"matchLabels": {"odd": "none"}}},
+            "validations": [{"expression": "true", "message": "m", "reason": "Invalid", "messageExpression": "'m'"}],
+            "auditAnnotations": [{"key": "k", "valueExpression": "'v'"}], "failurePolicy": "Ignore",
+            "matchConditions": [{"name": "c", "expression": "true"}], "variables": [{"name": "v", "expression": "1"}]}},
+        status={"observedGeneration": 1, "typeChecking": {"expressionWarnings": [{"fieldRef": "f", "warning": "w"}]},
+                "conditions": [CONDITION]}, **CLUSTER),
+    sample("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", {
+        "spec": {"policyName": "odd-none", "paramRef": {"name": "p", "namespace": "n", "parameterNotFoundAction": "Allow"},
+                 "validationActions": ["Deny", "Audit"], "matchResources": {"resourceRules": RESOURCE_RULES}}}, **CLUSTER),
+    sample("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", {"spec": MUTATION}, **CLUSTER),
+    sample("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", {
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "minReplicas": 2, "maxReplicas": 3,
+                 "metrics": METRICS, "behavior": {"scaleUp": {"selectPolicy": "Max", "tolerance": "0.1"}, "scaleDown": {
+                     "stabilizationWindowSeconds": 5, "policies": [{"type": "Percent", "value": 1, "periodSeconds": 15}]}}}},
+        label="metrics"),
+    sample("v1", "ServiceAccount", "serviceaccounts", {
+        "secrets": [{"name": "s"}], "imagePullSecrets": [{"name": "i"}], "automountServiceAccountToken": False}),
+    sample("v1", "Secret", "secrets", {"type": "Opaque", "data": {"a": "Yg=="}, "stringData": {"c": "d"}, "immutable": False}),
+    sample("v1", "ConfigMap", "configmaps", {"data": {"a": "b"}, "binaryData": {"c": "Yg=="}, "immutable": False}),
+    sample("v1", "ResourceQuota", "resourcequotas", {
+        "spec": {"hard": {"pods": "1", "requests.cpu": "1", "limits.memory": "1Gi", "count/a.b": "1"}, "scopes": ["NotBestEffort"],
+                 "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["p"]}]}}},
+        status={"hard": {"pods": "1"}, "used": {"pods": "1"}}),
+    sample("rbac.authorization.k8s.io/v1", "Role", "roles", {
+        "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["p"]}]}),
+    sample("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", {
+        "rules": [{"verbs": ["get"], "nonResourceURLs": ["/odd"]}],
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"odd": "none"}}]}}, **CLUSTER),
+    sample("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", {
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"},
+                     {"kind": "ServiceAccount", "name": "s", "namespace": "n"}]}),
+    sample("batch/v1", "Job", "jobs", {
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "manualSelector": True, "backoffLimit": 1, "completionMode": "NonIndexed",
+                 "podReplacementPolicy": "Failed", "managedBy": "example.com/m", "template": {**LABELS, "spec": {
+                     **MINIMAL_POD, "restartPolicy": "Never"}}}}, label="manual"),
+    sample("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", {
+        "addressType": "FQDN", "endpoints": [{"addresses": ["a.example.com"], "hints": {
+            "forZones": [{"name": "z"}], "forNodes": [{"name": "n"}]}}], "ports": [{"port": 80}]}, label="names"),
+    sample("resource.k8s.io/v1", "ResourceSlice", "resourceslices", {
+        "spec": {"driver": "d.example.com", "pool": POOL, "perDeviceNodeSelection": True, "sharedCounters": [
+            {"name": "c", "counters": {"memory": {"value": "1Gi"}}}]}}, label="counters", **CLUSTER),
+    sample("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", {
+        "spec": {"devices": {"requests": [
+            {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "c", "allocationMode": "All", "tolerations": [
+                {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 5}],
+                "capacity": {"requests": {"memory": "1Gi"}}}]},
+            {"name": "x", "exactly": {"deviceClassName": "c", "adminAccess": False}}],
+            "constraints": [{"requests": ["r"], "distinctAttribute": "example.com/a"}]}}},
+        status={"allocation": {"devices": {"results": [{"request": "x", "driver": "d.example.com", "pool": "p", "device": "d",
+                                                        "tolerations": [{"operator": "Exists"}]}],
+                                           "config": [{"source": "FromClaim", "requests": ["x"], "opaque": {
+                                               "driver": "d.example.com", "parameters": {"a": 1}}}]},
+                               "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
+                                   {"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}},
+                "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
+                "devices": [{"driver": "d.example.com", "pool": "p", "device": "d", "conditions": [CONDITION], "data": {"a": 1},
+                             "networkData": {"interfaceName": "i", "ips": ["10.0.0.1/8"], "hardwareAddress": "h"}}]},
+        label="other"),
+    *(sample("v1", "PersistentVolume", "persistentvolumes", {"spec": {**VOLUME, source: value}}, label=source.lower(), **CLUSTER)
+      for source, value in VOLUMES.items()),
+    sample("v1", "PersistentVolumeClaim", "persistentvolumeclaims", {
+        "spec": {**CLAIM, "volumeAttributesClassName": "c", "dataSourceRef": {
+            "apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "s"}}},
+        status={"phase": "Bound", "capacity": {"storage": "1Gi"}, "allocatedResources": {"storage": "2Gi"},
+                "allocatedResourceStatuses": {"storage": "NodeResizePending"},
+                "modifyVolumeStatus": {"status": "Pending", "targetVolumeAttributesClassName": "t"},
+                "conditions": [OLD_CONDITION]}, label="source"),
 ]

@@ -77,7 +77,9 @@ pub fn qualified_name(key: &str) -> Vec<String> {
             if prefix.is_empty() {
                 messages.push("prefix part must be non-empty".to_owned());
             } else {
-                messages.extend(dns1123_subdomain(prefix).into_iter().map(|m| format!("prefix part {m}")));
+                let problems =
+                    dns1123_subdomain(prefix).into_iter().map(|why| why.replace("253 characters", "253 bytes"));
+                messages.extend(problems.map(|why| format!("prefix part {why}")));
             }
             *name
         }
@@ -115,6 +117,11 @@ pub fn path_segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
+    path_segment_prefix(name)
+}
+
+/// What a name may begin with that may be one segment of a path.
+pub fn path_segment_prefix(name: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 

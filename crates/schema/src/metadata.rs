@@ -69,7 +69,7 @@ fn well_formed(fields: &Map) -> Value {
 pub fn validate_common(metadata: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     non_negative_generation(metadata, path, errors);
     labels(metadata, &path.child("labels"), errors);
-    annotations(metadata, &path.child("annotations"), errors);
+    annotation_errors(metadata, &path.child("annotations"), errors);
     owner_references(metadata, &path.child("ownerReferences"), release, errors);
     finalizers(metadata, &path.child("finalizers"), errors);
     managed_fields(metadata, &path.child("managedFields"), release, errors);
@@ -145,7 +145,7 @@ pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Rele
         }
     }
     labels(new, &path.child("labels"), errors);
-    annotations(new, &path.child("annotations"), errors);
+    annotation_errors(new, &path.child("annotations"), errors);
     owner_references(new, &path.child("ownerReferences"), release, errors);
     managed_fields(new, &path.child("managedFields"), release, errors);
 }
@@ -183,7 +183,8 @@ fn labels(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn annotations(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The errors of the annotations of metadata; `path` is theirs.
+pub fn annotation_errors(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in entries(metadata, "annotations") {
         invalid_each(path, &Value::from(key), names::qualified_name(&key.to_lowercase()), errors);
@@ -198,7 +199,7 @@ fn annotations(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
 pub fn validate_texts(metadata: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];
     labels(metadata, &path.child("labels"), &mut errors);
-    annotations(metadata, &path.child("annotations"), &mut errors);
+    annotation_errors(metadata, &path.child("annotations"), &mut errors);
     errors
 }
 

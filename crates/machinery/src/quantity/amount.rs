@@ -44,6 +44,32 @@ pub(super) fn divided_up(value: &BigInt, divisor: &BigInt) -> BigInt {
 }
 
 impl Amount {
+    /// The number of units of ten to the power `unit`, rounded away from zero, as Go has it: zero if a small amount overflows,
+    /// and the lowest 64 bits of a big one.
+    pub(super) fn units(&self, unit: i32) -> i64 {
+        match self {
+            Amount::Small { value, power } => match power.saturating_sub(unit) {
+                shift @ 0.. => raised(*value, shift.unsigned_abs()).unwrap_or(0),
+                shift => match 10i64.checked_pow(shift.unsigned_abs()) {
+                    Some(divisor) => value / divisor + (value % divisor).signum(),
+                    None => value.signum(),
+                },
+            },
+            Amount::Big { value, power } => {
+                let shift = power.saturating_sub(unit);
+                let units = match shift {
+                    // ten to the power of 64 has no bits below
+                    64.. => return 0,
+                    0.. => value * ten(shift.unsigned_abs()),
+                    _ if u64::from(shift.unsigned_abs()) > value.bits() => return self.signum(),
+                    _ => divided_up(value, &ten(shift.unsigned_abs())),
+                };
+                let low = units.magnitude().iter_u64_digits().next().unwrap_or_default().cast_signed();
+                if units.sign() == Sign::Minus { low.wrapping_neg() } else { low }
+            }
+        }
+    }
+
     pub(super) fn signum(&self) -> i64 {
         match self {
             Amount::Small { value, .. } => value.signum(),
@@ -134,14 +160,6 @@ impl Amount {
             Ok(value) => Amount::Small { value, power: MILLI },
             Err(_) => Amount::Big { value: rounded, power: MILLI },
         })
-    }
-
-    /// Whether the amount, rounded away from zero to thousandths, is a whole number.
-    pub(super) fn is_whole(&self) -> bool {
-        let (value, power) = self.parts();
-        let finer = MILLI.saturating_sub(power).clamp(0, QUANTITY_DIGITS_APART_MAX as i32);
-        let thousandths = divided_up(&value, &ten(finer.unsigned_abs()));
-        power >= 0 || thousandths % ten((power.max(MILLI)).unsigned_abs()) == BigInt::ZERO
     }
 }
 

@@ -88,9 +88,19 @@ impl Quantity {
         }
     }
 
+    /// The number rounded away from zero, as Go's `Value` has it: beyond 64 bits it is zero, or the lowest bits.
+    pub fn units(&self) -> i64 {
+        self.amount.units(0)
+    }
+
+    /// The number of thousandths, as Go's `MilliValue` has it.
+    pub fn thousandths(&self) -> i64 {
+        self.amount.units(-3)
+    }
+
     /// Whether it is a whole number of units, once rounded up to thousandths.
     pub fn is_whole(&self) -> bool {
-        self.amount.is_whole()
+        self.thousandths() % 1000 == 0
     }
 }
 

@@ -35,7 +35,7 @@ fn fields(name: &str) -> Option<&'static Fields> {
 }
 
 /// Internal names of fields that differ from the JSON names in more than case, with the JSON names.
-const RENAMED: [(&str, &str); 7] = [
+const RENAMED: [(&str, &str); 10] = [
     ("EndpointsName", "endpoints"),
     ("DeprecatedServiceAccount", "serviceAccount"),
     ("CephMonitors", "monitors"),
@@ -43,6 +43,9 @@ const RENAMED: [(&str, &str); 7] = [
     ("RBDPool", "pool"),
     ("RadosUser", "user"),
     ("DataDiskURI", "diskURI"),
+    ("DiscoveryCHAPAuth", "chapAuthDiscovery"),
+    ("SessionCHAPAuth", "chapAuthSession"),
+    ("LastTerminationState", "lastState"),
 ];
 
 /// The value of an internal field in an object of the published form.

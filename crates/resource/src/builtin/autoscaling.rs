@@ -5,7 +5,8 @@ use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
 use super::autoscaling_versions::{METRICS, newest, to_shown, to_stored};
-use super::checks::{items, list, text};
+use super::checks::{items, list, named, text};
+use super::podspec;
 use super::{BASE, BuiltIn, Form, StoredAs, tables};
 
 /// The row of `autoscaling/v1`.
@@ -149,7 +150,8 @@ fn metric_errors(metric: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     let own = METRIC_SOURCES.iter().find(|(known, _)| *known == kind).map(|(_, field)| *field);
     if own.is_none() {
         let known = METRIC_SOURCES.map(|(known, _)| known);
-        errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), &known));
+        let value = Value::from(kind);
+        errors.push(named(FieldError::not_supported(&path.child("type"), &value, &known), &value));
     }
     let given: Vec<&str> = METRIC_SOURCES
         .iter()
@@ -177,6 +179,9 @@ fn source_errors(field: &str, source: &Value, path: &FieldPath, errors: &mut Vec
     let is_resource = matches!(field, "resource" | "containerResource");
     if is_resource && text(source, "name").is_empty() {
         errors.push(FieldError::required(&path.child("name"), "must specify a resource name"));
+    }
+    if field == "containerResource" {
+        container_errors(source, path, errors);
     }
     if !is_resource {
         let (own, name) = (path.child("metric").child("name"), source.str_at(&["metric", "name"]));
@@ -214,6 +219,18 @@ fn source_errors(field: &str, source: &Value, path: &FieldPath, errors: &mut Vec
     }
 }
 
+/// The names of the resource and of the container.
+fn container_errors(source: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (resource, container, own) = (text(source, "name"), text(source, "container"), path.child("container"));
+    if !resource.is_empty() {
+        podspec::container_resource(resource, &path.child("name"), errors);
+    }
+    match container {
+        "" => errors.push(FieldError::required(&own, "must specify a container")),
+        name => super::checks::invalid_each(&own, name, machinery::names::dns1123_label(name), errors),
+    }
+}
+
 fn target_type(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let kind = text(target, "type");
     if kind.is_empty() {
@@ -221,7 +238,8 @@ fn target_type(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     if !["Utilization", "Value", "AverageValue"].contains(&kind) {
         let why = "must be either Utilization, Value, or AverageValue";
-        errors.push(FieldError::invalid(&path.child("type"), &Value::from(kind), why));
+        let value = Value::from(kind);
+        errors.push(named(FieldError::invalid(&path.child("type"), &value, why), &value));
     }
     for name in ["value", "averageValue"] {
         let Some(given) = target.get(name).filter(|given| !given.is_null()) else { continue };

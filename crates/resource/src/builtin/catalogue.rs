@@ -6,8 +6,8 @@ use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, StatusMetadata, autoscaling,
     certificates, claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes,
-    pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks, runtime_classes, storage_kinds, tables,
-    track_generation, volumes, workloads,
+    object_warnings, pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks, runtime_classes,
+    storage_kinds, tables, track_generation, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, OnCreate, OnUpdate, Propagation};
 
@@ -83,6 +83,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         short_names: &["ep"],
         create_on_update: true,
+        warnings: object_warnings::of_endpoints,
         ..namespaced("", "core.v1.Endpoints", "Endpoints", "endpoints", "endpoints")
     },
     BuiltIn {
@@ -119,6 +120,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         deletion: RETURNED,
         prepare: volumes::prepare_claim,
         validate: volumes::validate_claim,
+        warnings: object_warnings::of_claim,
         validate_status: volumes::validate_claim_status,
         ..with_status(namespaced(
             "",
@@ -136,6 +138,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         prepare: volumes::prepare_volume,
         prepare_status: volumes::prepare_volume_status,
         validate: volumes::validate_volume,
+        warnings: object_warnings::of_volume,
         ..with_status(kind("", "core.v1.PersistentVolume", "PersistentVolume", "persistentvolumes", "persistentvolume"))
     },
     BuiltIn {
@@ -151,6 +154,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         prepare_status: pod_status::prepare,
         validate_status: pod_status::validate,
         warnings: pod_warnings::of_pod,
+        status_warnings: object_warnings::of_pod_status,
         ..workload(namespaced("", "core.v1.Pod", "Pod", "pods", "pod"))
     },
     BuiltIn {
@@ -233,7 +237,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         short_names: &["sts"],
         scale: true,
         default: workloads::default_stateful_set,
-        validated: claim_templates::with_claims,
+        validated: claim_templates::validated,
         validate: workloads::validate,
         warnings: pod_warnings::of_workload,
         ..workload(namespaced("apps", "apps.v1.StatefulSet", "StatefulSet", "statefulsets", "statefulset"))
@@ -337,6 +341,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules::RECHECKED,
         columns: tables::SLICE,
         validate: routing::validate_slice,
+        warnings: routing::slice_warnings,
         prepare: routing::count_labels,
         counts_gated: true,
         ..with_generation(namespaced(
@@ -363,6 +368,8 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules::RECHECKED,
         columns: tables::INGRESS,
         validate: routing::validate_ingress,
+        warnings: object_warnings::of_ingress,
+        status_warnings: object_warnings::of_balancers,
         short_names: &["ing"],
         ..with_generation(with_status(namespaced(
             "networking.k8s.io",
@@ -393,6 +400,10 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::NETWORK_POLICY,
         validate: routing::validate_network_policy,
+        warnings: object_warnings::of_network_policy,
+        // kube-apiserver counts lists that become empty
+        generation: false,
+        prepare: track_generation,
         short_names: &["netpol"],
         default: routing::default_network_policy,
         ..with_generation(namespaced(
@@ -407,13 +418,14 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules { standard_finalizers: false, ..MetadataRules::RECHECKED },
         columns: tables::RUNTIME_CLASS,
         validate: runtime_classes::validate,
+        warnings: object_warnings::of_runtime_class,
         unconditional_update: false,
         ..kind("node.k8s.io", "node.v1.RuntimeClass", "RuntimeClass", "runtimeclasses", "runtimeclass")
     },
     BuiltIn {
         columns: tables::DISRUPTION_BUDGET,
         metadata: MetadataRules {
-            name: |name, _| machinery::names::path_segment(name),
+            name: |_, _| vec![],
             on_create: OnCreate::Last,
             on_update: &[],
             ..MetadataRules::CUSTOM
@@ -549,6 +561,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules::RECHECKED,
         columns: columns::PLAIN,
         validate: storage_kinds::validate_capacity,
+        warnings: object_warnings::of_capacity,
         unconditional_update: false,
         ..namespaced(
             "storage.k8s.io",
@@ -562,6 +575,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules::RECHECKED,
         columns: tables::STORAGE_CLASS,
         validate: storage_kinds::validate_class,
+        warnings: object_warnings::of_class,
         short_names: &["sc"],
         ..returned(kind("storage.k8s.io", "storage.v1.StorageClass", "StorageClass", "storageclasses", "storageclass"))
     },

@@ -46,8 +46,13 @@ pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], erro
     if let Some(value) = object.get(name)
         && !value.as_str().is_some_and(|text| known.contains(&text))
     {
-        errors.push(FieldError::not_supported(&path.child(name), value, known));
+        errors.push(named(FieldError::not_supported(&path.child(name), value, known), value));
     }
+}
+
+/// An error as kube-apiserver shows it for texts of a type with a name: it prints those as JSON.
+pub fn named(error: FieldError, value: &Value) -> FieldError {
+    FieldError { value: machinery::types::internal_json(value, "string", false), ..error }
 }
 
 /// A struct as Go prints it, with its fields in order.
@@ -166,7 +171,8 @@ pub fn operator_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<F
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         other => {
             let why = "not a valid selector operator";
-            errors.push(FieldError::invalid(&path.child("operator"), &Value::from(other), why));
+            let value = Value::from(other);
+            errors.push(named(FieldError::invalid(&path.child("operator"), &value, why), &value));
         }
     }
 }

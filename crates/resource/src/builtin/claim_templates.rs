@@ -13,7 +13,7 @@ pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut
         None => {
             for (path, claim) in items(spec, name, path) {
                 let empty = Value::object();
-                super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
+                super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), true, &path.child("spec"), errors);
             }
         }
         Some(old) if old != list(spec, name) => {
@@ -28,8 +28,23 @@ pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut
     }
 }
 
-/// A StatefulSet as it is validated: the volumes of its Pods are the claims from its templates, and then its own.
-pub fn with_claims(set: &Value) -> Option<Value> {
+/// What the controller sets in Pods, so that their template is validated without it.
+const OWN_NAMES: [&str; 2] = ["hostname", "subdomain"];
+
+/// A StatefulSet as it is validated: the volumes of its Pods are the claims from its templates, and then its own; the template
+/// has no names of hosts.
+pub fn validated(set: &Value) -> Option<Value> {
+    let with_claims = with_claims(set);
+    let template = set.at(&["spec", "template", "spec"])?;
+    if !OWN_NAMES.iter().any(|name| !text(template, name).is_empty()) {
+        return with_claims;
+    }
+    let mut set = with_claims.unwrap_or_else(|| set.clone());
+    OWN_NAMES.iter().for_each(|name| drop(set.remove_at(&["spec", "template", "spec", name])));
+    Some(set)
+}
+
+fn with_claims(set: &Value) -> Option<Value> {
     let spec = set.get("spec")?;
     let claims = list(spec, "volumeClaimTemplates");
     if claims.is_empty() {

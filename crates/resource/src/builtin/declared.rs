@@ -126,7 +126,7 @@ impl Found {
             }
             let given = value.get(declared.name).filter(|value| !value.is_null());
             let before = old.and_then(|old| old.get(declared.name)).filter(|value| !value.is_null());
-            if old.is_none() || given != before {
+            if old.is_none() || given != before && !is_same(of, declared, given, before) {
                 let rules = rules_of(of.name, declared.name);
                 self.field(given, before, declared, rules, &path.child(declared.name));
             }
@@ -253,6 +253,12 @@ impl Found {
             }
         }
     }
+}
+
+/// Whether a value has only empty lists and maps that another one has not.
+fn is_same(of: &GoStruct, declared: &GoField, given: Option<&Value>, before: Option<&Value>) -> bool {
+    let field = schema::shape::named(of.name).fields.iter().find(|field| field.name == declared.name);
+    field.is_some_and(|field| schema::shape::same(given, before, field))
 }
 
 /// The item of a list with the same keys.

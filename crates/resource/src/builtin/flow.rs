@@ -1,5 +1,7 @@
 //! FlowSchema and PriorityLevelConfiguration (KEP-1040).
 
+use std::collections::HashSet;
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
@@ -171,6 +173,7 @@ const KIND: BuiltIn = BuiltIn {
     status: true,
     status_metadata: StatusMetadata::Kept,
     metadata: MetadataRules { on_update: &[OnUpdate::Object], on_status: &[], ..MetadataRules::BUILT_IN },
+    validate_status: validate_states,
     prepare: |object, old| {
         if old.is_none() {
             object.set_at(&["status"], Value::object());
@@ -329,8 +332,42 @@ fn rules_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
         verb_errors(rule, &path, errors);
         let wording =
             Wording { missing: "nonResourceURLs must contain at least one value", others: "non-resource URLs" };
-        wildcard_errors(rule, "nonResourceURLs", &path, wording, errors);
+        if wildcard_errors(rule, "nonResourceURLs", &path, wording, errors) {
+            for (path, url) in items(rule, "nonResourceURLs", &path) {
+                let why = url_problem(url.as_str().unwrap_or_default());
+                errors.extend(why.map(|why| FieldError::invalid(&path, url, why)));
+            }
+        }
     }
+}
+
+/// Why a path of a URL is none that a rule may have.
+fn url_problem(url: &str) -> Option<&'static str> {
+    match url {
+        "" => Some("must not be empty"),
+        "/" => None,
+        _ if !url.starts_with('/') => Some("must start with slash"),
+        _ if url.contains(' ') => Some("must not contain white-space"),
+        _ if url.contains("//") => Some("must not contain double slash"),
+        _ if url.strip_suffix("/*").unwrap_or(url).contains('*') => Some("wildcard can only do suffix matching"),
+        _ => None,
+    }
+}
+
+/// The conditions of a status have types, each another one.
+fn validate_states(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+    let (mut errors, mut known) = (vec![], HashSet::new());
+    let status = new.get("status").unwrap_or(&Value::Null);
+    for (path, condition) in items(status, "conditions", &FieldPath::new("status")) {
+        let (kind, path) = (text(condition, "type"), path.child("type"));
+        if !known.insert(kind) {
+            errors.push(FieldError::duplicate(&path, &Value::from(kind)));
+        }
+        if kind.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+        }
+    }
+    errors
 }
 
 fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -448,6 +485,7 @@ fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec<Fie
                 errors.push(FieldError::forbidden(&path.child("limited"), "must be nil if the type is not Limited"));
             }
             let exempt = exempt.unwrap_or(&empty);
+            not_negative(exempt, &path.child("exempt"), &mut errors);
             percent(exempt, "lendablePercent", &path.child("exempt"), &mut errors);
         }
         "Limited" => {
@@ -485,10 +523,43 @@ fn invalid_number(object: &Value, name: &str, path: &FieldPath, why: &str) -> Fi
     FieldError::invalid(&path.child(name), &Value::Int(number(object, name)), why)
 }
 
-fn limited_errors(limited: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
-    if number(limited, "nominalConcurrencyShares") < 0 {
-        errors.push(invalid_number(limited, "nominalConcurrencyShares", path, "must be a non-negative integer"));
+/// The shares of a level.
+fn not_negative(level: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if number(level, "nominalConcurrencyShares") < 0 {
+        errors.push(invalid_number(level, "nominalConcurrencyShares", path, "must be a non-negative integer"));
     }
+}
+
+/// The queues of a level: a hash picks each hand, and has bits for so many only.
+fn queue_errors(queuing: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const QUEUES_MAX: i64 = 10_000_000;
+    const HASH_BITS: f64 = 60.0;
+    for name in ["queueLengthLimit", "queues", "handSize"] {
+        if number(queuing, name) < 1 {
+            errors.push(invalid_number(queuing, name, path, "must be positive"));
+        }
+    }
+    let (hand, queues) = (number(queuing, "handSize"), number(queuing, "queues"));
+    if queues > QUEUES_MAX {
+        let why = format!("must not be greater than {QUEUES_MAX}");
+        errors.push(invalid_number(queuing, "queues", path, &why));
+    }
+    let why = if hand < 1 {
+        return;
+    } else if hand > queues {
+        format!("should not be greater than queues ({queues})")
+    } else {
+        let bits = ((queues as f64).log2() * hand as f64).ceil();
+        if bits <= HASH_BITS {
+            return;
+        }
+        format!("required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}")
+    };
+    errors.push(invalid_number(queuing, "handSize", path, &why));
+}
+
+fn limited_errors(limited: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
+    not_negative(limited, path, errors);
     percent(limited, "lendablePercent", path, errors);
     if number(limited, "borrowingLimitPercent") < 0 {
         let why = "if specified, must be a non-negative integer";
@@ -510,17 +581,7 @@ fn limited_errors(limited: &Value, path: &FieldPath, release: Release, errors: &
             errors.push(FieldError::required(&path.child("queuing"), why));
         }
         ("Queue", Some(queuing)) => {
-            let path = path.child("queuing");
-            for name in ["queueLengthLimit", "queues", "handSize"] {
-                if number(queuing, name) < 1 {
-                    errors.push(invalid_number(queuing, name, &path, "must be positive"));
-                }
-            }
-            let (hand, queues) = (number(queuing, "handSize"), number(queuing, "queues"));
-            if hand > queues && hand > 0 {
-                let why = format!("should not be greater than queues ({queues})");
-                errors.push(FieldError::invalid(&path.child("handSize"), &Value::Int(hand), why));
-            }
+            queue_errors(queuing, &path.child("queuing"), errors);
         }
         ("", _) if release >= Release::V1_37 => {}
         _ => one_of(&response, "type", &path, &["Queue", "Reject"], errors),

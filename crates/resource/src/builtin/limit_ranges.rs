@@ -105,6 +105,14 @@ fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
             check("default", &min, minimum, default_value);
             check("default", &max, default_value, maximum);
         }
+        if let (Some(default), Some(request)) = (&default, request.as_ref().filter(|_| has_defaults))
+            && !podspec::is_overcommitted(name)
+            && default.compare(request).is_ne()
+        {
+            let why = format!("default value {default} must equal to defaultRequest value {request} in {name}");
+            let path = path.child("defaultRequest").key(name);
+            errors.push(FieldError::invalid(&path, &Value::from(request.to_string()), why));
+        }
         ratio(amount("maxLimitRequestRatio"), min, max, &path.child("maxLimitRequestRatio").key(name), errors);
     }
 }
@@ -115,18 +123,43 @@ fn ratio(ratio: Option<Quantity>, min: Option<Quantity>, max: Option<Quantity>, 
     if ratio.compare(&Quantity::from_int(1)).is_lt() {
         invalid(format!("ratio {ratio} is less than 1"));
     }
-    if let (Some(min), Some(max)) = (min.filter(|min| min.signum() > 0), max) {
-        let (min, most) = (counted(&min), counted(&max) / counted(&min));
-        if min > 0.0 && counted(&ratio) > most {
-            invalid(format!("ratio {ratio} is greater than max/min = {most:.6}"));
+    if let (Some(min), Some(max)) = (min, max) {
+        let most = most_ratio(&ratio, &min, &max);
+        if most.ratio > most.limit {
+            invalid(format!("ratio {ratio} is greater than max/min = {}", shown(most.limit)));
         }
     }
 }
 
-/// An amount as kube-apiserver counts it for ratios: zero if it is beyond 64 bits.
-fn counted(amount: &Quantity) -> f64 {
-    let number = amount.approximate();
-    if number.abs() <= i64::MAX as f64 { number } else { 0.0 }
+/// A ratio and its limit, as kube-apiserver compares them.
+struct Compared {
+    ratio: f64,
+    limit: f64,
+}
+
+/// The limit of a ratio: amounts are counted in thousandths if none is too large for that, and else in whole numbers.
+fn most_ratio(ratio: &Quantity, min: &Quantity, max: &Quantity) -> Compared {
+    const THOUSANDTHS_MAX: i64 = i64::MAX / 1000;
+    let amounts = [ratio, min, max];
+    match amounts.iter().all(|amount| amount.units() < THOUSANDTHS_MAX) {
+        true => {
+            let [ratio, min, max] = amounts.map(|amount| amount.thousandths() as f64);
+            Compared { ratio: ratio / 1000.0, limit: max / min }
+        }
+        false => {
+            let [ratio, min, max] = amounts.map(|amount| amount.units() as f64);
+            Compared { ratio, limit: max / min }
+        }
+    }
+}
+
+/// A number as Go prints it with six decimals.
+fn shown(number: f64) -> String {
+    match number {
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        number => format!("{number:.6}"),
+    }
 }
 
 /// Requests of a container default to its limits.

@@ -37,8 +37,11 @@ mod migrations;
 mod mutations;
 mod namespaces;
 mod nodes;
+mod object_warnings;
 mod optional;
+mod orders;
 mod pem;
+mod pod_annotations;
 mod pod_certificates;
 mod pod_gates;
 mod pod_keys;
@@ -196,6 +199,7 @@ impl BuiltIn {
         let own = errors.len();
         self.add_rule_errors(object, old, false, &mut errors);
         checks::drop_unchecked(&mut errors, own);
+        orders::sort(self.kind, &mut errors);
         errors
     }
 
@@ -223,11 +227,12 @@ impl BuiltIn {
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
         let mut errors = (self.validate_status)(object, old, release);
         self.add_rule_errors(object, Some(old), true, &mut errors);
+        orders::sort(self.kind, &mut errors);
         errors
     }
 
     fn add_rule_errors(&self, object: &Value, old: Option<&Value>, of_status: bool, errors: &mut Vec<FieldError>) {
-        let (is_update, checks) = (old.is_some(), rule_checks::named);
+        let (is_update, checks) = (old.is_some(), rule_checks::by_name);
         let mut rules = shape::RuleErrors { is_update, of_status, checks, errors };
         rules.of(object, old, self.structure(), &FieldPath::root());
     }

@@ -74,7 +74,7 @@ pub fn default(node: &mut Value) {
     }
     let Some(status) = node.get_mut("status") else { return };
     if let Some(capacity) = status.get("capacity").filter(|capacity| !capacity.is_null()).cloned()
-        && !is_set(status, "allocatable")
+        && status.get("allocatable").and_then(Value::as_object).is_none_or(machinery::Map::is_empty)
     {
         status.set_at(&["allocatable"], capacity);
     }
@@ -159,7 +159,11 @@ fn features(status: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(&path, feature, "list must be sorted alphabetically"));
         }
         let is_segment = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric());
-        if !name.starts_with(|c: char| c.is_ascii_uppercase()) || !name.split('/').all(is_segment) {
+        const BYTES_MAX: usize = 253;
+        if name.len() > BYTES_MAX {
+            let why = format!("invalid feature name {name:?}: must be no more than {BYTES_MAX} characters");
+            errors.push(FieldError::invalid(&path, feature, why));
+        } else if !name.starts_with(|c: char| c.is_ascii_uppercase()) || !name.split('/').all(is_segment) {
             let why = format!(
                 "invalid feature name {name:?}: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
             );

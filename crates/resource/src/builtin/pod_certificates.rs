@@ -11,7 +11,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 
 use super::certificates::signer_errors;
-use super::checks::{self, invalid_each, invalid_internal, invalid_shown, is_set, list, text};
+use super::checks::{self, invalid_each, invalid_internal, invalid_shown, is_set, list, named, text};
 use super::request_pem::{self, RequestKey};
 use super::{StoredAs, in_version, pem, pod_keys};
 
@@ -46,7 +46,11 @@ pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Erro
     annotation_errors(spec.get("unverifiedUserAnnotations"), &path.child("unverifiedUserAnnotations"), &mut errors);
     for (name, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
         let value = text(spec, name);
-        invalid_each(&path.child(name), value, names::dns1123_subdomain(value), &mut errors);
+        let problems = names::dns1123_subdomain(value).into_iter();
+        let (shown, at) = (Value::from(value), path.child(name));
+        let problems = problems.map(|why| FieldError::invalid(&at, &shown, why));
+        // the names of Nodes have a type of their own
+        errors.extend(problems.map(|error| if name == "nodeName" { named(error, &shown) } else { error }));
         uid_errors(text(spec, uid), &path.child(uid), &mut errors);
     }
     let Some(seconds) = spec.get("maxExpirationSeconds").and_then(Value::as_int) else {
@@ -176,7 +180,8 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Errors {
     } else if is_in(status, &FINAL[..1]) {
         return issued_errors(status, old.get("spec").unwrap_or(&empty), &path).err().unwrap_or_default();
     } else {
-        (status != before)
+        let of = schema::shape::named("certificates.v1beta1.PodCertificateRequestStatus");
+        (!schema::shape::same_fields(status, before, of, &[]))
             .then_some("status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"")
     };
     why.map(|why| unshown(&path, why)).into_iter().collect()

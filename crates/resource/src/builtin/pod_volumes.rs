@@ -38,10 +38,14 @@ pub fn valid_names<'a>(spec: &'a Value, path: &FieldPath, errors: &mut Errors) -
 /// Whether an object violates no rule of its type.
 fn is_valid(object: &Value, go: &'static str) -> bool {
     let mut errors = vec![];
-    let mut rules =
-        shape::RuleErrors { is_update: false, of_status: false, checks: rule_checks::named, errors: &mut errors };
-    rules.of(object, None, shape::named(go), &FieldPath::new("spec"));
+    rule_errors(object, go, &FieldPath::new("spec"), &mut errors);
     errors.is_empty()
+}
+
+/// The errors of the rules of an object's type.
+pub fn rule_errors(object: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
+    let mut rules = shape::RuleErrors { is_update: false, of_status: false, checks: rule_checks::by_name, errors };
+    rules.of(object, None, shape::named(go), path);
 }
 
 /// The errors of a volume that depend on several of its fields.
@@ -118,10 +122,38 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
             errors.push(FieldError::required(&path.child("volumeName"), ""));
         }
         "azureDisk" => disk_address(source, &path, errors),
+        "flexVolume" => {
+            let options = source.get("options").and_then(Value::as_object);
+            for (key, _) in options.into_iter().flat_map(machinery::Map::iter).filter(|(key, _)| is_reserved(key)) {
+                let why = "kubernetes.io and k8s.io namespaces are reserved";
+                errors.push(FieldError::invalid(&path.child("options").key(key), &Value::from(key.as_str()), why));
+            }
+        }
+        "quobyte" => registry_errors(source, &path, errors),
         "downwardAPI" => downward_files(source, &path, errors),
         "projected" => projected(source, &path, errors),
         _ => {}
     }
+}
+
+/// Whether the domain of an option is one of Kubernetes.
+fn is_reserved(key: &str) -> bool {
+    let domain = format!(".{}", key.split('/').next().unwrap_or_default().to_lowercase());
+    [".kubernetes.io", ".k8s.io"].iter().any(|reserved| domain.ends_with(reserved))
+}
+
+/// The hosts and ports of a registry; the name of a tenant that is too long hides their errors.
+fn registry_errors(source: &Value, path: &FieldPath, errors: &mut Errors) {
+    const TENANT_BYTES_MAX: usize = 64;
+    let registry = source.get("registry").unwrap_or(&Value::Null);
+    if registry.as_str().is_none_or(str::is_empty) {
+        return;
+    }
+    if text(source, "tenant").len() > TENANT_BYTES_MAX {
+        let why = "must be a UUID and may not exceed a length of 64 characters";
+        return errors.push(FieldError::required(&path.child("tenant"), why));
+    }
+    rule_checks::host_ports(registry, &path.child("registry"), errors);
 }
 
 /// The URI of a disk depends on its kind.

@@ -4,22 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
-use machinery::{Map, Release, Value};
+use machinery::{Map, Release, Value, names};
 
 use super::checks::{items, list, text};
+use super::object_warnings::{self, former_keys, former_label};
+use super::pod_annotations;
 use crate::limits::WARNINGS_MAX;
-
-/// Labels of Nodes that have a successor.
-const FORMER_LABELS: [(&str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    ("failure-domain.beta.kubernetes.io/zone", "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"),
-    ("beta.kubernetes.io/instance-type", "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"),
-];
 
 /// Sources of volumes that no longer work: the field, its name in warnings, and since when.
 const FORMER_VOLUMES: [(&str, &str, &str); 9] = [
@@ -40,34 +30,50 @@ const BYTES: [&str; 3] = ["ephemeral-storage", "memory", "storage"];
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// The warnings about a Pod.
-pub fn of_pod(pod: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
-    of_spec(pod, &FieldPath::root())
+pub fn of_pod(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
+    if old.is_some() {
+        return vec![];
+    }
+    let name = object_warnings::of_name(pod, "the Pod's hostname");
+    name.into_iter().chain(of_spec(pod, &FieldPath::root())).collect()
 }
 
 /// The warnings about the template in a workload, if its spec is new.
 pub fn of_workload(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
-    let is_same = |old: &Value| ["spec", "template"].iter().all(|name| old.get(name) == object.get(name));
-    if old.is_some_and(is_same) {
-        return vec![];
-    }
+    let generation = |object: &Value| object.at(&["metadata", "generation"]).cloned();
+    let is_counted = old.is_none_or(|old| generation(old) != generation(object));
+    // of an update of a ReplicationController, upstream looks at the old template
+    let warned = old.filter(|_| object.str_at(&["kind"]) == "ReplicationController").unwrap_or(object);
     let spec = FieldPath::new("spec");
     let mut warnings = vec![];
+    if old.is_none() && NAMING.contains(&object.str_at(&["kind"])) {
+        warnings.extend(object_warnings::of_name(object, "Pod names and hostnames"));
+    }
+    if is_counted {
+        for (job, path) in [
+            (object.get("spec"), spec.clone()),
+            (object.at(&["spec", "jobTemplate", "spec"]), spec.child("jobTemplate").child("spec")),
+        ] {
+            warnings.extend(job.and_then(|job| many_indexes(job, &path)));
+        }
+    }
     for (template, path) in [
         (object.get("template"), FieldPath::new("template")),
-        (object.at(&["spec", "template"]), spec.child("template")),
+        (warned.at(&["spec", "template"]), spec.child("template")),
         (
             object.at(&["spec", "jobTemplate", "spec", "template"]),
             spec.child("jobTemplate").child("spec").child("template"),
         ),
     ] {
-        if let Some(template) = template.filter(|template| !template.is_null()) {
+        if let Some(template) = template.filter(|template| is_counted && !template.is_null()) {
             warnings.extend(of_spec(template, &path));
         }
     }
     for (path, claim) in items(object.get("spec").unwrap_or(&Value::Null), "volumeClaimTemplates", &spec) {
-        // upstream leaves out the claim's `spec`
-        let resources = claim.at(&["spec", "resources"]);
-        fractions(resources, "requests", &path.child("resources"), &mut warnings);
+        // upstream leaves out the claim's `spec`, or writes it with a capital
+        let path = if old.is_none() { path } else { path.child("Spec") };
+        let claim = claim.get("spec").unwrap_or(&Value::Null);
+        object_warnings::claim_fractions(claim, &path, &mut warnings);
     }
     let history = object.at(&["spec", "revisionHistoryLimit"]).and_then(Value::as_int);
     if object.str_at(&["kind"]) == "StatefulSet" && history.is_some_and(|history| history < 0) {
@@ -79,6 +85,21 @@ pub fn of_workload(object: &Value, old: Option<&Value>, _release: Release) -> Ve
     warnings
 }
 
+/// The kinds whose names become those of their Pods, and of the hosts of those.
+const NAMING: [&str; 5] = ["CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController"];
+
+/// The warning about an indexed Job with very many Pods.
+fn many_indexes(job: &Value, path: &FieldPath) -> Option<String> {
+    const COMPLETIONS_MAX: i64 = 100_000;
+    const PARALLELISM_MAX: i64 = 10_000;
+    let number = |name: &str| job.get(name).and_then(Value::as_int).unwrap_or_default();
+    let is_many = text(job, "completionMode") == "Indexed"
+        && number("completions") > COMPLETIONS_MAX
+        && number("parallelism") > PARALLELISM_MAX;
+    const WHY: &str = "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail";
+    is_many.then(|| format!("{path}: {WHY}"))
+}
+
 /// The warnings about a Pod or a template.
 fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
     let (mut warnings, empty) = (vec![], Value::object());
@@ -86,7 +107,7 @@ fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
     former_labels(spec, &path, &mut warnings);
     repeated_names(spec, &path, &mut warnings);
     volumes(spec, &path, &mut warnings);
-    annotations(pod, root, &mut warnings);
+    pod_annotations::warnings(pod, root, &mut warnings);
     let containers = ["initContainers", "containers"].into_iter().flat_map(|kind| items(spec, kind, &path));
     let containers: Vec<(FieldPath, &Value)> = containers.collect();
     containers.iter().for_each(|(path, inner)| container(inner, path, &mut warnings));
@@ -99,8 +120,15 @@ fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
     warnings
 }
 
-fn former_label(key: &str) -> Option<&'static str> {
-    FORMER_LABELS.iter().find(|(label, _)| *label == key).map(|(_, why)| *why)
+/// The warnings about values in the expressions of a preference that no label has.
+fn odd_values(term: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
+    for (path, requirement) in items(term, "matchExpressions", path) {
+        for (path, value) in items(requirement, "values", &path) {
+            let value = value.as_str().unwrap_or_default();
+            let problems = names::label_value(value).into_iter();
+            warnings.extend(problems.map(|why| format!("{path}: {value} is invalid, {why}")));
+        }
+    }
 }
 
 fn former_labels(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
@@ -110,23 +138,17 @@ fn former_labels(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
             warnings.push(format!("{}: {why}", path.child("nodeSelector").key(key)));
         }
     }
-    let mut keys = |term: &Value, path: &FieldPath| {
-        for (path, requirement) in items(term, "matchExpressions", path) {
-            let key = text(requirement, "key");
-            if let Some(why) = former_label(key) {
-                warnings.push(format!("{}: {key} is {why}", path.child("key")));
-            }
-        }
-    };
     let (empty, path_of_affinity) = (Value::object(), path.child("affinity").child("nodeAffinity"));
     let affinity = spec.at(&["affinity", "nodeAffinity"]).unwrap_or(&empty);
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     if let Some(selector) = affinity.get(required) {
         let path = path_of_affinity.child(required);
-        items(selector, "nodeSelectorTerms", &path).for_each(|(path, term)| keys(term, &path));
+        items(selector, "nodeSelectorTerms", &path).for_each(|(path, term)| warnings.extend(former_keys(term, &path)));
     }
     for (path, term) in items(affinity, "preferredDuringSchedulingIgnoredDuringExecution", &path_of_affinity) {
-        keys(term.get("preference").unwrap_or(&empty), &path.child("preference"));
+        let (term, path) = (term.get("preference").unwrap_or(&empty), path.child("preference"));
+        warnings.extend(former_keys(term, &path));
+        odd_values(term, &path, warnings);
     }
     for (path, constraint) in items(spec, "topologySpreadConstraints", path) {
         let key = text(constraint, "topologyKey");
@@ -236,16 +258,6 @@ fn overlaps(volume: &Value, warnings: &mut Vec<String>) {
         }
         if above.last().is_none_or(|last| *last != file) {
             above.push(file);
-        }
-    }
-}
-
-fn annotations(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
-    let given = pod.at(&["metadata", "annotations"]).and_then(Value::as_object);
-    for (key, _) in given.into_iter().flat_map(Map::iter) {
-        if key.starts_with("container.apparmor.security.beta.kubernetes.io/") {
-            let path = root.child("metadata").child("annotations").key(key);
-            warnings.push(format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead"));
         }
     }
 }

@@ -10,6 +10,7 @@ use machinery::{Map, Release, Value, json};
 use schema::apply::FieldSet;
 
 use super::checks::{items, list, text};
+use super::pod_annotations;
 use super::pod_gates::take_additions;
 use super::podspec::take_label_keys;
 pub use super::podspec::{selector_operators, validate_spec};
@@ -315,6 +316,7 @@ pub fn prepare(pod: &mut Value, old: Option<&Value>) {
         let class = quality_of_service(pod);
         pod.set_at(&["status"], json!({"phase": "Pending", "qosClass": class}));
         take_label_keys(pod);
+        pod_annotations::set_profiles(pod);
         if !list(pod.get("spec").unwrap_or(&Value::Null), "schedulingGates").is_empty() {
             let since = base::clock::now_rfc3339();
             let gated = json!({
@@ -385,6 +387,12 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     }
     if text(spec, "serviceAccountName").is_empty() {
         tokens_without_account(spec, &path, &mut errors);
+    }
+    let annotations = FieldPath::new("metadata").child("annotations");
+    pod_annotations::errors(pod, old, &annotations, &mut errors);
+    match old {
+        None => pod_annotations::mismatches(pod, &path, &mut errors),
+        Some(old) => pod_annotations::change_errors(pod, old, &annotations, &mut errors),
     }
     if let Some(old) = old.and_then(|old| old.get("spec")) {
         validate_change(spec, old, &path, &mut errors);

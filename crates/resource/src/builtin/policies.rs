@@ -286,7 +286,7 @@ pub fn variable_types(
     let mut known: Vec<(Text, Type)> = vec![];
     for (path, variable) in items(spec, "variables", path) {
         let (name, expression) = (text(variable, "name"), text(variable, "expression"));
-        if name.is_empty() || name == "_" {
+        if name.trim().is_empty() || name == "_" {
             errors.push(FieldError::required(&path.child("name"), "name is not specified"));
         } else if !is_identifier(name) {
             let why = "must be a valid CEL identifier";

@@ -7,7 +7,7 @@ use machinery::{Map, Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, list, text};
-use super::{BASE, BuiltIn, Form, columns, declarative};
+use super::{BASE, BuiltIn, Form, columns, declarative, object_warnings};
 use crate::rules::Deletion;
 
 static QUANTITY: Shape = Shape::Quantity;
@@ -65,6 +65,7 @@ pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
     prepare,
     validate,
     declarative: Some(declarative::none),
+    warnings: object_warnings::of_quota,
     validate_status,
     columns: &[columns::REQUESTS, columns::LIMITS, columns::AGE],
     ..BASE

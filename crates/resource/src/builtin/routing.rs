@@ -212,13 +212,18 @@ pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Rele
     let (spec, given) = (object.get("spec").unwrap_or(&Value::Null), object.at(&["spec", "cidrs"]));
     let ranges = list(spec, "cidrs");
     if let Some(old) = old.and_then(|old| old.at(&["spec", "cidrs"])).and_then(Value::as_array) {
-        if old.len() != ranges.len() {
+        // a range of the other family may be added
+        let is_second = (old.len(), ranges.len()) == (1, 2);
+        if old.len() != ranges.len() && !is_second {
             let given = given.cloned().unwrap_or_default();
             errors.push(FieldError::invalid(&path, &given, "field is immutable"));
+            return errors;
         }
-        for (i, range) in ranges.iter().enumerate().filter(|(i, range)| old.len() == ranges.len() && old[*i] != **range)
-        {
+        for (i, range) in ranges.iter().enumerate().filter(|(i, range)| old.get(*i).is_some_and(|old| old != *range)) {
             errors.push(FieldError::invalid(&path.index(i), range, "field is immutable"));
+        }
+        if is_second {
+            range_errors(ranges, &path, &mut errors);
         }
         return errors;
     }
@@ -230,15 +235,28 @@ pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Rele
         errors.push(FieldError::invalid(&path, &shown, "may only hold up to 2 values"));
         return errors;
     }
-    for (i, range) in ranges.iter().enumerate() {
-        super::rule_checks::cidr(range.as_str().unwrap_or_default(), &path.index(i), &mut errors);
-    }
-    let is_ipv6 = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
-    if errors.is_empty() && ranges.len() == 2 && is_ipv6(&ranges[0]) == is_ipv6(&ranges[1]) {
-        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.push(FieldError::invalid(&path, &Value::Array(ranges.to_vec()), why));
-    }
+    range_errors(ranges, &path, &mut errors);
     errors
+}
+
+/// Ranges in their canonical form, one of each family.
+fn range_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (i, range) in ranges.iter().enumerate() {
+        let (before, given, path) = (errors.len(), range.as_str().unwrap_or_default(), path.index(i));
+        super::rule_checks::cidr(given, &path, errors);
+        let canonical = Cidr::parse(given).map(|cidr| cidr.to_string()).filter(|canonical| canonical != given);
+        if let Some(canonical) = canonical.filter(|_| errors.len() == before) {
+            let why = format!("must be in canonical form ({canonical:?})");
+            errors.push(FieldError::invalid(&path, range, why));
+        }
+    }
+    let families: Vec<_> = ranges.iter().map(|range| Some(Cidr::parse(range.as_str()?)?.address.is_ipv4())).collect();
+    if let [Some(one), Some(other)] = families[..]
+        && one == other
+    {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.push(FieldError::invalid(path, &Value::Array(ranges.to_vec()), why));
+    }
 }
 
 /// The conditions of a status that has no other rules.
@@ -251,6 +269,30 @@ fn is_share(text: &str) -> bool {
     text.strip_suffix('%').is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
 }
 
+/// Very high priorities, and the names that begin as theirs do, are those of the system.
+fn priority_error(class: &Value) -> Option<FieldError> {
+    const PREFIX: &str = "system-";
+    const KNOWN: [(&str, i64); 2] =
+        [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+    const OWN_MAX: i64 = 1_000_000_000;
+    let name = class.str_at(&["metadata", "name"]);
+    let value = class.get("value").and_then(Value::as_int).unwrap_or_default();
+    if !name.starts_with(PREFIX) {
+        let why = format!("maximum allowed value of a user defined priority is {OWN_MAX}");
+        return (value > OWN_MAX).then(|| FieldError::forbidden(&FieldPath::new("value"), why));
+    }
+    let why = match KNOWN.iter().find(|(known, _)| *known == name) {
+        None => format!("{name} is not a known system priority class"),
+        Some((_, wanted)) if *wanted != value => format!("value of {name} PriorityClass must be {wanted}"),
+        Some(_) if class.get("globalDefault") == Some(&Value::Bool(true)) => {
+            format!("globalDefault of {name} PriorityClass must be false")
+        }
+        Some(_) => return None,
+    };
+    let why = format!("priority class names with '{PREFIX}' prefix are reserved for system use only. error: {why}");
+    Some(FieldError::forbidden(&FieldPath::new("metadata").child("name"), why))
+}
+
 /// The value of a PriorityClass never changes.
 pub fn validate_priority_class(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("preemptionPolicy");
@@ -258,10 +300,18 @@ pub fn validate_priority_class(object: &Value, old: Option<&Value>, _release: Re
         (Some(old), _) if old.get("value") != object.get("value") => {
             vec![FieldError::forbidden(&FieldPath::new("value"), "may not be changed in an update.")]
         }
-        (Some(_), _) | (None, "PreemptLowerPriority" | "Never") => vec![],
-        (None, "") => vec![FieldError::required(&path, "")],
+        (Some(_), _) => vec![],
         (None, policy) => {
-            vec![FieldError::not_supported(&path, &Value::from(policy), &["PreemptLowerPriority", "Never"])]
+            let mut errors: Vec<FieldError> = priority_error(object).into_iter().collect();
+            match policy {
+                "PreemptLowerPriority" | "Never" => {}
+                "" => errors.push(FieldError::required(&path, "")),
+                policy => {
+                    let known = ["PreemptLowerPriority", "Never"];
+                    errors.push(FieldError::not_supported(&path, &Value::from(policy), &known));
+                }
+            }
+            errors
         }
     }
 }
@@ -292,20 +342,10 @@ pub fn validate_ingress_class(class: &Value, _old: Option<&Value>, _release: Rel
 }
 
 /// The addresses of an EndpointSlice are of its type; names of its ports and zones of its hints occur once.
-pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_slice(slice: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, root) = (vec![], FieldPath::root());
-    let kind = text(slice, "addressType");
-    for (path, endpoint) in items(slice, "endpoints", &root) {
-        for (path, address) in items(endpoint, "addresses", &path) {
-            address_errors(kind, address.as_str().unwrap_or_default(), &path, &mut errors);
-        }
-        let (empty, mut zones) = (Value::object(), HashSet::new());
-        for (path, zone) in items(endpoint.get("hints").unwrap_or(&empty), "forZones", &path.child("hints")) {
-            let name = text(zone, "name");
-            if !zones.insert(name) {
-                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
-            }
-        }
+    if old.is_none_or(|old| old.get("endpoints") != slice.get("endpoints")) {
+        endpoint_errors(slice, &mut errors);
     }
     let mut names = HashSet::new();
     for (path, port) in items(slice, "ports", &root) {
@@ -317,20 +357,107 @@ pub fn validate_slice(slice: &Value, _old: Option<&Value>, _release: Release) ->
     errors
 }
 
-fn address_errors(kind: &str, address: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The errors of the endpoints of a slice, of which there are not too many.
+fn endpoint_errors(slice: &Value, errors: &mut Vec<FieldError>) {
+    const ENDPOINTS_MAX: usize = 1000;
+    const ADDRESSES_MAX: usize = 100;
+    let (root, kind) = (FieldPath::root(), text(slice, "addressType"));
+    let count = list(slice, "endpoints").len();
+    if count > ENDPOINTS_MAX {
+        return errors.push(FieldError::too_many(&root.child("endpoints"), count, ENDPOINTS_MAX));
+    }
+    for (path, endpoint) in items(slice, "endpoints", &root) {
+        let count = list(endpoint, "addresses").len();
+        let addresses = path.child("addresses");
+        if count > ADDRESSES_MAX {
+            errors.push(FieldError::too_many(&addresses, count, ADDRESSES_MAX));
+        }
+        for (path, address) in items(endpoint, "addresses", &path) {
+            address_errors(kind, address.as_str().unwrap_or_default(), (&path, &addresses), errors);
+        }
+        hint_errors(endpoint.get("hints").unwrap_or(&Value::Null), &path.child("hints"), errors);
+    }
+}
+
+/// The zones and Nodes that an endpoint is for; too many zones hide the errors of Nodes.
+fn hint_errors(hints: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const HINTS_MAX: usize = 8;
+    for list_name in ["forZones", "forNodes"] {
+        let count = list(hints, list_name).len();
+        if count > HINTS_MAX {
+            return errors.push(FieldError::too_many(&path.child(list_name), count, HINTS_MAX));
+        }
+        let mut known = HashSet::new();
+        for (path, hint) in items(hints, list_name, path) {
+            let (name, path) = (text(hint, "name"), path.child("name"));
+            if !known.insert(name) {
+                errors.push(FieldError::duplicate(&path, &Value::from(name)));
+            }
+            let is_zone = list_name == "forZones";
+            let problems = if is_zone { names::label_value(name) } else { names::dns1123_subdomain(name) };
+            invalid_each(&path, name, problems, errors);
+        }
+    }
+}
+
+/// The errors of an address of a kind; those of its family name the list.
+fn address_errors(kind: &str, address: &str, (path, all): (&FieldPath, &FieldPath), errors: &mut Vec<FieldError>) {
     let before = errors.len();
     match kind {
-        "FQDN" => invalid_each(path, address, machinery::names::dns1123_subdomain(address), errors),
+        "FQDN" => domain_errors(address, path, errors),
         "IPv4" | "IPv6" => {
-            super::rule_checks::ip(address, path, errors);
-            let is_ipv6 = address.contains(':');
-            if errors.len() == before && is_ipv6 != (kind == "IPv6") {
-                let why = format!("must be a valid {kind} address");
-                errors.push(FieldError::invalid(path, &Value::from(address), why));
+            match kind {
+                "IPv4" => super::rule_checks::ip(address, path, errors),
+                _ => invalid_each(path, address, super::rule_checks::address_problems(address), errors),
             }
+            if errors.len() > before {
+                return;
+            }
+            let is_ipv6 = address.parse().is_ok_and(|address: std::net::IpAddr| address.to_canonical().is_ipv6());
+            if is_ipv6 != (kind == "IPv6") {
+                errors.push(FieldError::invalid(all, &Value::from(address), format!("must be an {kind} address")));
+            }
+            super::ip::endpoint_errors(path, &Value::from(address), errors);
         }
         _ => {}
     }
+}
+
+/// The errors of the name of a host with a domain.
+fn domain_errors(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if name.is_empty() {
+        return errors.push(FieldError::required(path, ""));
+    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let mut invalid = |shown: &str, why: String| errors.push(FieldError::invalid(path, &Value::from(shown), why));
+    let problems = names::dns1123_subdomain(name);
+    if !problems.is_empty() {
+        invalid(name, problems.join(","));
+    } else if !name.contains('.') {
+        invalid(name, "should be a domain with at least two segments separated by dots".to_owned());
+    } else if let Some((label, problems)) =
+        name.split('.').map(|label| (label, names::dns1123_label(label))).find(|(_, problems)| !problems.is_empty())
+    {
+        invalid(label, problems.join(","));
+    }
+}
+
+/// Warns of the deprecated type of addresses, and of addresses in other than their standard form.
+pub fn slice_warnings(slice: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
+    let mut warnings = vec![];
+    if old.is_none() && text(slice, "addressType") == "FQDN" {
+        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+    }
+    const MANAGERS: [&str; 2] = ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+    if MANAGERS.contains(&slice.str_at(&["metadata", "labels", "endpointslice.kubernetes.io/managed-by"])) {
+        return warnings;
+    }
+    for (path, endpoint) in items(slice, "endpoints", &FieldPath::root()) {
+        for (path, address) in items(endpoint, "addresses", &path) {
+            warnings.extend(super::ip::warning(&path, address.as_str().unwrap_or_default(), release));
+        }
+    }
+    warnings
 }
 
 /// A policy is one for incoming traffic, and for outgoing traffic if it has rules for that.

@@ -262,6 +262,8 @@ pub struct BuiltIn {
     pub keeps_written: bool,
     /// Warnings about what is accepted and not advised.
     pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
+    /// Warnings about a status that is written.
+    pub status_warnings: fn(&Value, Release) -> Vec<String>,
     /// Whether tables begin with the name.
     pub name_column: bool,
     /// The columns of tables besides the name.
@@ -335,6 +337,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     declarative: None,
     keeps_written: false,
     warnings: |_, _, _| vec![],
+    status_warnings: |_, _| vec![],
     name_column: true,
     columns: &[columns::AGE],
     former_columns: None,

@@ -1,17 +1,18 @@
 //! The checks that `schema/shape/rules.txt` names, in one table.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Value, names};
+use machinery::{Map, Release, Value, names};
 use schema::shape::Check;
 
-use super::checks::{invalid_each, list, text};
+use super::checks::{invalid_each, list, named, text};
 use super::config::data_key;
 use crate::limits::HOST_PORTS_REPORTED;
 
 /// The check of a name.
-pub fn named(name: &str) -> Option<Check> {
+pub fn by_name(name: &str) -> Option<Check> {
     let (_, check) = CHECKS.iter().find(|(known, _)| *known == name)?;
     Some(*check)
 }
@@ -40,7 +41,6 @@ const CHECKS: &[(&str, Check)] = &[
         }
     }),
     ("domain-path", domain_path),
-    ("driver-name", driver_name),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
     ("endpoints-namespace", |value, path, errors| match of(value) {
@@ -59,16 +59,12 @@ const CHECKS: &[(&str, Check)] = &[
         }
     }),
     ("env-name", env_name),
-    ("field-terms", |_, _, _| {}),
     ("host", |value, path, errors| host(of(value), path, errors)),
-    ("host-path-type", host_path_type),
-    ("host-ports", |value, path, errors| {
-        // each error has the whole text
-        for _ in of(value).split(',').filter(|pair| !is_host_port(pair)).take(HOST_PORTS_REPORTED) {
-            let why = "must be a host:port pair or multiple pairs separated by commas";
-            errors.push(FieldError::invalid(path, value, why));
-        }
+    ("host-name", |value, path, errors| {
+        subdomain(of(value), path, errors);
+        no_address(of(value), path, errors);
     }),
+    ("host-path-type", host_path_type),
     ("generation", |value, path, errors| {
         let number = value.as_int().unwrap_or_default();
         if number < 0 {
@@ -113,7 +109,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("limit-type", |value, path, errors| {
         let problems = names::qualified_name(of(value));
         let is_name = problems.is_empty();
-        invalid_each(path, of(value), problems, errors);
+        errors.extend(problems.into_iter().map(|why| named(FieldError::invalid(path, value, why), value)));
         if is_name && !of(value).contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&of(value)) {
             let why = "must be a standard limit type or fully qualified";
             errors.push(FieldError::invalid(path, value, why));
@@ -187,10 +183,6 @@ const CHECKS: &[(&str, Check)] = &[
         });
     }),
     ("selector-labels", |value, path, errors| labels(value, path, errors)),
-    ("short-label", |value, path, errors| {
-        let problems = names::dns1123_label(of(value)).into_iter().map(|why| why.replace("63 characters", "63 bytes"));
-        invalid_each(path, of(value), problems.collect(), errors);
-    }),
     ("subdomain", |value, path, errors| subdomain(of(value), path, errors)),
     ("subdomains", |value, path, errors| each(value, path, |value, path| subdomain(value, path, errors))),
     ("sysctl", sysctl),
@@ -228,32 +220,30 @@ const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8
 
 /// The problems of a text that has to be an address in its canonical form.
 pub fn address_problems(text: &str) -> Vec<String> {
-    match text.parse::<IpAddr>().map(|address| address.to_string()) {
-        Err(_) => vec![NO_ADDRESS.to_owned()],
-        Ok(canonical) if canonical != text => vec![format!("must be in canonical form ({canonical:?})")],
-        Ok(_) => vec![],
+    let (canonical, problem) = (super::ip::parse(text).map(|address| address.to_string()), ip_problem(text));
+    match (problem, canonical) {
+        (Some(problem), _) => vec![problem.to_owned()],
+        (None, Some(canonical)) if canonical != text => vec![format!("must be in canonical form ({canonical:?})")],
+        _ => vec![],
+    }
+}
+
+/// Why a text is no address, in any form.
+fn ip_problem(text: &str) -> Option<&'static str> {
+    match text.parse::<IpAddr>() {
+        _ if super::ip::parse(text).is_none() => Some(NO_ADDRESS),
+        Err(_) => Some("must not have leading 0s"),
+        Ok(address) if address.to_canonical() != address => Some("must not be an IPv4-mapped IPv6 address"),
+        Ok(_) => None,
     }
 }
 
 pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if value.parse::<IpAddr>().is_err() {
-        let why = if super::ip::parse(value).is_some() { "must not have leading 0s" } else { NO_ADDRESS };
-        errors.push(FieldError::invalid(path, &Value::from(value), why));
-    }
+    errors.extend(ip_problem(value).map(|why| FieldError::invalid(path, &Value::from(value), why)));
 }
 
 pub fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let is_range = |(address, bits): (&str, &str)| {
-        let most = match address.parse::<IpAddr>().ok()? {
-            IpAddr::V4(_) => 32,
-            IpAddr::V6(_) => 128,
-        };
-        bits.parse::<u8>().ok().filter(|bits| *bits <= most)
-    };
-    if value.split_once('/').and_then(is_range).is_none() {
-        let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        errors.push(FieldError::invalid(path, &Value::from(value), why));
-    }
+    errors.extend(super::ip::cidr_error(path, value, &HashSet::new(), Release::V1_37));
 }
 
 fn access_modes(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -272,7 +262,7 @@ fn access_modes(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 
 const PATH_BYTES_MAX: usize = 253;
 
-fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let name = of(value);
     if name.len() > 63 {
         errors.push(FieldError::too_long(path, 63));
@@ -282,7 +272,7 @@ fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 }
 
 /// The name of a driver, of which case does not matter.
-fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     const CHARACTERS_MAX: usize = 63;
     let name = of(value);
@@ -305,32 +295,9 @@ fn domain_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 }
 
 fn endpoint_ip(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let text = of(value);
-    let invalid = |why: &str| FieldError::invalid(path, &Value::from(text), why);
-    let Ok(address) = text.parse::<IpAddr>() else {
-        errors.push(invalid(NO_ADDRESS));
-        return errors.push(invalid("must be a valid IP address"));
-    };
-    if address.is_unspecified() {
-        errors.push(invalid(&format!("may not be unspecified ({address})")));
-    }
-    if address.is_loopback() {
-        errors.push(invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
-    }
-    let is_local = match address {
-        IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(v6) => v6.is_unicast_link_local(),
-    };
-    if is_local {
-        errors.push(invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
-    }
-    let in_link = match address {
-        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
-        IpAddr::V6(v6) => v6.segments()[0] == 0xff02,
-    };
-    if in_link {
-        errors.push(invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
-    }
+    let value = Value::from(of(value));
+    ip(of(&value), path, errors);
+    super::ip::endpoint_errors(path, &value, errors);
 }
 
 /// Several ports have names.
@@ -356,11 +323,15 @@ fn host(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if value.is_empty() {
         return;
     }
-    if value.parse::<IpAddr>().is_ok() {
+    no_address(value, path, errors);
+    served_name(value, path, errors);
+}
+
+fn no_address(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if super::ip::parse(value).is_some() {
         let why = "must be a DNS name, not an IP address";
         errors.push(FieldError::invalid(path, &Value::from(value), why));
     }
-    served_name(value, path, errors);
 }
 
 /// A subdomain, or one below an asterisk.
@@ -377,6 +348,14 @@ fn host_path_type(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     if !KNOWN.contains(&of(value)) {
         errors.push(FieldError::not_supported(path, value, &KNOWN));
+    }
+}
+
+/// Pairs of hosts and ports. Each error has the whole text.
+pub fn host_ports(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for _ in of(value).split(',').filter(|pair| !is_host_port(pair)).take(HOST_PORTS_REPORTED) {
+        let why = "must be a host:port pair or multiple pairs separated by commas";
+        errors.push(FieldError::invalid(path, value, why));
     }
 }
 

@@ -3,22 +3,23 @@
 use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldErrorKind, FieldPath};
-use machinery::{Map, Release, Value};
+use machinery::{Release, Value, names};
 
-use super::checks::{invalid_internal, items};
+use super::checks::{invalid_each, invalid_internal, items, text};
 use super::{podspec, rule_checks};
 
-pub fn validate(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, empty) = (vec![], Value::object());
-    let overhead = class.at(&["overhead", "podFixed"]).and_then(Value::as_object);
-    for (name, amount) in overhead.into_iter().flat_map(Map::iter) {
-        // upstream shows the overhead as if it were limits
-        let path = FieldPath::new("overhead").child("limits").key(name);
-        podspec::container_resource(name, &path, &mut errors);
-        if amount.as_str().is_some_and(|amount| amount.starts_with('-')) {
-            errors.push(FieldError::invalid(&path, amount, "must be greater than or equal to 0"));
+    let handler = text(class, "handler");
+    if !handler.is_empty() {
+        let mut problems = names::dns1123_label(handler);
+        if old.is_none() {
+            // the declared rule replaces the other one
+            problems.iter_mut().for_each(|why| *why = why.replace("63 characters", "63 bytes"));
         }
+        invalid_each(&FieldPath::new("handler"), handler, problems, &mut errors);
     }
+    podspec::overhead(class.at(&["overhead", "podFixed"]), &FieldPath::new("overhead"), &mut errors);
     let (scheduling, path) = (class.get("scheduling").unwrap_or(&empty), FieldPath::new("scheduling"));
     let selector = scheduling.get("nodeSelector").unwrap_or(&Value::Null);
     rule_checks::labels(selector, &path.child("nodeSelector"), &mut errors);

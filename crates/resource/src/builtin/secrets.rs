@@ -86,7 +86,10 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
         && old.get("type") != new.get("type")
     {
         let value = new.get("type").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&FieldPath::new("type"), &value, "field is immutable"));
+        errors.push(super::checks::named(
+            FieldError::invalid(&FieldPath::new("type"), &value, "field is immutable"),
+            &value,
+        ));
     }
     errors.extend(immutable_errors(new, old, &["data"]));
     let mut size = 0;

@@ -6,8 +6,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, names};
 
-use super::checks::{NO_SINGLE_SOURCE, invalid_each, invalid_internal, is_set, items, list, text};
-use super::podspec;
+use super::checks::{NO_SINGLE_SOURCE, invalid_each, invalid_internal, is_set, items, list, named, text};
+use super::{podspec, rule_checks, volumes};
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
 type Errors = Vec<FieldError>;
@@ -29,7 +29,7 @@ pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -
     const MODES: [&str; 2] = ["Persistent", "Ephemeral"];
     for mode in list(spec, "volumeLifecycleModes") {
         if !mode.as_str().is_some_and(|mode| MODES.contains(&mode)) {
-            errors.push(FieldError::not_supported(&path.child("volumeLifecycleModes"), mode, &MODES));
+            errors.push(named(FieldError::not_supported(&path.child("volumeLifecycleModes"), mode, &MODES), mode));
         }
     }
     let mut audiences = HashSet::new();
@@ -179,6 +179,15 @@ pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Re
             errors.push(FieldError::required(&path, "must specify non empty persistentVolumeName"));
         }
         invalid_each(&path, name, names::dns1123_subdomain(name), &mut errors);
+    } else {
+        let volume = source.get(SOURCES[0]).unwrap_or(&Value::Null);
+        volumes::inline_errors(volume, &path.child(SOURCES[0]), &mut errors);
+    }
+    let attacher = attachment.str_at(&["spec", "attacher"]);
+    if !attacher.is_empty() {
+        // the declared rules replace the others
+        let check = if old.is_none() { rule_checks::driver_name } else { rule_checks::csi_driver };
+        check(&Value::from(attacher), &FieldPath::new("spec").child("attacher"), &mut errors);
     }
     if old.is_some_and(|old| old.get("spec") != attachment.get("spec")) {
         errors.push(FieldError::invalid(&FieldPath::new("spec"), &Value::Null, "field is immutable"));

@@ -3,11 +3,12 @@
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Release, Value};
+use machinery::{Release, Value, json, names};
 
-use super::checks::{list, text};
+use super::checks::{invalid_each, list, text};
 use super::defaults::at_mut;
-use super::{podspec, volume_sources};
+use super::object_warnings::CLASS;
+use super::{pod_volumes, podspec, volume_sources};
 
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
@@ -37,7 +38,10 @@ pub fn prepare_volume_status(volume: &mut Value, old: &Value) {
 pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     prepare_pending(claim, old);
     let source = claim.at(&["spec", "dataSource"]).filter(|source| !source.is_null());
-    if old.is_none() && source.is_some_and(|source| !is_known_source(source)) {
+    let is_set = |claim: &Value, name: &str| claim.at(&["spec", name]).is_some_and(|source| !source.is_null());
+    let is_in_use = |old: &Value| ["dataSource", "dataSourceRef"].iter().any(|name| is_set(old, name));
+    let is_plain = !old.is_some_and(is_in_use) && !is_set(claim, "dataSourceRef");
+    if is_plain && source.is_some_and(|source| !is_known_source(source)) {
         claim.remove_at(&["spec", "dataSource"]);
     }
     let reference = ["spec", "dataSourceRef"];
@@ -63,22 +67,28 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = claim.get("spec").unwrap_or(&empty);
-    claim_spec(spec, &path, &mut errors);
-    if let Some(old) = old.and_then(|old| old.get("spec")) {
-        claim_changes(spec, old, claim, &path, &mut errors);
-        shrunk(spec, old, claim, &path, &mut errors);
+    let is_group_checked = !old.is_some_and(has_group);
+    claim_spec(spec, is_group_checked, &path, &mut errors);
+    if let Some((before, old)) = old.and_then(|old| Some((old, old.get("spec")?))) {
+        claim_changes(claim, before, &path, &mut errors);
+        shrunk(spec, old, before, &path, &mut errors);
+        attributes_class_removed(claim, before, &path, &mut errors);
     }
     errors
 }
 
+/// Whether a source of a claim has a group.
+fn has_group(claim: &Value) -> bool {
+    ["dataSource", "dataSourceRef"]
+        .iter()
+        .any(|name| claim.at(&["spec", name, "apiGroup"]).is_some_and(|group| !group.is_null()))
+}
+
 /// The spec of a claim, or of a template of claims.
-pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn claim_spec(spec: &Value, is_group_checked: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
     podspec::selector_operators(selector, &path.child("selector"), errors);
-    let storage = spec.at(&["resources", "requests", "storage"]).filter(|amount| !amount.is_null());
-    if storage.is_none() {
-        errors.push(FieldError::required(&path.child("resources").key("storage"), ""));
-    }
+    storage_errors(spec.at(&["resources", "requests", "storage"]), &path.child("resources").key("storage"), errors);
     if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
         && !source.is_null()
         && !reference.is_null()
@@ -93,13 +103,40 @@ pub fn claim_spec(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     }
     for name in ["dataSource", "dataSourceRef"] {
         if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
-            let kind = text(source, "kind");
-            if text(source, "apiGroup").is_empty() && kind != "PersistentVolumeClaim" {
-                let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-                errors.push(FieldError::invalid(&path.child(name), &Value::from(kind), why));
-            }
+            source_errors(source, is_group_checked, &path.child(name), errors);
         }
     }
+}
+
+/// The group and the kind of the source of a claim, and the namespace of a reference.
+fn source_errors(source: &Value, is_group_checked: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (group, kind, namespace) = (text(source, "apiGroup"), text(source, "kind"), text(source, "namespace"));
+    if group.is_empty() && kind != "PersistentVolumeClaim" {
+        let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        errors.push(FieldError::invalid(path, &Value::from(kind), why));
+    }
+    if !group.is_empty() && is_group_checked {
+        invalid_each(&path.child("apiGroup"), group, names::dns1123_subdomain(group), errors);
+    }
+    if !namespace.is_empty() {
+        invalid_each(&path.child("namespace"), namespace, names::dns1123_label(namespace), errors);
+    }
+}
+
+/// The storage that a claim requests: whole bytes, and at least one.
+fn storage_errors(amount: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(amount) = amount.filter(|amount| !amount.is_null()) else {
+        return errors.push(FieldError::required(path, ""));
+    };
+    if Quantity::of(amount).is_ok_and(|amount| amount.signum() <= 0) {
+        errors.push(FieldError::invalid(path, amount, "must be greater than zero"));
+    }
+}
+
+/// The error of an amount that is negative, which shows whole numbers.
+fn basic_error(amount: &Value, path: &FieldPath) -> Option<FieldError> {
+    let number = Quantity::of(amount).ok()?.units();
+    (number < 0).then(|| FieldError::invalid(path, &Value::Int(number), "must be a valid resource quantity"))
 }
 
 /// The storage of a claim that is reduced stays above what it has.
@@ -128,14 +165,23 @@ const RESIZING: [&str; 5] = [
 /// The resources that the status of a claim names are known ones, of which storage is the only one without a domain.
 pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
+    let capacity = claim.at(&["status", "capacity"]).and_then(Value::as_object);
+    for (resource, amount) in capacity.into_iter().flat_map(machinery::Map::iter) {
+        errors.extend(basic_error(amount, &FieldPath::new("status").child("capacity").key(resource)));
+    }
     for name in ["allocatedResourceStatuses", "allocatedResources"] {
         let path = FieldPath::new("status").child(name);
         let given = claim.at(&["status", name]).and_then(Value::as_object);
         for (resource, _) in given.into_iter().flat_map(machinery::Map::iter) {
             let problems = machinery::names::qualified_name(resource);
-            if problems.is_empty() && !resource.contains('/') && resource.as_str() != "storage" {
+            let is_native = !resource.contains('/') || resource.contains("kubernetes.io/");
+            if problems.is_empty() && is_native && resource.as_str() != "storage" {
                 let value = Value::from(resource.as_str());
                 errors.push(FieldError::not_supported(&path, &value, &["storage"]));
+            }
+            if problems.is_empty() && name == "allocatedResources" && (!is_native || resource.as_str() == "storage") {
+                let amount = given.and_then(|given| given.get(resource.as_str())).unwrap_or(&Value::Null);
+                errors.extend(basic_error(amount, &path.key(resource)));
             }
             super::checks::invalid_each(&path, resource, problems, &mut errors);
             let state = given.and_then(|given| given.get(resource.as_str())).and_then(Value::as_str);
@@ -147,17 +193,67 @@ pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> 
     errors
 }
 
-fn claim_changes(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The class of a claim is set once: by its field, by an annotation, or by a field that takes the place of the annotation.
+fn class_changes(claim: &Value, before: &Value, new: &mut Value, errors: &mut Vec<FieldError>) {
+    let field = |claim: &Value| claim.at(&["spec", "storageClassName"]).filter(|class| !class.is_null()).cloned();
+    let annotation = |claim: &Value| claim.at(&["metadata", "annotations", CLASS]).cloned();
+    let (set, given, was_given) = (field(claim), annotation(claim), annotation(before));
+    if field(before).is_none() && set.is_some() && (was_given.is_none() || was_given == set) {
+        new.remove_at(&["storageClassName"]);
+        if was_given.is_some() && (given.is_none() || given == was_given) {
+            return;
+        }
+    }
+    if given.clone().unwrap_or_else(|| Value::from("")) != was_given.unwrap_or_else(|| Value::from("")) {
+        let path = FieldPath::new("metadata").child("annotations").child(CLASS);
+        let shown = given.unwrap_or_else(|| Value::from(""));
+        errors.push(FieldError::invalid(&path, &shown, "field is immutable"));
+    }
+}
+
+/// The class of attributes of a claim that has one stays set.
+fn attributes_class_removed(claim: &Value, before: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let class =
+        |claim: &Value| claim.at(&["spec", "volumeAttributesClassName"]).filter(|class| !class.is_null()).cloned();
+    let given = class(claim);
+    let has = before.at(&["status", "currentVolumeAttributesClassName"]).is_some_and(|class| !class.is_null());
+    if !has || given == class(before) {
+        return;
+    }
+    let what = match given.as_ref().and_then(Value::as_str) {
+        None => "nil",
+        Some("") => "empty string",
+        Some(_) => return,
+    };
+    let why = format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
+    errors.push(FieldError::forbidden(&path.child("volumeAttributesClassName"), why));
+}
+
+fn claim_changes(claim: &Value, before: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (empty, class) = (Value::object(), "volumeAttributesClassName");
+    let (spec, old) = (claim.get("spec").unwrap_or(&empty), before.get("spec").unwrap_or(&empty));
     let mut new = spec.clone();
     let bound = claim.str_at(&["status", "phase"]) == "Bound";
+    class_changes(claim, before, &mut new, errors);
     let storage = ["resources", "requests", "storage"];
     if bound && new.at(&storage[..2]).is_some_and(|requests| !requests.is_null()) {
         new.set_at(&storage, old.at(&storage).cloned().unwrap_or_else(|| Value::from("0")));
     }
-    if text(old, "volumeName").is_empty() {
-        // the binding
-        new.remove_at(&["volumeName"]);
+    if bound {
+        match old.get(class) {
+            Some(name) => new.set_at(&[class], name.clone()),
+            None => drop(new.remove_at(&[class])),
+        }
     }
+    let mut old = old.clone();
+    if text(&old, "volumeName").is_empty() {
+        // the binding
+        match new.get("volumeName") {
+            Some(name) => old.set_at(&["volumeName"], name.clone()),
+            None => drop(old.remove_at(&["volumeName"])),
+        }
+    }
+    let old = &old;
     if new != *old {
         let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeClaimSpec", true);
         let difference = machinery::difflines::unified(&print(old), &print(&new));
@@ -200,7 +296,9 @@ fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
         errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), why));
     }
     let affinity = |spec: &Value| spec.get("nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
-    let is_changed = |old: Value| affinity(spec).is_none_or(|new| with_stable_labels(old, &new) != new);
+    let of = schema::shape::named("core.v1.VolumeNodeAffinity");
+    let is_same = |old: &Value, new: &Value| schema::shape::same_fields(old, new, of, &[]);
+    let is_changed = |old: Value| affinity(spec).is_none_or(|new| !is_same(&with_stable_labels(old, &new), &new));
     let class = "volumeAttributesClassName";
     if super::checks::is_set(old, class) && !super::checks::is_set(spec, class) {
         let error = FieldError::forbidden(&path.child(class), "update from non-nil value to nil is forbidden");
@@ -243,6 +341,51 @@ fn with_stable_labels(mut affinity: Value, new: &Value) -> Value {
     affinity
 }
 
+/// The capacity of a volume is positive; an absent amount is none.
+fn capacity_errors(amount: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Ok(quantity) = (if amount.is_null() { Ok(Quantity::from_int(0)) } else { Quantity::of(amount) }) else {
+        return;
+    };
+    errors.extend(basic_error(amount, path));
+    if quantity.signum() <= 0 {
+        errors.push(FieldError::invalid(path, &Value::from(quantity.to_string()), "must be greater than zero"));
+    }
+}
+
+/// The spec of a volume in an attachment: a CSI volume, without what binds it.
+pub fn inline_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    const WHERE: &str = "in the context of inline volumes";
+    let mut forbid =
+        |name: &str, why: &str| errors.push(FieldError::forbidden(&path.child(name), format!("{why} {WHERE}")));
+    let is_given = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
+    for name in ["claimRef", "nodeAffinity"].into_iter().filter(|name| is_given(name)) {
+        forbid(name, "may not be specified");
+    }
+    if spec.get("capacity").and_then(Value::as_object).is_some_and(|capacity| !capacity.is_empty()) {
+        forbid("capacity", "may not be specified");
+    }
+    if !["", "Retain"].contains(&text(spec, "persistentVolumeReclaimPolicy")) {
+        forbid("persistentVolumeReclaimPolicy", "may only be Retain");
+    }
+    if !text(spec, "storageClassName").is_empty() {
+        forbid("storageClassName", "may not be specified");
+    }
+    if !["", "Filesystem"].contains(&text(spec, "volumeMode")) {
+        forbid("volumeMode", "may not specify volumeMode other than Filesystem");
+    }
+    if !is_given("csi") {
+        let why = format!("has to be specified {WHERE}");
+        errors.push(FieldError::required(&path.child("csi"), why));
+    }
+    volume_sources::errors("", spec, path, errors);
+    let mut rest = spec.clone();
+    ["claimRef", "nodeAffinity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode"]
+        .iter()
+        .for_each(|name| drop(rest.remove_at(&[name])));
+    rest.set_at(&["capacity"], json!({"storage": "1"}));
+    pod_volumes::rule_errors(&rest, "core.v1.PersistentVolumeSpec", path, errors);
+}
+
 /// A PersistentVolume.
 pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
@@ -252,6 +395,9 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     if capacity.is_none_or(|capacity| capacity.get("storage").is_none() || capacity.len() > 1) {
         let given = spec.get("capacity").cloned().unwrap_or_default();
         errors.push(FieldError::not_supported(&path.child("capacity"), &given, &["storage"]));
+    }
+    for (name, amount) in capacity.into_iter().flat_map(machinery::Map::iter) {
+        capacity_errors(amount, &path.child("capacity").key(name), &mut errors);
     }
     if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" && spec.str_at(&["hostPath", "path"]) == "/" {
         let why = "may not be 'recycle' for a hostPath mount of '/'";

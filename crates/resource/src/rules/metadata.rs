@@ -72,8 +72,11 @@ impl MetadataRules {
         };
         let generate = object.str_at(&["metadata", "generateName"]);
         if errors.is_empty() {
+            let (name, path) = (object.str_at(&["metadata", "name"]), FieldPath::new("metadata.name"));
+            let problems = names::path_segment(name).into_iter();
+            errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(name), problem)));
             let path = FieldPath::new("metadata.generateName");
-            let problems = names::path_segment(generate).into_iter();
+            let problems = names::path_segment_prefix(generate).into_iter();
             errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(generate), problem)));
         }
         errors

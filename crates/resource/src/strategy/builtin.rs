@@ -6,7 +6,7 @@ use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
-use crate::builtin::{Part, StatusMetadata, track_generation};
+use crate::builtin::{BuiltIn, Part, StatusMetadata, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
 
@@ -35,6 +35,12 @@ impl PartStrategy {
     fn release(&self) -> Release {
         self.0.at.resource.release
     }
+}
+
+/// Whether an update changes no field that a generation counts: empty lists are like absent ones.
+fn is_same(row: &BuiltIn, object: &Value, old: &Value) -> bool {
+    const UNCOUNTED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+    schema::shape::same_fields(object, old, row.structure(), &UNCOUNTED)
 }
 
 /// The metadata that `ResetObjectMetaForStatus` of apimachinery takes from the stored object.
@@ -81,12 +87,12 @@ impl Strategy for BuiltInStrategy {
                 set_or_remove(object, &["status"], old.get("status").cloned());
             }
             metadata::restore_system_fields(object, old);
-            if row.counts_gated {
+            if row.counts_gated && !is_same(row, object, old) {
                 track_generation(object, Some(old));
             }
             schema::shape::drop_gated(object, Some(old), row.structure(), &|gate| gates.is_on(gate));
             (row.prepare)(object, Some(old));
-            if row.generation {
+            if row.generation && !is_same(row, object, old) {
                 track_generation(object, Some(old));
             }
         });
@@ -156,6 +162,10 @@ impl Strategy for BuiltInStatus {
         let mut errors = row.metadata.status_errors(stored, before, row.namespaced, release);
         errors.extend(row.status_errors(stored, before, release));
         self.0.row.declared_errors(object, Some(old), errors, release).into()
+    }
+
+    fn warnings_on_update(&self, object: &Value, _old: &Value) -> Vec<String> {
+        (self.0.row.status_warnings)(object, self.release())
     }
 
     fn canonicalize(&self, object: &mut Value) {

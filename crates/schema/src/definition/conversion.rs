@@ -121,8 +121,9 @@ fn service_path(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
         refuse("must start with a '/'".to_owned());
     }
     let mut chars = value.chars();
-    chars.next();
-    let steps = chars.as_str();
+    let first = chars.next();
+    // kube-apiserver takes the first byte off, which may be a part of a character
+    let steps = if first.is_some_and(|first| !first.is_ascii()) { value } else { chars.as_str() };
     for (i, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
         if step.is_empty() {
             refuse(format!("segment[{i}] may not be empty"));

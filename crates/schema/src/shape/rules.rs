@@ -24,6 +24,8 @@ pub struct Rules {
     pub checks: Vec<(&'static str, Checked)>,
     /// The union that the field belongs to, and its place in it.
     pub union: Option<(&'static Union, usize)>,
+    /// What the error of a union calls the field, if that is another name; empty if the field may stand beside others.
+    pub beside: Option<&'static str>,
     /// Whether updates may not change the field.
     pub is_immutable: bool,
     /// Whether the error of such an update shows null instead of the value.
@@ -119,6 +121,7 @@ fn add(rules: &mut Rules, rule: &'static str) {
         "check" => rules.checks.push((rest, Checked::NonEmpty)),
         "check?" => rules.checks.push((rest, Checked::Given)),
         "check!" => rules.checks.push((rest, Checked::All)),
+        "beside" => rules.beside = Some(rest),
         "immutable" => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
         "once" => rules.is_checked_once = true,
         "unchecked" => rules.is_unchecked = true,
@@ -207,22 +210,26 @@ pub struct RuleErrors<'a> {
 
 impl RuleErrors<'_> {
     /// Checks an object, and what it changes of `old`.
-    pub fn of(&mut self, value: &Value, old: Option<&Value>, shape: &'static Struct, path: &FieldPath) {
+    pub fn of(&mut self, value: &Value, old: Option<&Value>, shape: &'static Struct, parent: &FieldPath) {
         let Some(object) = value.as_object() else { return };
         // the status has an endpoint of its own
-        let (is_root, of_status) = (path.as_str().is_empty(), self.of_status);
+        let (is_root, of_status) = (parent.as_str().is_empty(), self.of_status);
         for field in shape.fields.iter().filter(|field| !is_root || (field.name == "status") == of_status) {
-            let (value, path) = (object.get(field.name).filter(|value| !value.is_null()), path.child(field.name));
+            let (value, path) = (object.get(field.name).filter(|value| !value.is_null()), parent.child(field.name));
             let old = old.and_then(|old| old.get(field.name)).filter(|value| !value.is_null());
             if let Some(rules) = field.rules {
                 let union = rules.union.map(|(union, _)| union);
-                if let Some(union) = union.filter(|union| is_superfluous(object, field.name, union)) {
+                let union = union.filter(|union| rules.beside != Some("") && is_superfluous(object, field.name, union));
+                if let Some(union) = union {
                     let why = format!("may not specify more than 1 {} type", union.what);
-                    self.errors.push(FieldError::forbidden(&path, why));
+                    let shown = rules.beside.map_or_else(|| path.clone(), |name| parent.child(name));
+                    self.errors.push(FieldError::forbidden(&shown, why));
                     continue;
                 }
-                self.field(value, rules, field, &path);
-                if self.is_update && rules.is_immutable && value != old {
+                if !self.is_update || !rules.is_checked_once {
+                    self.field(value, rules, field, &path);
+                }
+                if self.is_update && rules.is_immutable && !super::same(value, old, field) {
                     self.immutable(value, rules, field, &path);
                 }
             }
@@ -233,7 +240,7 @@ impl RuleErrors<'_> {
             }
         }
         if !is_root {
-            self.empty_union(object, shape, path);
+            self.empty_union(object, shape, parent);
         }
     }
 
@@ -359,6 +366,7 @@ mod tests {
                 "once",
                 "unchecked",
                 "union",
+                "beside",
             ];
             assert!(words.contains(&parts[2].split(' ').next().unwrap_or_default()), "{line}");
         }

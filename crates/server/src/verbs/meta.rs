@@ -99,16 +99,13 @@ pub fn dedup_owners(request: &Request, object: &mut Value, stage: Stage) {
     }
 }
 
-/// Removes owner references that equal an earlier one. Returns their uids, each once.
+/// Removes owner references that equal an earlier one. Returns their uids.
 fn remove_duplicates(owners: &mut Vec<Value>) -> Vec<String> {
-    let (mut seen, mut seen_uids, mut uids) = (HashSet::new(), HashSet::new(), vec![]);
+    let (mut seen, mut uids) = (HashSet::new(), vec![]);
     owners.retain(|owner| {
         let is_new = seen.insert(owner.to_json());
         if !is_new {
-            let uid = owner.str_at(&["uid"]).to_owned();
-            if seen_uids.insert(uid.clone()) {
-                uids.push(uid);
-            }
+            uids.push(owner.str_at(&["uid"]).to_owned());
         }
         is_new
     });
@@ -125,7 +122,7 @@ mod tests {
     fn equal_owner_references_are_removed() {
         let owner = |uid: &str, name: &str| json!({"uid": uid, "name": name});
         let mut owners = vec![owner("1", "a"), owner("2", "b"), owner("1", "a"), owner("1", "c"), owner("1", "a")];
-        assert_eq!(remove_duplicates(&mut owners), ["1"]);
+        assert_eq!(remove_duplicates(&mut owners), ["1", "1"]);
         assert_eq!(owners, [owner("1", "a"), owner("2", "b"), owner("1", "c")]);
     }
 }

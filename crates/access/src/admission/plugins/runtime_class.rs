@@ -1,20 +1,27 @@
 //! RuntimeClass: sets the overhead and the scheduling of a Pod's class.
 
-use machinery::Value;
 use machinery::quantity::Quantity;
+use machinery::{Status, Value, names};
 
 use super::tolerations::merged;
-use super::{Call, Decision, items};
+use super::{Call, Decision, PluginRefusal, items};
 
 const OVERHEAD: [&str; 2] = ["spec", "overhead"];
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 /// The class of a Pod, if it has one.
-fn class_of(call: &Call<'_>, pod: &Value) -> Result<Option<Value>, String> {
+fn class_of(call: &Call<'_>, pod: &Value) -> Result<Option<Value>, PluginRefusal> {
     let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
     match call.get("node.k8s.io", "runtimeclasses", name) {
         Some(class) => Ok(Some(class)),
-        None => Err(format!("pod rejected: RuntimeClass {name:?} not found")),
+        None => match names::path_segment(name)[..] {
+            [] => Err(format!("pod rejected: RuntimeClass {name:?} not found").into()),
+            // kube-apiserver asks for the class by a request
+            ref problems => {
+                let why = format!("invalid resource name {name:?}: [{}]", problems.join(" "));
+                Err(Status::untyped(500, why).into())
+            }
+        },
     }
 }
 

@@ -39,11 +39,16 @@ pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> 
     errors
 }
 
+/// Whether two objects of a type have the same spec: empty lists are like absent ones.
+fn is_same_spec(old: &Value, new: &Value, go: &'static str) -> bool {
+    schema::shape::same_fields(old, new, schema::shape::named(go), &["apiVersion", "kind", "metadata", "status"])
+}
+
 /// The spec of a ResourceClaim never changes.
 pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     match old {
-        Some(old) if old.get("spec") != claim.get("spec") => {
+        Some(old) if !is_same_spec(old, claim, "resource.v1.ResourceClaim") => {
             let spec = claim.get("spec").unwrap_or(&empty);
             errors.push(invalid_internal(&path, spec, "resource.ResourceClaimSpec", "field is immutable"));
         }
@@ -60,7 +65,7 @@ pub fn validate_claim_template(template: &Value, old: Option<&Value>, _release: 
     let devices = path.child("spec").child("devices");
     device_claim(template.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &devices, &mut errors);
     let spec = template.get("spec");
-    if old.is_some_and(|old| old.get("spec") != spec) {
+    if old.is_some_and(|old| !is_same_spec(old, template, "resource.v1.ResourceClaimTemplate")) {
         let (spec, go) = (spec.unwrap_or(&empty), "resource.ResourceClaimTemplateSpec");
         errors.push(invalid_internal(&path, spec, go, "field is immutable"));
     }

@@ -120,9 +120,9 @@ fn nodes(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         let terms = list(selector, "nodeSelectorTerms");
         if terms.len() != 1 {
             let shown = |term| machinery::types::internal_json(term, "core.NodeSelectorTerm", false);
-            let shown = match terms.is_empty() {
-                true => "null".to_owned(),
-                false => format!("[{}]", terms.iter().map(shown).collect::<Vec<_>>().join(",")),
+            let shown = match selector.get("nodeSelectorTerms").filter(|terms| !terms.is_null()) {
+                None => "null".to_owned(),
+                Some(_) => format!("[{}]", terms.iter().map(shown).collect::<Vec<_>>().join(",")),
             };
             let why = "must have exactly one node selector term";
             let error = FieldError::invalid(&path.child("nodeSelectorTerms"), &Value::Null, why);

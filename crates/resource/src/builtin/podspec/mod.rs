@@ -8,13 +8,13 @@ mod scheduling;
 mod security;
 
 pub use super::checks::selector_operators;
-pub use resources::{container_resource, resource_name};
+pub use resources::{container_resource, is_overcommitted, resource_name};
 pub use scheduling::{node_selector, take_label_keys, validate_toleration};
 
 use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Value, names};
+use machinery::{Value, json, names};
 
 use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
 use super::pod_volumes;
@@ -25,6 +25,12 @@ type Errors = Vec<FieldError>;
 
 fn truth(object: &Value, path: &[&str]) -> bool {
     object.at(path).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// The overhead of Pods, which kube-apiserver shows as if it were limits.
+pub fn overhead(amounts: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
+    let limits = json!({"limits": (amounts.cloned().unwrap_or_default())});
+    resources::amounts(&limits, path, container_resource, errors);
 }
 
 /// Validates the spec of a Pod or of a template of Pods.
@@ -45,15 +51,8 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         }
     }
     security(spec, path, errors);
-    let overhead = spec.get("overhead").and_then(Value::as_object);
-    for (name, amount) in overhead.into_iter().flat_map(Map::iter) {
-        // upstream shows the overhead as if it were limits
-        let path = path.child("overhead").child("limits").key(name);
-        container_resource(name, &path, errors);
-        if amount.as_str().is_some_and(|amount| amount.starts_with('-')) {
-            errors.push(FieldError::invalid(&path, amount, "must be greater than or equal to 0"));
-        }
-    }
+    resources::of_pod(spec, path, &pod.claims, errors);
+    overhead(spec.get("overhead"), &path.child("overhead"), errors);
     for (path, toleration) in items(spec, "tolerations", path) {
         validate_toleration(toleration, &path, errors);
     }

@@ -1,50 +1,233 @@
 //! Resources of containers.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
+
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Map, Value, names};
 
 use super::Errors;
-use crate::builtin::checks::{invalid_each, items, text};
+use crate::builtin::checks::{invalid_each, items, list, named, text};
 
 /// The resources that containers may have without a domain.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 
+/// What an error about the name of a resource is reported by.
+type NameCheck = fn(&str, &FieldPath, &mut Errors);
+
+/// The resources of a container.
 pub(super) fn resources(container: &Value, path: &FieldPath, claims: &[&str], errors: &mut Errors) {
     let Some(resources) = container.get("resources") else { return };
     let path = path.child("resources");
-    for (path, claim) in items(resources, "claims", &path) {
-        let name = text(claim, "name");
+    claim_errors(resources, &path, claims, errors);
+    amounts(resources, &path, container_resource, errors);
+}
+
+/// The resources of all containers of a Pod together.
+pub(super) fn of_pod(spec: &Value, path: &FieldPath, claims: &[&str], errors: &mut Errors) {
+    let Some(resources) = spec.get("resources").filter(|resources| !resources.is_null()) else { return };
+    let path = path.child("resources");
+    if spec.str_at(&["os", "name"]) == "windows" {
+        return errors.push(FieldError::forbidden(&path, "may not be set for a windows pod"));
+    }
+    if resources.get("claims").is_some_and(|claims| !claims.is_null()) {
+        let why = "claims may not be set for Resources at pod-level";
+        errors.push(FieldError::forbidden(&path.child("claims"), why));
+    }
+    amounts(resources, &path, pod_resource, errors);
+    claim_errors(resources, &path, claims, errors);
+    covered(spec, resources, &path, errors);
+}
+
+/// A resource that Pods have as a whole.
+fn pod_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
+    const KNOWN: [&str; 3] = ["cpu", HUGE_PAGES, "memory"];
+    let before = errors.len();
+    resource_name(name, path, errors);
+    if errors.len() == before && !["cpu", "memory"].contains(&name) && !name.starts_with(HUGE_PAGES) {
+        let value = Value::from(name);
+        errors.push(named(FieldError::not_supported(path, &value, &KNOWN), &value));
+    }
+}
+
+/// The claims of a container: each is one of the Pod's, or a request of it, and occurs once.
+fn claim_errors(resources: &Value, path: &FieldPath, claims: &[&str], errors: &mut Errors) {
+    // whole claims, claims of which a request was used, and requests
+    let (mut whole, mut parts, mut requests) = (HashSet::new(), HashMap::<&str, usize>::new(), HashSet::new());
+    for (path, claim) in items(resources, "claims", path) {
+        let (name, request) = (text(claim, "name"), text(claim, "request"));
         if name.is_empty() {
-            errors.push(FieldError::required(&path.child("name"), ""));
-        } else if !claims.contains(&name) {
-            let known = if claims.is_empty() { "which is empty".to_owned() } else { format!("{claims:?}") };
+            errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        let mut duplicate = |key: String| errors.push(FieldError::duplicate(&path, &Value::from(key)));
+        if whole.contains(name) {
+            duplicate(name.to_owned());
+        } else if request.is_empty() {
+            (0..parts.get(name).copied().unwrap_or_default()).for_each(|_| duplicate(name.to_owned()));
+            whole.insert(name);
+        } else {
+            let is_new = requests.insert((name, request));
+            if is_new {
+                *parts.entry(name).or_default() += 1;
+            } else {
+                duplicate(format!("{name}/{request}"));
+            }
+            invalid_each(&path.child("request"), request, names::dns1123_label(request), errors);
+        }
+        if !claims.contains(&name) {
+            let known = match claims {
+                [] => " which is empty".to_owned(),
+                claims => {
+                    let mut known = claims.to_vec();
+                    known.sort_unstable();
+                    known.dedup();
+                    format!(": {}", known.join(", "))
+                }
+            };
             let mut error = FieldError::not_found(&path, &Value::from(name));
-            error.detail = format!("must be one of the names in pod.spec.resourceClaims {known}");
+            error.detail = format!("must be one of the names in pod.spec.resourceClaims{known}");
             errors.push(error);
         }
     }
+}
+
+const HUGE_PAGES: &str = "hugepages-";
+
+/// Limits and requests: requests are not above their limits, and equal to them if nothing can be overcommitted.
+pub fn amounts(resources: &Value, path: &FieldPath, check_name: NameCheck, errors: &mut Errors) {
+    let amount = |kind: &str, name: &str| Quantity::of(resources.at(&[kind, name])?).ok();
+    let given = |kind: &str| resources.get(kind).and_then(Value::as_object).into_iter().flat_map(Map::iter);
     for kind in ["limits", "requests"] {
-        let amounts = resources.get(kind).and_then(Value::as_object);
-        for (name, amount) in amounts.into_iter().flat_map(Map::iter) {
+        for (name, value) in given(kind) {
             let path = path.child(kind).key(name);
-            container_resource(name, &path, errors);
-            if amount.as_str().is_some_and(|amount| amount.starts_with('-')) {
-                errors.push(FieldError::invalid(&path, amount, "must be greater than or equal to 0"));
+            check_name(name, &path, errors);
+            let Ok(amount) = Quantity::of(value) else { continue };
+            let shown = Value::from(amount.to_string());
+            let mut invalid = |why: String| errors.push(FieldError::invalid(&path, &shown, why));
+            if amount.signum() < 0 {
+                invalid("must be greater than or equal to 0".to_owned());
+            }
+            if is_counted(name) && !amount.is_whole() {
+                invalid("must be an integer".to_owned());
+            }
+            if name.strip_prefix(HUGE_PAGES).is_some_and(|size| !is_divisible(&amount, size)) {
+                invalid(format!("{amount} is not positive integer multiple of {name}"));
             }
         }
     }
-    let amount = |kind: &str, name: &str| {
-        resources.at(&[kind, name]).and_then(Value::as_str).and_then(|text| Quantity::parse(text).ok())
+    for (name, _) in given("requests") {
+        let (request, limit, is_fixed) = (amount("requests", name), amount("limits", name), !is_overcommitted(name));
+        let mut invalid = |request: &Quantity, why: String| {
+            errors.push(FieldError::invalid(&path.child("requests"), &Value::from(request.to_string()), why));
+        };
+        match (request, limit) {
+            (Some(request), Some(limit)) if is_fixed && request.compare(&limit).is_ne() => {
+                invalid(&request, format!("must be equal to {name} limit of {limit}"));
+            }
+            (Some(request), Some(limit)) if request.compare(&limit).is_gt() => {
+                invalid(&request, format!("must be less than or equal to {name} limit of {limit}"));
+            }
+            (Some(_), None) if is_fixed => {
+                let why = "Limit must be set for non overcommitable resources";
+                errors.push(FieldError::required(&path.child("limits"), why));
+            }
+            _ => {}
+        }
+    }
+    let has =
+        |is_it: fn(&str) -> bool| ["limits", "requests"].iter().any(|kind| given(kind).any(|(name, _)| is_it(name)));
+    if has(|name| name.starts_with(HUGE_PAGES)) && !has(|name| ["cpu", "memory"].contains(&name)) {
+        errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
+    }
+}
+
+/// Whether a resource is counted in whole numbers.
+fn is_counted(name: &str) -> bool {
+    const OBJECTS: [&str; 9] = [
+        "configmaps",
+        "persistentvolumeclaims",
+        "pods",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "services",
+        "services.loadbalancers",
+        "services.nodeports",
+    ];
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    OBJECTS.contains(&name) || !is_native && is_extended(name)
+}
+
+/// Whether more of a resource may be requested than there is.
+pub fn is_overcommitted(name: &str) -> bool {
+    (!name.contains('/') || name.contains("kubernetes.io/")) && !name.starts_with(HUGE_PAGES)
+}
+
+/// Whether an amount is that of whole pages of a size.
+fn is_divisible(amount: &Quantity, size: &str) -> bool {
+    Quantity::parse(size).is_ok_and(|size| size.signum() > 0 && size.is_whole() && amount.is_multiple_of(&size))
+}
+
+/// Amounts by resource.
+type Amounts = BTreeMap<String, Quantity>;
+
+/// What all containers of a Pod need at once: sidecars stay, and the other containers of its start run one by one.
+fn needed(spec: &Value, kind: &str) -> Amounts {
+    let of = |container: &Value| -> Amounts {
+        let amounts = container.at(&["resources", kind]).and_then(Value::as_object);
+        let amounts = amounts.into_iter().flat_map(Map::iter);
+        amounts.filter_map(|(name, amount)| Some((name.as_str().to_owned(), Quantity::of(amount).ok()?))).collect()
     };
-    let requests = resources.get("requests").and_then(Value::as_object);
-    for (name, shown) in requests.into_iter().flat_map(Map::iter) {
-        let (request, limit) = (amount("requests", name), amount("limits", name));
-        if let (Some(request), Some(limit)) = (request, limit)
-            && request.compare(&limit).is_gt()
-        {
-            let why = format!("must be less than or equal to {name} limit of {}", resources.str_at(&["limits", name]));
-            errors.push(FieldError::invalid(&path.child("requests"), shown, why));
+    let add = |sum: &mut Amounts, more: &Amounts| {
+        for (name, amount) in more {
+            let before = sum.remove(name).unwrap_or_else(|| Quantity::from_int(0));
+            sum.insert(name.clone(), before.plus(amount));
+        }
+    };
+    let (mut sum, mut sidecars, mut most) = (Amounts::new(), Amounts::new(), vec![]);
+    list(spec, "containers").iter().for_each(|container| add(&mut sum, &of(container)));
+    for container in list(spec, "initContainers") {
+        let mut own = of(container);
+        if text(container, "restartPolicy") == "Always" {
+            add(&mut sum, &own);
+            add(&mut sidecars, &own);
+            own = sidecars.clone();
+        } else {
+            add(&mut own, &sidecars);
+        }
+        most.push(own);
+    }
+    for (name, amount) in most.into_iter().flatten() {
+        if sum.get(&name).is_none_or(|before| amount.compare(before).is_gt()) {
+            sum.insert(name, amount);
+        }
+    }
+    sum
+}
+
+/// The resources of a Pod cover those of its containers.
+fn covered(spec: &Value, resources: &Value, path: &FieldPath, errors: &mut Errors) {
+    let of_pod = |kind: &str, name: &str| Quantity::of(resources.at(&[kind, name])?).ok();
+    for kind in ["requests", "limits"] {
+        for (name, amount) in needed(spec, kind) {
+            let is_compared = kind == "requests" || name.starts_with(HUGE_PAGES);
+            let Some(own) = of_pod(kind, &name).filter(|own| is_compared && amount.compare(own).is_gt()) else {
+                continue;
+            };
+            let why = format!("must be greater than or equal to aggregate container {kind} of {amount}");
+            errors.push(FieldError::invalid(&path.child(kind).key(&name), &Value::from(own.to_string()), why));
+        }
+    }
+    for (path, container) in items(spec, "containers", path) {
+        let limits = container.at(&["resources", "limits"]).and_then(Value::as_object);
+        for (name, limit) in limits.into_iter().flat_map(Map::iter) {
+            let (Ok(limit), Some(own)) = (Quantity::of(limit), of_pod("limits", name)) else { continue };
+            if limit.compare(&own).is_gt() {
+                let why = format!("must be less than or equal to pod limits of {own}");
+                let path = path.key(name).child("limits");
+                errors.push(FieldError::invalid(&path, &Value::from(limit.to_string()), why));
+            }
         }
     }
 }
@@ -83,6 +266,11 @@ pub fn resource_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
+/// Whether the name of a resource with a domain can be that of a quota of requests, too.
+fn is_extended(name: &str) -> bool {
+    !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
 /// A resource of a container.
 pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     let problems = names::qualified_name(name);
@@ -95,5 +283,8 @@ pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     }
     if !is_known {
         invalid("must be a standard resource for containers");
+    }
+    if name.contains('/') && !name.contains("kubernetes.io/") && !is_extended(name) {
+        invalid("doesn't follow extended resource name standard");
     }
 }

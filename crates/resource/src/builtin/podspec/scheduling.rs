@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value, json, names};
 
 use super::Errors;
-use crate::builtin::checks::{invalid_each, is_set, items, list, selector_operators, text};
+use crate::builtin::checks::{invalid_each, is_set, items, list, named, selector_operators, text};
 use crate::builtin::defaults::at_mut;
 
 /// Validates a toleration of a Pod or of a RuntimeClass.
@@ -102,8 +102,8 @@ fn selector_term(term: &Value, path: &FieldPath, errors: &mut Errors) {
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
             other => {
-                let why = "not a valid selector operator";
-                push(FieldError::invalid(&path.child("operator"), &Value::from(other), why));
+                let (why, value) = ("not a valid selector operator", Value::from(other));
+                push(named(FieldError::invalid(&path.child("operator"), &value, why), &value));
             }
         }
         for (path, value) in items(requirement, "values", &path) {
@@ -120,8 +120,8 @@ fn selector_term(term: &Value, path: &FieldPath, errors: &mut Errors) {
             }
             "In" | "NotIn" => {}
             other => {
-                let why = "not a valid selector operator";
-                errors.push(FieldError::invalid(&path.child("operator"), &Value::from(other), why));
+                let (why, value) = ("not a valid selector operator", Value::from(other));
+                errors.push(named(FieldError::invalid(&path.child("operator"), &value, why), &value));
             }
         }
         if key == "metadata.name" {

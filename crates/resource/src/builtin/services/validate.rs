@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::super::checks::{duplicate_struct, invalid_each, items, list, one_of, text};
+use super::super::checks::{duplicate_struct, invalid_each, items, list, named, one_of, text};
 use super::super::rule_checks::port_name_problems;
 use super::{HEADLESS, headless, is_external_name, needs_health_check};
 use crate::builtin::ip::{self, Family};
@@ -388,7 +388,8 @@ fn class_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &mu
     let balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
     let class = spec.get("loadBalancerClass");
     if old.is_some_and(|old| balanced(old) && balanced(spec) && old.get("loadBalancerClass") != class) {
-        errors.push(FieldError::invalid(&path, &class.cloned().unwrap_or_default(), ONCE_SET));
+        let class = class.cloned().unwrap_or_default();
+        errors.push(named(FieldError::invalid(&path, &class, ONCE_SET), &class));
     }
     let Some(class) = class.and_then(Value::as_str) else { return };
     match balanced(spec) {
@@ -422,7 +423,11 @@ fn traffic_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
         errors.push(FieldError::required(&path.child(inside), ""));
     }
     one_of(spec, inside, path, &POLICIES, errors);
-    one_of(spec, "trafficDistribution", path, &DISTRIBUTIONS, errors);
+    if let Some(given) = spec.get("trafficDistribution")
+        && !given.as_str().is_some_and(|given| DISTRIBUTIONS.contains(&given))
+    {
+        errors.push(FieldError::not_supported(&path.child("trafficDistribution"), given, &DISTRIBUTIONS));
+    }
 }
 
 /// Validates a write to the status.

@@ -55,8 +55,8 @@ pub fn default_stateful_set(object: &mut Value) {
     set_default(object, &["spec", "persistentVolumeClaimRetentionPolicy"], kept);
     let claims = at_mut(object, &["spec", "volumeClaimTemplates"]).and_then(Value::as_array_mut);
     for claim in claims.into_iter().flatten() {
-        set_default(claim, &["apiVersion"], Value::from("v1"));
-        set_default(claim, &["kind"], Value::from("PersistentVolumeClaim"));
+        claim.set_at(&["apiVersion"], Value::from("v1"));
+        claim.set_at(&["kind"], Value::from("PersistentVolumeClaim"));
     }
 }
 

@@ -5,7 +5,8 @@ use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, names};
 
 use super::failures::failure_policy;
-use super::{labels_or_null, shown_selector, template_errors};
+use super::prepare::JOB_LABELS;
+use super::{is_usable, labels_or_null, shown_selector, template_errors};
 use crate::builtin::checks::{GENERATED_SELECTOR, invalid_shown, list, text};
 use crate::builtin::{job_rules, pods};
 
@@ -20,13 +21,23 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
     }
     let template = spec.get("template").unwrap_or(&empty);
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
-    let parsed = spec.get("selector").and_then(LabelSelector::from_value);
-    if !parsed.is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str))) {
+    let usable = spec.get("selector").filter(|selector| !selector.is_null() && is_usable(selector));
+    let parsed = usable.and_then(LabelSelector::from_value);
+    let is_matched = |selector: LabelSelector| selector.matches(|key| labels.get(key).and_then(Value::as_str));
+    // no selector selects nothing; one that is no selector is not compared
+    let is_unmatched = match spec.get("selector").filter(|selector| !selector.is_null()) {
+        None => true,
+        Some(_) => parsed.is_some_and(|selector| !is_matched(selector)),
+    };
+    if is_unmatched {
         let why = "`selector` does not match template `labels`";
         let path = path.child("template").child("metadata").child("labels");
         errors.push(FieldError::invalid(&path, &labels_or_null(template), why));
     }
     job_errors(spec, &path, &mut errors);
+    if old.is_none() {
+        generated_errors(object, &labels, &path, &mut errors);
+    }
     let name = object.str_at(&["metadata", "name"]);
     if let Some(last) = spec.get("completions").and_then(Value::as_int).filter(|_| is_indexed(spec)) {
         let pod = format!("{name}-{}", last.saturating_sub(1).max(0));
@@ -42,6 +53,33 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
         job_changes(spec, before, suspended && !started, &path, &mut errors);
     }
     errors
+}
+
+/// Without a selector of its own, a Job has the labels that are generated, and selects Pods by them.
+fn generated_errors(job: &Value, labels: &Map, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let spec = job.get("spec").unwrap_or(&Value::Null);
+    let selector = spec.get("selector").filter(|selector| !selector.is_null());
+    let is_manual = spec.get("manualSelector").and_then(Value::as_bool) == Some(true);
+    let Some(selector) = selector.filter(|_| !is_manual) else { return };
+    let path_of_labels = path.child("template").child("metadata").child("labels");
+    for (label, field) in JOB_LABELS {
+        let (wanted, path) = (job.str_at(&["metadata", field]), path_of_labels.key(label));
+        let why = format!("must be '{wanted}'");
+        match labels.get(label).and_then(Value::as_str) {
+            None => errors.push(FieldError::required(&path, why)),
+            Some(given) if given == wanted => {}
+            Some(_) => errors.push(FieldError::invalid(&path, &Value::Object(labels.clone()), why)),
+        }
+    }
+    let field_of = |label: &str| JOB_LABELS.iter().find(|(known, _)| *known == label).map(|(_, field)| field);
+    let is_generated = |selector: LabelSelector| {
+        selector.matches(|label| field_of(label).map(|field| job.str_at(&["metadata", field])))
+    };
+    let parsed = LabelSelector::from_value(selector).filter(|_| is_usable(selector));
+    if parsed.is_some_and(|parsed| !is_generated(parsed)) {
+        let why = "`selector` not auto-generated";
+        errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), why));
+    }
 }
 
 fn is_indexed(spec: &Value) -> bool {

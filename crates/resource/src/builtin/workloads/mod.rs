@@ -21,7 +21,7 @@ use schema::apply::FieldSet;
 
 use super::checks::{INVALID_SELECTOR, invalid_shown, list, text};
 use super::defaults::restore;
-use super::{claim_templates, pods, rollouts};
+use super::{claim_templates, pod_annotations, pods, rollouts};
 
 /// The data of a ControllerRevision does not change.
 pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -169,6 +169,10 @@ fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldErr
     // upstream leaves out `metadata`
     let labels = template.at(&["metadata", "labels"]).unwrap_or(&null);
     super::rule_checks::labels(labels, &path.child("labels"), errors);
+    let metadata = template.get("metadata").unwrap_or(&null);
+    schema::metadata::annotation_errors(metadata, &path.child("annotations"), errors);
+    pod_annotations::errors(template, None, &path.child("annotations"), errors);
+    pod_annotations::mismatches(template, &path.child("spec"), errors);
     pods::validate_spec(template.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
     if !list(template.get("spec").unwrap_or(&empty), "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";

@@ -2,14 +2,17 @@
 
 use machinery::Value;
 
-const JOB_LABELS: [(&str, &str); 4] = [
+use crate::builtin::defaults::set_default;
+
+/// The labels of the Pods of a Job, and the field of its metadata that each has.
+pub(super) const JOB_LABELS: [(&str, &str); 4] = [
     ("batch.kubernetes.io/controller-uid", "uid"),
     ("batch.kubernetes.io/job-name", "name"),
     ("controller-uid", "uid"),
     ("job-name", "name"),
 ];
 
-/// A Job without a selector of its own selects the Pods that have its uid.
+/// A Job without a selector of its own selects the Pods that have its uid. Labels that it has stay, and are refused later.
 pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     let manual = job.at(&["spec", "manualSelector"]).and_then(Value::as_bool).unwrap_or_default();
     if old.is_some() || manual {
@@ -19,14 +22,14 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
         let value = Value::from(job.str_at(&["metadata", field]));
-        job.set_at(&["spec", "template", "metadata", "labels", label], value);
+        set_default(job, &["spec", "template", "metadata", "labels", label], value);
     }
     if shares {
         let labels = job.at(&["spec", "template", "metadata", "labels"]).cloned().unwrap_or_default();
         job.set_at(&["metadata", "labels"], labels);
     }
     let uid = Value::from(job.str_at(&["metadata", "uid"]));
-    job.set_at(&["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
+    set_default(job, &["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
 }
 
 /// Stands for a field that v1 does not have, so that metadata alone do not show it.

@@ -73,13 +73,40 @@ impl Reader {
     fn bytes(&mut self, text: &Text) -> Option<Value> {
         let clean: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
         match base64_error(&clean) {
-            None => Some(Value::from(clean)),
+            None => Some(Value::from(canonical(clean))),
             Some(at) => {
+                let at = in_original(text, &clean, at);
                 self.add_error(TypeProblem::InvalidBase64 { at }, Conversion::Decoding, false);
                 None
             }
         }
     }
+}
+
+/// Base64 whose last characters have no bits beyond its bytes.
+fn canonical(mut text: String) -> String {
+    use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &base64::alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
+    if text.ends_with('=') {
+        let last = text.split_off(text.len().saturating_sub(4));
+        text.push_str(&LENIENT.decode(&last).map_or(last, |bytes| STANDARD.encode(bytes)));
+    }
+    text
+}
+
+/// The position in a text with line ends of an error in the same text without them. An end that comes too early is behind all of
+/// them.
+fn in_original(text: &str, clean: &str, at: usize) -> usize {
+    let is_end = |byte: u8| matches!(byte, b'\n' | b'\r');
+    let is_early = clean.as_bytes().get(at).is_none_or(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte));
+    if is_early {
+        return at + text.bytes().filter(|byte| is_end(*byte)).count();
+    }
+    let mut kept = text.bytes().enumerate().filter(|(_, byte)| !is_end(*byte));
+    kept.nth(at).map_or(at, |(position, _)| position)
 }
 
 /// The Go type of a scalar, and of which kind that is.

@@ -1,0 +1,297 @@
+//! Annotations of Pods and of their templates that stand for fields: profiles, tolerations, the cost of a deletion, mirrors.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Map, Value};
+
+use super::checks::{items, text};
+use super::{podspec, rule_checks};
+
+type Errors = Vec<FieldError>;
+
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
+const SECCOMP_OF: &str = "container.seccomp.security.alpha.kubernetes.io/";
+const APP_ARMOR_OF: &str = "container.apparmor.security.beta.kubernetes.io/";
+const LOCALHOST: &str = "localhost/";
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+fn given(pod: &Value) -> Option<&Map> {
+    pod.at(&["metadata", "annotations"]).and_then(Value::as_object)
+}
+
+fn annotation<'a>(pod: &'a Value, key: &str) -> Option<&'a str> {
+    given(pod)?.get(key)?.as_str()
+}
+
+/// The errors of the annotations of a Pod or a template; `path` is theirs. The cost of a deletion is not checked if that of the
+/// old object is wrong.
+pub fn errors(pod: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
+    let Some(given) = given(pod) else { return };
+    for (key, value) in Map::iter(given) {
+        let value = value.as_str().unwrap_or_default();
+        let at = path.key(key);
+        match key.as_str() {
+            MIRROR if pod.str_at(&["spec", "nodeName"]).is_empty() => {
+                let why = "must set spec.nodeName if mirror pod annotation is set";
+                errors.push(FieldError::invalid(&at, &Value::from(value), why));
+            }
+            TOLERATIONS if !value.is_empty() => tolerations(value, path, errors),
+            DELETION_COST if !is_cost(value) && old.is_none_or(has_cost) => {
+                errors.push(FieldError::invalid(&at, &Value::from(value), "must be a 32bit integer"));
+            }
+            key if key == SECCOMP || key.starts_with(SECCOMP_OF) => seccomp(value, &path.child(key), errors),
+            key => {
+                if let Some(name) = key.strip_prefix(APP_ARMOR_OF) {
+                    app_armor(pod, name, value, &at, errors);
+                }
+            }
+        }
+    }
+}
+
+/// Updates of a Pod neither add, change nor remove annotations about profiles of AppArmor and mirrors.
+pub fn change_errors(pod: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
+    let what = |key: &str| match key {
+        MIRROR => Some("mirror pod annotation"),
+        key if key.starts_with(APP_ARMOR_OF) => Some("AppArmor annotations"),
+        _ => None,
+    };
+    for (key, value) in given(old).into_iter().flat_map(Map::iter) {
+        let is_changed = annotation(pod, key) != value.as_str();
+        if let Some(what) = what(key).filter(|_| is_changed) {
+            errors.push(FieldError::forbidden(&path.key(key), format!("may not remove or update {what}")));
+        }
+    }
+    for (key, _) in given(pod).into_iter().flat_map(Map::iter) {
+        if let Some(what) = what(key).filter(|_| annotation(old, key).is_none()) {
+            errors.push(FieldError::forbidden(&path.key(key), format!("may not add {what}")));
+        }
+    }
+}
+
+fn is_cost(text: &str) -> bool {
+    let is_begun = text == "0" || text.starts_with(|c: char| c == '-' || ('1'..='9').contains(&c));
+    is_begun && text.parse::<i32>().is_ok()
+}
+
+fn has_cost(pod: &Value) -> bool {
+    annotation(pod, DELETION_COST).is_none_or(is_cost)
+}
+
+fn tolerations(json: &str, path: &FieldPath, errors: &mut Errors) {
+    let list = match machinery::value::decode(json.as_bytes()) {
+        Ok(list) => list,
+        Err(error) => return errors.push(FieldError::invalid(path, &Value::from(TOLERATIONS), error.to_string())),
+    };
+    for (i, toleration) in list.as_array().unwrap_or_default().iter().enumerate() {
+        podspec::validate_toleration(toleration, &path.child(TOLERATIONS).index(i), errors);
+    }
+}
+
+fn seccomp(profile: &str, path: &FieldPath, errors: &mut Errors) {
+    if ["runtime/default", "docker/default", "unconfined"].contains(&profile) {
+        return;
+    }
+    match profile.strip_prefix(LOCALHOST) {
+        Some(file) => rule_checks::local_path(&Value::from(file), path, errors),
+        None => errors.push(FieldError::invalid(path, &Value::from(profile), "must be a valid seccomp profile")),
+    }
+}
+
+fn app_armor(pod: &Value, name: &str, profile: &str, path: &FieldPath, errors: &mut Errors) {
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let mut containers = CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, path));
+    if !containers.any(|(_, container)| text(container, "name") == name) {
+        errors.push(FieldError::invalid(path, &Value::from(name), "container not found"));
+    }
+    if !["", "runtime/default", "unconfined"].contains(&profile) && !profile.starts_with(LOCALHOST) {
+        let why = format!("invalid AppArmor profile name: {}", machinery::value::quote(profile));
+        errors.push(FieldError::invalid(path, &Value::from(profile), why));
+    }
+}
+
+/// The errors of profiles in fields that annotations contradict; `path` is that of the spec.
+pub fn mismatches(pod: &Value, path: &FieldPath, errors: &mut Errors) {
+    if given(pod).is_none() {
+        return;
+    }
+    let (spec, empty) = (pod.get("spec").unwrap_or(&Value::Null), Value::object());
+    let context = spec.get("securityContext").unwrap_or(&empty);
+    let mut compare = |profile: Option<&Value>, key: &str, path: FieldPath, word: &str| {
+        if let (Some(profile), Some(annotation)) = (profile, annotation(pod, key)) {
+            errors.extend(mismatch(profile, annotation, &path, word));
+        }
+    };
+    let at = |path: &FieldPath, field: &str| path.child("securityContext").child(field);
+    compare(context.get("seccompProfile"), SECCOMP, at(path, "seccompProfile"), "seccomp");
+    let is_windows = spec.str_at(&["os", "name"]) == "windows";
+    for (path, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, path)) {
+        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&empty));
+        let key = format!("{SECCOMP_OF}{name}");
+        compare(own.get("seccompProfile"), &key, at(&path, "seccompProfile"), "seccomp");
+        let profile = own.get("appArmorProfile").or_else(|| context.get("appArmorProfile"));
+        let profile = profile.filter(|_| !is_windows);
+        compare(profile, &format!("{APP_ARMOR_OF}{name}"), at(&path, "appArmorProfile"), "apparmor");
+    }
+}
+
+fn mismatch(profile: &Value, annotation: &str, path: &FieldPath, word: &str) -> Option<FieldError> {
+    let kind = |is_same: bool| {
+        let error =
+            || FieldError::forbidden(&path.child("type"), format!("{word} type in annotation and field must match"));
+        (!is_same).then(error)
+    };
+    match text(profile, "type") {
+        "Unconfined" => kind(annotation == "unconfined"),
+        "RuntimeDefault" => {
+            kind(annotation == "runtime/default" || word == "seccomp" && annotation == "docker/default")
+        }
+        "Localhost" => match annotation.strip_prefix(LOCALHOST) {
+            None => kind(false),
+            Some(file) if profile.get("localhostProfile").and_then(Value::as_str) == Some(file) => None,
+            Some(_) => {
+                let why = format!("{word} profile in annotation and field must match");
+                Some(FieldError::forbidden(&path.child("localhostProfile"), why))
+            }
+        },
+        _ => None,
+    }
+}
+
+/// The profile of AppArmor that an annotation stands for.
+fn app_armor_profile(annotation: &str) -> Option<Value> {
+    let kind = |name: &str| {
+        let mut profile = Value::object();
+        profile.set_at(&["type"], Value::from(name));
+        profile
+    };
+    match annotation {
+        "unconfined" => Some(kind("Unconfined")),
+        "runtime/default" => Some(kind("RuntimeDefault")),
+        _ => {
+            let file = annotation.strip_prefix(LOCALHOST).filter(|file| !file.is_empty())?;
+            let mut profile = kind("Localhost");
+            profile.set_at(&["localhostProfile"], Value::from(file));
+            Some(profile)
+        }
+    }
+}
+
+/// Annotations of a Pod about profiles of AppArmor become fields of its containers.
+pub fn set_profiles(pod: &mut Value) {
+    if given(pod).is_none() || pod.str_at(&["spec", "os", "name"]) == "windows" {
+        return;
+    }
+    const FIELD: [&str; 2] = ["securityContext", "appArmorProfile"];
+    let of_pod = pod.at(&["spec", "securityContext", "appArmorProfile"]).cloned();
+    let annotations = given(pod).cloned().unwrap_or_default();
+    for kind in CONTAINERS {
+        let containers = super::defaults::at_mut(pod, &["spec", kind]).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter(|container| container.at(&FIELD).is_none()) {
+            let given = annotations.get(&format!("{APP_ARMOR_OF}{}", text(container, "name"))).and_then(Value::as_str);
+            let profile = given.and_then(app_armor_profile).filter(|profile| is_padded(profile).is_none());
+            if let Some(profile) = profile.filter(|profile| Some(profile) != of_pod.as_ref()) {
+                container.set_at(&FIELD, profile);
+            }
+        }
+    }
+}
+
+/// The file of a profile that has blanks around it.
+fn is_padded(profile: &Value) -> Option<&str> {
+    let file = text(profile, "localhostProfile");
+    (file.trim() != file).then_some(file)
+}
+
+/// The warnings about annotations that have no effect, or that fields replace.
+pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
+    let Some(given) = given(pod) else { return };
+    const FORMER: [(&str, &str); 3] = [
+        ("scheduler.alpha.kubernetes.io/critical-pod", "v1.16+; use the \"priorityClassName\""),
+        ("security.alpha.kubernetes.io/sysctls", "v1.11+; use the \"sysctls\""),
+        ("security.alpha.kubernetes.io/unsafe-sysctls", "v1.11+; use the \"sysctls\""),
+    ];
+    let at = root.child("metadata").child("annotations");
+    for (key, why) in FORMER.into_iter().filter(|(key, _)| given.get(key).is_some()) {
+        warnings.push(format!("{}: non-functional in {why} field instead", at.key(key)));
+    }
+    let seccomp =
+        |key: &str| format!("{}: non-functional in v1.27+; use the \"seccompProfile\" field instead", at.key(key));
+    let (spec, empty) = (pod.get("spec").unwrap_or(&Value::Null), Value::object());
+    let context = spec.get("securityContext").unwrap_or(&empty);
+    if context.get("seccompProfile").is_none() && given.get(SECCOMP).is_some() {
+        warnings.push(seccomp(SECCOMP));
+    }
+    for (_, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, root)) {
+        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&empty));
+        let key = format!("{SECCOMP_OF}{name}");
+        if own.get("seccompProfile").is_none() && given.get(&key).is_some() {
+            warnings.push(seccomp(&key));
+        }
+        let key = format!("{APP_ARMOR_OF}{name}");
+        let Some(annotation) = given.get(&key).and_then(Value::as_str) else { continue };
+        let (field, of_pod) = (own.get("appArmorProfile"), context.get("appArmorProfile"));
+        let profile = app_armor_profile(annotation);
+        let is_pod = root.as_str().is_empty();
+        // the annotation of a new Pod has become a field
+        let is_former = match field {
+            Some(field) => is_pod && profile.as_ref() == Some(field),
+            None => of_pod.is_none() || of_pod != profile.as_ref(),
+        };
+        if is_former {
+            let path = at.key(&key);
+            warnings.push(format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    fn texts(annotations: Value, spec: Value) -> Vec<String> {
+        let pod = json!({"metadata": {"annotations": (annotations)}, "spec": (spec)});
+        let mut found = vec![];
+        errors(&pod, None, &FieldPath::new("metadata.annotations"), &mut found);
+        mismatches(&pod, &FieldPath::new("spec"), &mut found);
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn annotations_stand_for_fields() {
+        let spec =
+            json!({"containers": [{"name": "c", "securityContext": {"appArmorProfile": {"type": "Unconfined"}}}]});
+        for (key, value, want) in [
+            (
+                MIRROR,
+                "x",
+                r#"metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set"#,
+            ),
+            (DELETION_COST, "-5", ""),
+            (
+                DELETION_COST,
+                "+5",
+                r#"metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "+5": must be a 32bit integer"#,
+            ),
+            (
+                SECCOMP,
+                "x",
+                r#"metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: "x": must be a valid seccomp profile"#,
+            ),
+            ("container.apparmor.security.beta.kubernetes.io/c", "unconfined", ""),
+            (
+                "container.apparmor.security.beta.kubernetes.io/c",
+                "runtime/default",
+                "spec.containers[0].securityContext.appArmorProfile.type: Forbidden: apparmor type in annotation and field must match",
+            ),
+        ] {
+            let mut annotations = Value::object();
+            annotations.set_at(&[key], Value::from(value));
+            assert_eq!(texts(annotations, spec.clone()).join("|"), want, "{key}: {value}");
+        }
+    }
+}
