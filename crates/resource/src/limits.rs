@@ -33,3 +33,5 @@ pub const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 pub const WARNINGS_MAX: usize = 1000;
 /// Errors of one list of pairs of hosts and ports, each of which repeats the list. Ours: kube-apiserver has one for each pair.
 pub const HOST_PORTS_REPORTED: usize = 16;
+/// Characters of an object without a type that the error about its file repeats. Ours: kube-apiserver repeats all.
+pub const MANIFEST_EXCERPT_MAX: usize = 100;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use base::request::FeatureGates;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
@@ -25,6 +26,7 @@ pub const KIND: BuiltIn = BuiltIn {
     categories: &["api-extensions"],
     namespaced: false,
     unconditional_update: false,
+    reserves_names: true,
     metadata: MetadataRules { on_update: &[OnUpdate::Object], ..MetadataRules::CUSTOM },
     prepare: super::track_generation,
     ..BASE
@@ -44,33 +46,32 @@ pub const API_VERSIONS: Field = non_empty("apiVersions", texts());
 pub const RESOURCES: Field = non_empty("resources", texts());
 pub const SCOPE: Field = given("scope", Shape::Text("v1.ScopeType"));
 
-/// The suffix of names that 1.36 reserves for manifests (KEP-5793).
-const STATIC_SUFFIX: &str = ".static.k8s.io";
+/// The suffix of names that are reserved for manifests (KEP-5793).
+pub const STATIC_SUFFIX: &str = ".static.k8s.io";
 
-fn static_name_problem(object: &Value) -> Option<String> {
-    let name = object.str_at(&["metadata", "name"]);
-    name.ends_with(STATIC_SUFFIX).then(|| {
-        format!(
-            "names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
-        )
-    })
-}
+impl BuiltIn {
+    fn reserved_name_problem(&self, object: &Value) -> Option<String> {
+        let name = object.str_at(&["metadata", "name"]);
+        (self.reserves_names && name.ends_with(STATIC_SUFFIX)).then(|| {
+            format!(
+                "names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
+            )
+        })
+    }
 
-/// The error of a new object with a reserved name.
-pub fn static_name_error(new: &Value, old: Option<&Value>, release: Release) -> Option<FieldError> {
-    let name = Value::from(new.str_at(&["metadata", "name"]));
-    let problem = static_name_problem(new).filter(|_| old.is_none() && release >= Release::V1_37)?;
-    Some(FieldError::invalid(&FieldPath::new("metadata.name"), &name, problem))
-}
+    /// The error of a new object with a reserved name.
+    pub fn reserved_name_error(&self, object: &Value, gates: &FeatureGates) -> Option<FieldError> {
+        let problem = self.reserved_name_problem(object).filter(|_| gates.admission_manifests())?;
+        let name = Value::from(object.str_at(&["metadata", "name"]));
+        Some(FieldError::invalid(&FieldPath::new("metadata.name"), &name, problem))
+    }
 
-/// The warning about an object with a reserved name, which is not refused.
-pub fn static_name_warning(new: &Value, old: Option<&Value>, release: Release) -> Option<String> {
-    let warns = match release {
-        Release::V1_35 => false,
-        Release::V1_36 => true,
-        Release::V1_37 => old.is_some(),
-    };
-    static_name_problem(new).filter(|_| warns).map(|problem| format!("metadata.name: {problem}"))
+    /// The warning about an object with a reserved name, which is not refused.
+    pub fn reserved_name_warning(&self, object: &Value, is_new: bool, gates: &FeatureGates) -> Option<String> {
+        let warns = gates.release() >= Release::V1_36 && !(is_new && gates.admission_manifests());
+        let problem = self.reserved_name_problem(object).filter(|_| warns)?;
+        Some(format!("metadata.name: {problem}"))
+    }
 }
 
 /// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for

@@ -36,6 +36,11 @@ pub fn is_known(api_version: &str, kind: &str) -> bool {
         || (OPTIONS.contains(&kind) && is_group_version(api_version))
 }
 
+/// The row of a kind, whether it is served or not.
+pub fn row_of(api_version: &str, kind: &str) -> Option<&'static super::BuiltIn> {
+    registered().find(|row| row.kind == kind && super::group_version(row.group, row.version) == api_version)
+}
+
 /// The rows of all versions, whether they are served or not: kube-apiserver registers their types anyway.
 fn registered() -> impl Iterator<Item = &'static super::BuiltIn> {
     super::kinds().chain(super::unstable::rows()).chain(super::optional::rows())

@@ -79,12 +79,13 @@ mod workload_groups;
 mod workloads;
 
 pub use accounts::SERVICE_ACCOUNT;
+pub use admission::STATIC_SUFFIX;
 pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE};
 pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
 pub use definition::{add_cleanup_finalizer, set_terminating};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
-pub use foreign::is_known;
+pub use foreign::{is_known, row_of};
 pub use groups::{group_priority, is_built_in_group, is_reserved_group, version_priority};
 pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
@@ -197,6 +198,12 @@ impl BuiltIn {
         self.add_rule_errors(object, old, false, &mut errors);
         checks::drop_unchecked(&mut errors, own);
         errors
+    }
+
+    /// The errors of a new object, with those of its metadata.
+    pub fn errors_of_new(&self, object: &Value, release: Release) -> Vec<FieldError> {
+        let own = self.errors(object, None, release);
+        self.metadata.merge_create_errors(object, self.namespaced, own, release)
     }
 
     /// A subresource of this kind alone.

@@ -125,7 +125,6 @@ const POLICY: BuiltIn = BuiltIn {
     default: default_policy,
     validate: validate_policy,
     declarative: Some(declarative::none),
-    warnings: policies::warnings,
     columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
     ..KIND
 };
@@ -139,7 +138,6 @@ const BINDING: BuiltIn = BuiltIn {
     default: |object| policies::default_resources(object, "matchResources"),
     validate: validate_binding,
     declarative: Some(declarative::none),
-    warnings: policies::warnings,
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     ..KIND
 };
@@ -151,7 +149,7 @@ fn default_policy(object: &mut Value) {
     }
 }
 
-fn validate_policy(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -170,16 +168,14 @@ fn validate_policy(new: &Value, old: Option<&Value>, release: Release) -> Vec<Fi
         "" => errors.push(FieldError::required(&path.child("reinvocationPolicy"), "")),
         _ => one_of(spec, "reinvocationPolicy", &path, &["IfNeeded", "Never"], &mut errors),
     }
-    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 
-fn validate_binding(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = policies::binding_errors(spec);
     operation_errors(spec, "matchResources", &mut errors);
-    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 

@@ -147,7 +147,6 @@ pub const POLICY: BuiltIn = BuiltIn {
         condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status"), release)
     },
     declarative: Some(declarative::none),
-    warnings,
     columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],
     ..KIND
 };
@@ -160,7 +159,6 @@ pub const BINDING: BuiltIn = BuiltIn {
     default: |object| default_resources(object, "matchResources"),
     validate: validate_binding,
     declarative: Some(declarative::of_policy_binding),
-    warnings,
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     ..KIND
 };
@@ -186,12 +184,7 @@ fn prepare_policy(object: &mut Value, old: Option<&Value>) {
     super::track_generation(object, old);
 }
 
-/// Warns of reserved names.
-pub fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
-    shared::static_name_warning(new, old, release).into_iter().collect()
-}
-
-fn validate_policy(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -208,7 +201,6 @@ fn validate_policy(new: &Value, old: Option<&Value>, release: Release) -> Vec<Fi
         validation_errors(validation, scope, &path, &mut errors);
     }
     annotation_errors(spec, new.str_at(&["metadata", "name"]), scope, &path, &mut errors);
-    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 
@@ -379,12 +371,11 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
     }
 }
 
-fn validate_binding(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = binding_errors(spec);
     action_errors(spec, &FieldPath::new("spec").child("validationActions"), &mut errors);
-    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 

@@ -216,6 +216,8 @@ pub struct BuiltIn {
     pub unconditional_update: bool,
     /// PUT of an object that does not exist creates it.
     pub create_on_update: bool,
+    /// Names that end with `.static.k8s.io` are reserved for manifests.
+    pub reserves_names: bool,
     /// Errors show the group in keys of objects.
     pub keyed_by_group: bool,
     /// How errors of field selectors name the kind.
@@ -306,6 +308,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     status_tables: true,
     unconditional_update: true,
     create_on_update: false,
+    reserves_names: false,
     keyed_by_group: false,
     selectable: &[],
     form: Form::Typed(&EMPTY),

@@ -146,7 +146,7 @@ fn default_mutating(object: &mut Value) {
     }
 }
 
-fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+fn validate(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let mut known = HashSet::new();
     for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
@@ -157,13 +157,12 @@ fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldErro
             errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
         }
     }
-    errors.extend(shared::static_name_error(new, old, release));
     errors
 }
 
-/// Warns of reserved names, and of rules for resources that webhooks do not see.
-fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
-    let mut warnings: Vec<String> = shared::static_name_warning(new, old, release).into_iter().collect();
+/// Warns of rules for resources that webhooks do not see.
+fn warnings(new: &Value, _: Option<&Value>, release: Release) -> Vec<String> {
+    let mut warnings = vec![];
     if release < Release::V1_37 {
         return warnings;
     }

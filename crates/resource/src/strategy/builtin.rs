@@ -63,13 +63,15 @@ impl Strategy for BuiltInStrategy {
     fn validate(&self, object: &Value) -> Validity {
         let (row, stored) = (self.0.row.checked(), &*self.0.row.checked_form(object));
         let release = self.release();
-        let own = row.errors(stored, None, release);
-        let errors = row.metadata.merge_create_errors(stored, row.namespaced, own, release);
+        let mut errors = row.errors_of_new(stored, release);
+        errors.extend(row.reserved_name_error(stored, &self.0.at.resource.gates));
         self.0.row.declared_errors(object, None, errors, release).into()
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
-        (self.0.row.warnings)(&self.0.row.checked_form(object), None, self.release())
+        let (row, gates) = (self.0.row, &self.0.at.resource.gates);
+        let warnings = (row.warnings)(&row.checked_form(object), None, self.release());
+        row.reserved_name_warning(object, true, gates).into_iter().chain(warnings).collect()
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
@@ -100,8 +102,9 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
-        let row = self.0.row;
-        (row.warnings)(&row.checked_form(object), Some(&row.checked_form(old)), self.release())
+        let (row, gates) = (self.0.row, &self.0.at.resource.gates);
+        let warnings = (row.warnings)(&row.checked_form(object), Some(&row.checked_form(old)), self.release());
+        row.reserved_name_warning(object, false, gates).into_iter().chain(warnings).collect()
     }
 
     fn canonicalize(&self, object: &mut Value) {

@@ -12,7 +12,7 @@ use machinery::Release;
 const KNOWN: &str = include_str!("known.txt");
 
 /// The gates that change what this server does.
-const EFFECTIVE: [&str; 20] = [
+const EFFECTIVE: [&str; 21] = [
     "AllowUnsafeMalformedObjectDeletion",
     "APIResponseCompression",
     "CBORServingAndStorage",
@@ -25,6 +25,7 @@ const EFFECTIVE: [&str; 20] = [
     "EvictionRequestAPI",
     "ExcludeAdmissionWebhookVirtualResources",
     "GenericWorkload",
+    "ManifestBasedAdmissionControlConfig",
     "MutatingAdmissionPolicy",
     "PodGroupPreemptionPolicy",
     "ShardedListAndWatch",
@@ -216,6 +217,11 @@ impl FeatureGates {
     /// Webhooks are not called for reviews of authentication and authorization.
     pub fn webhooks_without_reviews(&self) -> bool {
         self.is_on("ExcludeAdmissionWebhookVirtualResources")
+    }
+
+    /// Admission is configured by manifests too, and names of theirs are reserved (KEP-5793).
+    pub fn admission_manifests(&self) -> bool {
+        self.is_on("ManifestBasedAdmissionControlConfig")
     }
 
     /// `storageVersionHash` in discovery.
