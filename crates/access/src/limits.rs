@@ -22,6 +22,9 @@ pub const IMPERSONATED_TOGETHER: usize = 4;
 pub const AUTHORIZER_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Bytes of a review whose response is cached; kube-apiserver's.
 pub const REMEMBERED_BYTES_MAX: usize = 10_000;
+/// Interval at which directories of manifests are checked for changes. Ours: kube-apiserver is notified by the file system, and
+/// checks every minute besides.
+pub const MANIFESTS_LOOK: Duration = Duration::from_secs(1);
 /// Seconds by which the clock of an issuer may be ahead; kube-apiserver's.
 pub const NOT_BEFORE_LEEWAY: i64 = 300;
 /// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.

@@ -85,6 +85,18 @@ pub fn follow_file(
     });
 }
 
+/// Calls `look` at every interval, until it returns false. It may block.
+pub fn follow(every: Duration, mut look: impl FnMut() -> bool + Send + 'static) {
+    spawn("followed directory", async move {
+        loop {
+            next_poll(every).await;
+            if !blocking(&mut look) {
+                return;
+            }
+        }
+    });
+}
+
 /// The span of a trace that a task works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trace {

@@ -5,7 +5,16 @@ use machinery::{Text, Value};
 use resource::Version;
 
 use super::attributes::Attributes;
+use super::sources::Reach;
 use super::{GROUP, World};
+
+const POLICIES: [&str; 4] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+];
+const WEBHOOKS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 /// One of `resourceRules`, `excludeResourceRules` or of a webhook's `rules`.
 #[derive(Debug)]
@@ -163,22 +172,18 @@ fn version_of<'a>(rules: &[MatchRule], equivalent: bool, attributes: &Attributes
     rules.iter().find_map(matched).map(|version| &**version)
 }
 
-/// Whether policies do not apply: to reviews.
-pub fn is_exempt_from_policies(attributes: &Attributes<'_>) -> bool {
-    attributes.resource.is_review()
+/// The policies that see a write. None sees reviews, and those of the API see no policies and bindings.
+pub fn reach_of_policies(attributes: &Attributes<'_>) -> Option<Reach> {
+    let is_policy = attributes.group() == GROUP && POLICIES.contains(&attributes.plural().as_str());
+    (!attributes.resource.is_review()).then_some(if is_policy { Reach::Manifests } else { Reach::All })
 }
 
-/// Whether neither webhooks nor policies apply: to their own configuration, and to reviews if the feature gate
-/// ExcludeAdmissionWebhookVirtualResources is on.
-pub fn is_exempt(attributes: &Attributes<'_>) -> bool {
-    const EXEMPT: [&str; 6] = [
-        "mutatingadmissionpolicies",
-        "mutatingadmissionpolicybindings",
-        "mutatingwebhookconfigurations",
-        "validatingadmissionpolicies",
-        "validatingadmissionpolicybindings",
-        "validatingwebhookconfigurations",
-    ];
-    let configuration = attributes.group() == GROUP && EXEMPT.contains(&attributes.plural().as_str());
-    configuration || attributes.resource.gates.webhooks_without_reviews() && is_exempt_from_policies(attributes)
+/// The webhooks that see a write. None sees reviews if the feature gate ExcludeAdmissionWebhookVirtualResources is on, and
+/// those of the API see no configurations of admission.
+pub fn reach_of_webhooks(attributes: &Attributes<'_>) -> Option<Reach> {
+    let sees_reviews = !attributes.resource.gates.webhooks_without_reviews();
+    let plural = attributes.plural().as_str();
+    let is_configuration = POLICIES.contains(&plural) || WEBHOOKS.contains(&plural);
+    let reach = if is_configuration && attributes.group() == GROUP { Reach::Manifests } else { Reach::All };
+    (sees_reviews || !attributes.resource.is_review()).then_some(reach)
 }

@@ -7,6 +7,7 @@ mod attributes;
 mod authorizer;
 mod expressions;
 mod lifecycle;
+mod manifests;
 mod matching;
 mod measure;
 mod mutation;
@@ -15,6 +16,7 @@ pub mod plugins;
 mod policies;
 mod quota;
 mod reinvocation;
+mod sources;
 mod webhooks;
 
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use objects::{Event, Key, Objects, Stored};
 use resource::Registry;
 
 pub use attributes::{Attributes, Operation};
+pub use manifests::{ManifestDirectory, ManifestFile, ManifestPlugin, Manifests};
 pub use quota::{Charge, Counting, Devices, counted_kinds, counting, in_scopes, scopes};
 
 use crate::authorization::Authorizer;
@@ -72,6 +75,14 @@ impl Admission {
         self.plugins.selection.runs(plugin)
     }
 
+    /// Replaces the policies or webhooks of a plugin that come from manifests.
+    pub fn apply(&self, manifests: &Manifests) {
+        match manifests.plugin.has_policies() {
+            true => self.policies.apply(manifests),
+            false => self.webhooks.apply(manifests),
+        }
+    }
+
     /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group == GROUP {
@@ -112,32 +123,34 @@ impl Admission {
         attributes: &Attributes<'_>,
         object: Option<Value>,
     ) -> Result<Option<Value>, Status> {
-        if matching::is_exempt(attributes) {
+        let reach = matching::reach_of_policies(attributes).filter(|_| self.runs("MutatingAdmissionPolicy"));
+        let policies = reach.map(|reach| self.policies.mutating(reach));
+        let reach = matching::reach_of_webhooks(attributes).filter(|_| self.runs("MutatingAdmissionWebhook"));
+        let webhooks = reach.map(|reach| self.webhooks.mutating(reach));
+        if policies.is_none() && webhooks.is_none() {
             return Ok(object);
         }
-        let by_policies = !matching::is_exempt_from_policies(attributes);
-        let policies = (by_policies && self.runs("MutatingAdmissionPolicy")).then_some(&self.policies);
-        let webhooks = self.runs("MutatingAdmissionWebhook").then_some(&self.webhooks);
         let all = Step::begin(None, "admit", attributes.operation);
         all.end(mutation::mutate(&self.plugins, policies, webhooks, world, attributes, object).await)
     }
 
     /// Validating admission. Runs after validation.
     pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        if matching::is_exempt(attributes) {
-            return Ok(());
-        }
         Step::begin(None, "validate", attributes.operation).end(self.validate_all(world, attributes).await)
     }
 
     async fn validate_all(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        if self.runs("ValidatingAdmissionPolicy") && !matching::is_exempt_from_policies(attributes) {
+        if let Some(reach) = matching::reach_of_policies(attributes)
+            && self.runs("ValidatingAdmissionPolicy")
+        {
             let step = Step::begin("ValidatingAdmissionPolicy", "validate", attributes.operation);
-            step.end(self.policies.validate(world, attributes).await)?;
+            step.end(self.policies.validate(world, attributes, reach).await)?;
         }
-        if self.runs("ValidatingAdmissionWebhook") {
+        if let Some(reach) = matching::reach_of_webhooks(attributes)
+            && self.runs("ValidatingAdmissionWebhook")
+        {
             let step = Step::begin("ValidatingAdmissionWebhook", "validate", attributes.operation);
-            step.end(self.webhooks.validate(world, attributes).await)?;
+            step.end(self.webhooks.validate(world, attributes, reach).await)?;
         }
         Ok(())
     }

@@ -5,15 +5,16 @@ use machinery::{Status, Value};
 
 use super::measure::Step;
 use super::plugins::Plugins;
-use super::policies::{Policies, PolicyKey};
+use super::policies::{PolicyKey, PolicySnapshot};
 use super::reinvocation::{Reinvocation, Round};
-use super::webhooks::{Place, Webhooks};
+use super::sources::InForce;
+use super::webhooks::{MutatingWebhooks, Place};
 use super::{Attributes, World, patched};
 
 /// The mutating plugins of one write.
 struct Chain<'a> {
-    policies: Option<&'a Policies>,
-    webhooks: Option<&'a Webhooks>,
+    policies: Option<InForce<PolicySnapshot>>,
+    webhooks: Option<MutatingWebhooks<'a>>,
     policy_reinvocation: Reinvocation<PolicyKey>,
     webhook_reinvocation: Reinvocation<usize>,
 }
@@ -21,15 +22,15 @@ struct Chain<'a> {
 /// The object after all mutations.
 pub async fn mutate(
     plugins: &Plugins,
-    policies: Option<&Policies>,
-    webhooks: Option<&Webhooks>,
+    policies: Option<InForce<PolicySnapshot>>,
+    webhooks: Option<MutatingWebhooks<'_>>,
     world: &World<'_>,
     attributes: &Attributes<'_>,
     object: Option<Value>,
 ) -> Result<Option<Value>, Status> {
     let mut chain = Chain {
-        policies: policies.filter(|policies| !policies.none_mutate()),
-        webhooks: webhooks.filter(|webhooks| !webhooks.none_mutate()),
+        policies: policies.filter(|policies| policies.bound().next().is_some()),
+        webhooks: webhooks.filter(|webhooks| webhooks.hooks().next().is_some()),
         policy_reinvocation: Reinvocation::default(),
         webhook_reinvocation: Reinvocation::default(),
     };
@@ -55,18 +56,18 @@ impl Chain<'_> {
     ) -> Result<Option<Value>, Status> {
         // the object after a plugin matters only if another plugin may change it
         let has_both = self.policies.is_some() && self.webhooks.is_some();
-        if let Some(policies) = self.policies {
+        if let Some(policies) = &self.policies {
             let step = Step::begin("MutatingAdmissionPolicy", "admit", attributes.operation);
             let reinvocation = &mut self.policy_reinvocation;
             if has_both {
                 reinvocation.begin(round, object.as_ref());
             }
-            object = step.end(policies.mutate(world, attributes, object, round, reinvocation).await)?;
+            object = step.end(policies.apply(world, attributes, object, round, reinvocation).await)?;
             if has_both {
                 reinvocation.result.clone_from(&object);
             }
         }
-        if let Some(webhooks) = self.webhooks {
+        if let Some(webhooks) = &self.webhooks {
             let step = Step::begin("MutatingAdmissionWebhook", "admit", attributes.operation);
             let reinvocation = &mut self.webhook_reinvocation;
             if has_both {
@@ -83,22 +84,21 @@ impl Chain<'_> {
 
 /// Calls the webhooks of this round.
 async fn call_webhooks(
-    webhooks: &Webhooks,
+    webhooks: &MutatingWebhooks<'_>,
     world: &World<'_>,
     attributes: &Attributes<'_>,
     mut object: Option<Value>,
     round: &mut Round,
     reinvocation: &mut Reinvocation<usize>,
 ) -> Result<Option<Value>, Status> {
-    let configurations = webhooks.mutating();
     let mut was_changed = false;
-    for (i, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
+    for (i, hook) in webhooks.hooks().enumerate() {
         if !reinvocation.is_due(round, &i) {
             continue;
         }
         let attributes = Attributes { object: object.as_ref(), ..*attributes };
         let place = Place { round: round.number, index: i };
-        if let Some(changed) = webhooks.mutate_by(world, hook, &attributes, place).await? {
+        if let Some(changed) = webhooks.call(world, hook, &attributes, place).await? {
             object = Some(changed);
             was_changed = true;
             reinvocation.changed(round);

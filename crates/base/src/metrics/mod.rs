@@ -9,6 +9,7 @@ mod aggregation;
 mod flow;
 mod impersonation;
 mod labels;
+mod manifests;
 mod process;
 mod reads;
 mod text;
@@ -118,6 +119,7 @@ pub struct Metrics {
     pub authorization_config_controller_automatic_reloads: Family<Reload, Counter>,
     pub encryption_config_controller_automatic_reloads: Family<Reload, Counter>,
     pub admission: AdmissionMetrics,
+    pub manifests: manifests::ManifestMetrics,
     pub flow: flow::FlowMetrics,
     pub impersonation: impersonation::ImpersonationMetrics,
     pub tokens: tokens::TokenMetrics,
@@ -165,6 +167,7 @@ impl Metrics {
             authorization_config_controller_automatic_reloads: Family::default(),
             encryption_config_controller_automatic_reloads: Family::default(),
             admission: AdmissionMetrics::default(),
+            manifests: manifests::ManifestMetrics::default(),
             flow: flow::FlowMetrics::default(),
             impersonation: impersonation::ImpersonationMetrics::default(),
             tokens: tokens::TokenMetrics::default(),
@@ -247,6 +250,7 @@ impl Metrics {
         self.queues.register(all);
         self.reads.register(all);
         self.admission.register(all);
+        self.manifests.register(all);
         self.flow.register(all);
         self.impersonation.register(all);
         self.tokens.register(all);

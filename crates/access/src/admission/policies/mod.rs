@@ -11,7 +11,6 @@ mod program;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
@@ -20,8 +19,10 @@ use objects::{Event, EventKind, Key};
 use self::evaluate::Evaluation;
 use super::attributes::in_order;
 use super::expressions::{VersionedObjects, WriteVariables};
+use super::manifests::{ManifestPlugin, Manifests};
 use super::matching::Matching;
 use super::reinvocation::{Reinvocation, Round};
+use super::sources::{InForce, Reach, Sources};
 use super::{Attributes, World};
 pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};
@@ -52,24 +53,24 @@ pub struct Binding {
     audited_actions: Option<Value>,
 }
 
+/// The policies and bindings of one source.
 #[derive(Default)]
-struct PolicySnapshot {
+pub struct PolicySnapshot {
     policies: OrdMap<Text, Arc<Policy>>,
     bindings: OrdMap<Text, Arc<Binding>>,
     /// The policies that are bound, by name.
     bound: Vec<BoundPolicy>,
 }
 
-/// All policies and bindings, updated by events.
+/// All policies and bindings, updated by events, and from manifests.
 #[derive(Default)]
 pub struct Policies {
-    snapshot: ArcSwap<PolicySnapshot>,
-    /// MutatingAdmissionPolicies.
-    mutating: ArcSwap<PolicySnapshot>,
+    validating: Sources<PolicySnapshot>,
+    mutating: Sources<PolicySnapshot>,
 }
 
-/// A policy and one of its bindings.
-struct BoundPolicy {
+/// A policy and its bindings.
+pub struct BoundPolicy {
     policy: Arc<Policy>,
     bindings: Vec<Arc<Binding>>,
 }
@@ -188,10 +189,10 @@ impl Findings {
 impl Policies {
     pub fn observe(&self, key: &Key, event: &Event) {
         let (snapshot, is_policy) = match key.plural.as_str() {
-            "validatingadmissionpolicies" => (&self.snapshot, true),
-            "validatingadmissionpolicybindings" => (&self.snapshot, false),
-            "mutatingadmissionpolicies" => (&self.mutating, true),
-            "mutatingadmissionpolicybindings" => (&self.mutating, false),
+            "validatingadmissionpolicies" => (&self.validating.api, true),
+            "validatingadmissionpolicybindings" => (&self.validating.api, false),
+            "mutatingadmissionpolicies" => (&self.mutating.api, true),
+            "mutatingadmissionpolicybindings" => (&self.mutating.api, false),
             _ => return,
         };
         let object = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
@@ -207,33 +208,38 @@ impl Policies {
         snapshot.store(Arc::new(PolicySnapshot::new(policies, bindings)));
     }
 
+    /// Replaces the policies and bindings that come from manifests.
+    pub fn apply(&self, manifests: &Manifests) {
+        let policies =
+            manifests.objects.iter().map(Policy::parse).map(|policy| (policy.name.clone(), Arc::new(policy)));
+        let bindings = manifests.bindings.iter().map(Binding::parse);
+        let bindings = bindings.map(|binding| (binding.name.clone(), Arc::new(binding)));
+        let snapshot = PolicySnapshot::new(policies.collect(), bindings.collect());
+        let mutating = manifests.plugin == ManifestPlugin::MutatingPolicies;
+        let sources = if mutating { &self.mutating } else { &self.validating };
+        sources.manifests.store(Arc::new(snapshot));
+    }
+
     /// Whether no validating policy is bound.
     pub fn none_validate(&self) -> bool {
-        self.snapshot.load().bound.is_empty()
+        self.validating.all(|snapshot| snapshot.bound.is_empty())
     }
 
     /// Whether no mutating policy is bound.
     pub fn none_mutate(&self) -> bool {
-        self.mutating.load().bound.is_empty()
+        self.mutating.all(|snapshot| snapshot.bound.is_empty())
     }
 
-    /// Applies the mutating policies to the object, in order of their names.
-    pub async fn mutate(
-        &self,
-        world: &World<'_>,
-        attributes: &Attributes<'_>,
-        object: Option<Value>,
-        round: &mut Round,
-        reinvocation: &mut Reinvocation<PolicyKey>,
-    ) -> Result<Option<Value>, Status> {
-        mutate::apply(&self.mutating.load_full().bound, world, attributes, object, round, reinvocation).await
+    /// The mutating policies of a write.
+    pub fn mutating(&self, reach: Reach) -> InForce<PolicySnapshot> {
+        self.mutating.in_force(reach)
     }
 
     /// Applies the validating policies: rejects the write, or adds warnings.
-    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        let snapshot = self.snapshot.load_full();
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>, reach: Reach) -> Result<(), Status> {
+        let in_force = self.validating.in_force(reach);
         let mut findings = Findings::default();
-        for bound in &snapshot.bound {
+        for bound in in_force.bound() {
             apply(world, attributes, bound, &mut findings).await?;
         }
         for (key, values) in findings.annotations {
@@ -243,6 +249,25 @@ impl Policies {
             Some(denial) => Err(refusal(attributes, &denial)),
             None => Ok(()),
         }
+    }
+}
+
+impl InForce<PolicySnapshot> {
+    /// The policies that are bound, by source and name.
+    pub fn bound(&self) -> impl Iterator<Item = &BoundPolicy> {
+        self.in_order().flat_map(|snapshot| &snapshot.bound)
+    }
+
+    /// Applies the policies to the object as mutating ones.
+    pub async fn apply(
+        &self,
+        world: &World<'_>,
+        attributes: &Attributes<'_>,
+        object: Option<Value>,
+        round: &mut Round,
+        reinvocation: &mut Reinvocation<PolicyKey>,
+    ) -> Result<Option<Value>, Status> {
+        mutate::apply(self, world, attributes, object, round, reinvocation).await
     }
 }
 

@@ -10,10 +10,11 @@ use resource::Version;
 
 use super::evaluate::activation;
 use super::program::{Mutation, PatchType};
-use super::{Binding, BoundPolicy, Policy, params};
+use super::{Binding, BoundPolicy, Policy, PolicySnapshot, params};
 use crate::admission::expressions::{Budget, EvaluationError, VersionedObjects, WriteVariables, all_hold};
 use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
+use crate::admission::sources::InForce;
 use crate::admission::{Attributes, World};
 
 /// The key of an invocation: policy, binding, and namespace and name of the parameters.
@@ -67,7 +68,7 @@ impl Faults {
 /// Applies all policies to an object, one after the other. Matching is decided before the first policy is applied; failures
 /// reject the write after the last one.
 pub async fn apply(
-    bound: &[BoundPolicy],
+    policies: &InForce<PolicySnapshot>,
     world: &World<'_>,
     attributes: &Attributes<'_>,
     given: Option<Value>,
@@ -76,7 +77,7 @@ pub async fn apply(
 ) -> Result<Option<Value>, Status> {
     let mut faults = Faults::default();
     let first = Attributes { object: given.as_ref(), ..*attributes };
-    let invocations = invocations(bound, world, &first, &mut faults).await;
+    let invocations = invocations(policies, world, &first, &mut faults).await;
     let mut changed = None;
     for invocation in &invocations {
         let attributes = Attributes { object: changed.as_ref().or(given.as_ref()), ..*attributes };
@@ -115,13 +116,13 @@ pub async fn apply(
 
 /// The invocations of all policies that match a write.
 async fn invocations<'a>(
-    bound: &'a [BoundPolicy],
+    policies: &'a InForce<PolicySnapshot>,
     world: &World<'a>,
     attributes: &Attributes<'a>,
     faults: &mut Faults,
 ) -> Vec<Invocation<'a>> {
     let mut invocations = vec![];
-    for BoundPolicy { policy, bindings } in bound {
+    for BoundPolicy { policy, bindings } in policies.bound() {
         let Some(version) = policy.matching.version(world, attributes) else { continue };
         let source = match policy.param_kind.as_ref().map(|kind| kind.find(world)).transpose() {
             Ok(source) => source,

@@ -1,7 +1,7 @@
 //! Mutating and validating webhooks.
 //!
-//! Mutating webhooks are called one after the other, in the order of their configurations' names; validating ones in
-//! parallel.
+//! Mutating webhooks are called one after the other, those of manifests first, in the order of their configurations' names;
+//! validating ones in parallel.
 
 mod measure;
 mod review;
@@ -9,7 +9,6 @@ mod review;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use base::clock;
 use base::trace::{self, Kind};
 use base::webhook::{CallError, Client, Endpoint};
@@ -23,8 +22,10 @@ use resource::builtin::Scope;
 
 use super::attributes::in_order;
 use super::expressions::{Expression, VersionedObjects, WriteVariables, all_hold, compile};
+use super::manifests::{ManifestPlugin, Manifests};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
+use super::sources::{InForce, Reach, Sources};
 use super::{Attributes, World};
 use crate::audit::Layer;
 use review::AdmissionReviewVersion;
@@ -57,12 +58,18 @@ pub struct Hook {
 /// Webhooks by the name of their configuration.
 pub type Configurations = OrdMap<Text, Arc<[Hook]>>;
 
-/// All webhooks, updated by events of their configurations.
+/// All webhooks, updated by events of their configurations, and from manifests.
 #[derive(Default)]
 pub struct Webhooks {
-    mutating: ArcSwap<Configurations>,
-    validating: ArcSwap<Configurations>,
+    mutating: Sources<Configurations>,
+    validating: Sources<Configurations>,
     client: Arc<Client>,
+}
+
+/// The mutating webhooks of one write.
+pub struct MutatingWebhooks<'a> {
+    in_force: InForce<Configurations>,
+    client: &'a Client,
 }
 
 /// Why a call does not admit a write.
@@ -235,7 +242,7 @@ fn annotation(kind: &str, Place { round, index }: Place) -> String {
 
 impl Webhooks {
     pub fn new(client: Arc<Client>) -> Webhooks {
-        Webhooks { mutating: ArcSwap::default(), validating: ArcSwap::default(), client }
+        Webhooks { mutating: Sources::default(), validating: Sources::default(), client }
     }
 
     pub fn client(&self) -> &Arc<Client> {
@@ -244,8 +251,8 @@ impl Webhooks {
 
     pub fn observe(&self, key: &Key, event: &Event) {
         let (configurations, mutating) = match key.plural.as_str() {
-            "mutatingwebhookconfigurations" => (&self.mutating, true),
-            "validatingwebhookconfigurations" => (&self.validating, false),
+            "mutatingwebhookconfigurations" => (&self.mutating.api, true),
+            "validatingwebhookconfigurations" => (&self.validating.api, false),
             _ => return,
         };
         let mut next = Configurations::clone(&configurations.load());
@@ -253,30 +260,70 @@ impl Webhooks {
             next.remove(&key.path);
         } else {
             let object = event.object.body.to_value(0);
-            let hooks = object.get("webhooks").and_then(Value::as_array).unwrap_or_default();
-            next.insert(
-                key.path.clone(),
-                hooks.iter().map(|hook| Hook::parse(hook, &key.path, mutating, &self.client)).collect(),
-            );
+            next.insert(key.path.clone(), self.parse(&object, &key.path, mutating));
         }
         configurations.store(Arc::new(next));
     }
 
+    fn parse(&self, object: &Value, name: &Text, mutating: bool) -> Arc<[Hook]> {
+        let hooks = object.get("webhooks").and_then(Value::as_array).unwrap_or_default();
+        hooks.iter().map(|hook| Hook::parse(hook, name, mutating, &self.client)).collect()
+    }
+
+    /// Replaces the configurations that come from manifests.
+    pub fn apply(&self, manifests: &Manifests) {
+        let mutating = manifests.plugin == ManifestPlugin::MutatingWebhooks;
+        let configuration = |object: &Value| {
+            let name = Text::from(object.str_at(&["metadata", "name"]));
+            (name.clone(), self.parse(object, &name, mutating))
+        };
+        let sources = if mutating { &self.mutating } else { &self.validating };
+        sources.manifests.store(Arc::new(manifests.objects.iter().map(configuration).collect()));
+    }
+
     pub fn none_validate(&self) -> bool {
-        self.validating.load().is_empty()
+        self.validating.all(OrdMap::is_empty)
     }
 
     pub fn none_mutate(&self) -> bool {
-        self.mutating.load().is_empty()
+        self.mutating.all(OrdMap::is_empty)
     }
 
-    /// The mutating webhooks.
-    pub fn mutating(&self) -> Arc<Configurations> {
-        self.mutating.load_full()
+    /// The mutating webhooks of a write.
+    pub fn mutating(&self, reach: Reach) -> MutatingWebhooks<'_> {
+        MutatingWebhooks { in_force: self.mutating.in_force(reach), client: &self.client }
     }
 
-    /// Calls a mutating webhook; returns the patched object in the version of the request.
-    pub async fn mutate_by(
+    /// Calls the validating webhooks in parallel; the error is the rejection of the first in order.
+    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>, reach: Reach) -> Result<(), Status> {
+        let in_force = self.validating.in_force(reach);
+        let mut calls = vec![];
+        for (index, hook) in in_force.hooks().enumerate() {
+            if let Some((version, objects)) = hook.wants(world, attributes).await? {
+                let place = Place { round: 0, index };
+                calls.push(async move {
+                    let called = hook.call(&self.client, attributes, version, &objects, place).await;
+                    called.map_or_else(|failure| hook.apply_failure_policy(failure, attributes, place), |_| Ok(()))
+                });
+            }
+        }
+        join_all(calls).await.into_iter().collect()
+    }
+}
+
+impl InForce<Configurations> {
+    fn hooks(&self) -> impl Iterator<Item = &Hook> {
+        self.in_order().flat_map(|configurations| configurations.values().flat_map(|hooks| hooks.iter()))
+    }
+}
+
+impl MutatingWebhooks<'_> {
+    pub fn hooks(&self) -> impl Iterator<Item = &Hook> {
+        self.in_force.hooks()
+    }
+
+    /// Calls one of the webhooks; returns the patched object in the version of the request.
+    pub async fn call(
         &self,
         world: &World<'_>,
         hook: &Hook,
@@ -284,7 +331,7 @@ impl Webhooks {
         place: Place,
     ) -> Result<Option<Value>, Status> {
         let Some((version, objects)) = hook.wants(world, attributes).await? else { return Ok(None) };
-        let patched = hook.call(&self.client, attributes, version, &objects, place).await;
+        let patched = hook.call(self.client, attributes, version, &objects, place).await;
         let changed = patched.map(|patched| patched.filter(|object| *object != *objects.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {
             hook.annotated([("mutated", matches!(changed, Ok(Some(_))).into())])
@@ -298,24 +345,5 @@ impl Webhooks {
             return Ok(Some(object));
         }
         attributes.resource.convert(object, version, attributes.version).await.map(Some)
-    }
-
-    /// Calls the validating webhooks in parallel; the error is the rejection of the first in order.
-    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        let configurations = self.validating.load_full();
-        if configurations.is_empty() {
-            return Ok(());
-        }
-        let mut calls = vec![];
-        for (index, hook) in configurations.values().flat_map(|hooks| hooks.iter()).enumerate() {
-            if let Some((version, objects)) = hook.wants(world, attributes).await? {
-                let place = Place { round: 0, index };
-                calls.push(async move {
-                    let called = hook.call(&self.client, attributes, version, &objects, place).await;
-                    called.map_or_else(|failure| hook.apply_failure_policy(failure, attributes, place), |_| Ok(()))
-                });
-            }
-        }
-        join_all(calls).await.into_iter().collect()
     }
 }

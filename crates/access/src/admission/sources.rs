@@ -1,0 +1,44 @@
+//! Where policies and webhooks come from: manifests, and objects of the API. Those of manifests come first.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+/// Which policies or webhooks see a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Those of manifests: the write is of a configuration, which others could lock.
+    Manifests,
+    All,
+}
+
+/// The policies or webhooks of a plugin by their sources.
+#[derive(Default)]
+pub struct Sources<T: Default> {
+    pub manifests: ArcSwap<T>,
+    pub api: ArcSwap<T>,
+}
+
+/// What is in force for one write.
+pub struct InForce<T> {
+    manifests: Arc<T>,
+    api: Option<Arc<T>>,
+}
+
+impl<T: Default> Sources<T> {
+    pub fn in_force(&self, reach: Reach) -> InForce<T> {
+        InForce { manifests: self.manifests.load_full(), api: (reach == Reach::All).then(|| self.api.load_full()) }
+    }
+
+    /// Whether something holds for the policies or webhooks of both sources.
+    pub fn all(&self, holds: impl Fn(&T) -> bool) -> bool {
+        holds(&self.manifests.load()) && holds(&self.api.load())
+    }
+}
+
+impl<T> InForce<T> {
+    /// The policies or webhooks by their sources, those of manifests first.
+    pub fn in_order(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&*self.manifests).chain(self.api.as_deref())
+    }
+}
