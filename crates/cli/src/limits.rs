@@ -44,6 +44,10 @@ pub const UPLOAD_TIME: Duration = Duration::from_secs(3600);
 pub const LISTING_BYTES_MAX: usize = 8 << 20;
 /// Time after which a scheduled backup that has failed is made again.
 pub const BACKUP_RETRY: Duration = Duration::from_secs(300);
+/// Bytes of all manifests of an admission plugin. Ours: kube-apiserver has no limit.
+pub const MANIFESTS_BYTES_MAX: u64 = 16 << 20;
+/// Number of files with manifests of an admission plugin. Ours.
+pub const MANIFEST_FILES_MAX: usize = 1000;
 /// Interval of checks whether the encryption configuration has changed.
 pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);
 /// Interval of lines of progress when stderr is no terminal.

@@ -25,9 +25,9 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     logs::start(flags.v, flags.logging_format);
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
-    let (plugins, unknown) = flags.admission.plugins(release, controllers.creates_accounts())?;
     let (runtime, feature_gates) = features(flags, release)?;
-    warn_of_ignored(flags, &given, unknown, &feature_gates, release);
+    let admission = flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
+    warn_of_ignored(flags, &given, admission.without_effect, &feature_gates, release);
     let service_addresses = service_addresses(flags)?;
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
@@ -49,7 +49,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         authentication_file,
         authorization,
         authorization_file,
-        plugins,
+        plugins: admission.plugins,
+        manifests: admission.manifests,
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
         advertise_address: advertised(flags),

@@ -22,6 +22,7 @@ use std::time::Duration;
 use access::admission::Admission;
 pub use access::admission::plugins::Plugins;
 pub use access::admission::plugins::{EnabledPlugins, PluginFlags, PodSecurity, Settings as PluginSettings};
+pub use access::admission::{ManifestDirectory, ManifestFile, ManifestPlugin};
 pub use access::audit::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 pub use access::authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, ProxyHeaders,
@@ -76,6 +77,8 @@ pub struct Config {
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
     /// The admission plugins of the server itself, and their settings.
     pub plugins: Plugins,
+    /// The directories of manifests of admission.
+    pub manifests: Vec<ManifestDirectory>,
     /// Client certificate for aggregated API servers.
     pub proxy_identity: Option<Identity>,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
@@ -243,6 +246,7 @@ impl Server {
             hostname: config.hostname,
             run: clock::uuid(),
         };
+        config.manifests.into_iter().for_each(|directory| directory.follow(&admission, &control_plane.name()));
         let components = Components {
             authentication: config.authentication,
             modes: config.authorization,

@@ -191,7 +191,7 @@ impl ControlPlane {
     }
 
     /// The name of the server's Lease, which is the same after a restart.
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         // both texts with their lengths as 16-bit numbers
         let texts = [self.hostname.as_str(), SERVER].into_iter();
         let named = texts.flat_map(|text| [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat());
