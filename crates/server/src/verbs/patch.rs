@@ -58,9 +58,9 @@ pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status
             .decode()
             .map(drop)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {}", decode_error(&error)))),
+        // a body that looks like JSON is recorded as it is
+        (PatchKind::Apply, _) if bytes.trim_ascii_start().starts_with(b"{") => Ok(()),
         (PatchKind::Apply, _) => match yaml::decode(bytes) {
-            // a body that looks like JSON is decoded as JSON
-            _ if bytes.trim_ascii_start().starts_with(b"{") => Ok(()),
             Err(error) if !matches!(error.problem, YamlProblem::TooDeep(_)) => {
                 Err(Status::bad_request(format!("error encoding patch: {}", yaml_error(&error))))
             }
