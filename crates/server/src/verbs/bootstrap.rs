@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use access::authorization::{GROUP, defaults};
 use access::flow;
-use base::clock;
+use base::{clock, task};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 use resource::Resource;
@@ -23,8 +23,9 @@ pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Creates missing default objects, and adds missing rules and subjects to default roles and bindings. The writes are
-/// concurrent, so that commits can batch them. `control_plane` is the identity of the server, if it publishes one.
-pub async fn bootstrap(context: &Context, identity: Option<&ControlPlane>) -> Result<(), Status> {
+/// concurrent, so that commits can batch them, and those of the largest kinds run in tasks of their own, on all cores.
+/// `control_plane` is the identity of the server, if it publishes one.
+pub async fn bootstrap(context: &Arc<Context>, identity: Option<&ControlPlane>) -> Result<(), Status> {
     let gates = context.registry.gates();
     let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
@@ -45,13 +46,25 @@ pub async fn bootstrap(context: &Context, identity: Option<&ControlPlane>) -> Re
     tokio::try_join!(
         create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
         create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
-        register(context),
+        in_task(context, |context| async move { register(&context).await }),
         control_plane::create_classes(context),
-        create_of(context, ROLES, GROUP, "clusterroles", defaults::cluster_roles(gates)),
+        in_task(context, |context| async move {
+            let roles = defaults::cluster_roles(context.registry.gates());
+            create_of(&context, ROLES, GROUP, "clusterroles", roles).await
+        }),
         create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::cluster_role_bindings(gates)),
         inside_namespaces,
     )?;
     Ok(())
+}
+
+/// Runs a part of the bootstrap in a task of its own.
+async fn in_task<F>(context: &Arc<Context>, part: impl FnOnce(Arc<Context>) -> F) -> Result<(), Status>
+where
+    F: Future<Output = Result<(), Status>> + Send + 'static,
+{
+    let done = task::spawn("bootstrap", part(context.clone())).await;
+    done.unwrap_or_else(|error| Err(Status::new(Reason::InternalError, error.to_string())))
 }
 
 /// Creates the namespaces that every server has.
