@@ -418,7 +418,7 @@ VOLUMES = {
         f"{name}SecretRef": SECRET for name in ("controllerPublish", "nodeStage", "nodePublish", "controllerExpand", "nodeExpand")}},
 }
 
-# samples of which odd.py asks besides; `label` tells several of one kind apart
+# further samples of odd.py; `label` names one of several samples of a kind
 ODD_SAMPLES = [
     sample("v1", "Service", "services", {
         "metadata": {"labels": {"a": "b"}},
