@@ -6,6 +6,19 @@ use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::names;
 use machinery::{Release, Value};
 
+/// Resources of quotas that count objects, in whole numbers.
+pub const OBJECT_COUNTS: [&str; 9] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+
 /// The items of a list; none if it is absent.
 pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     object.get(name).and_then(Value::as_array).unwrap_or_default()

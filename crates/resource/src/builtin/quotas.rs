@@ -6,7 +6,7 @@ use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::checks::{invalid_each, list, text};
+use super::checks::{OBJECT_COUNTS, invalid_each, list, text};
 use super::{BASE, BuiltIn, Form, columns, declarative, object_warnings};
 use crate::rules::Deletion;
 
@@ -71,19 +71,6 @@ pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
     ..BASE
 };
 
-/// Resources that are counted in whole numbers.
-const COUNTED: [&str; 9] = [
-    "configmaps",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-];
-
 const COMPUTE: [&str; 10] = [
     "cpu",
     "ephemeral-storage",
@@ -119,7 +106,7 @@ fn of_pods(name: &str) -> bool {
 
 fn is_standard(name: &str) -> bool {
     let huge = name.strip_prefix("requests.").unwrap_or(name).starts_with("hugepages-");
-    COUNTED.contains(&name) || COMPUTE.contains(&name) || huge
+    OBJECT_COUNTS.contains(&name) || COMPUTE.contains(&name) || huge
 }
 
 fn prepare(object: &mut Value, old: Option<&Value>) {
@@ -148,7 +135,7 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
         }
         let Ok(quantity) = Quantity::parse(amount) else { continue };
         let extended = named && qualified && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.");
-        let whole = COUNTED.contains(&resource) || extended;
+        let whole = OBJECT_COUNTS.contains(&resource) || extended;
         if quantity.signum() < 0 {
             invalid_each(&path, amount, vec!["must be greater than or equal to 0".to_owned()], errors);
         }

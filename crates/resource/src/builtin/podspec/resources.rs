@@ -7,7 +7,7 @@ use machinery::quantity::Quantity;
 use machinery::{Map, Value, names};
 
 use super::Errors;
-use crate::builtin::checks::{invalid_each, items, list, named, text};
+use crate::builtin::checks::{OBJECT_COUNTS, invalid_each, items, list, named, text};
 
 /// The resources that containers may have without a domain.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
@@ -144,19 +144,8 @@ pub fn amounts(resources: &Value, path: &FieldPath, check_name: NameCheck, error
 
 /// Whether a resource is counted in whole numbers.
 fn is_counted(name: &str) -> bool {
-    const OBJECTS: [&str; 9] = [
-        "configmaps",
-        "persistentvolumeclaims",
-        "pods",
-        "replicationcontrollers",
-        "resourcequotas",
-        "secrets",
-        "services",
-        "services.loadbalancers",
-        "services.nodeports",
-    ];
     let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    OBJECTS.contains(&name) || !is_native && is_extended(name)
+    OBJECT_COUNTS.contains(&name) || !is_native && is_extended(name)
 }
 
 /// Whether more of a resource may be requested than there is.
