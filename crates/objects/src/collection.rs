@@ -1,6 +1,7 @@
 //! The watch cache of one resource: a persistent ordered map of its objects, and a ring of the newest events.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use machinery::Text;
@@ -64,13 +65,23 @@ struct Inner {
 /// The live objects of one resource.
 pub struct Collection {
     inner: Mutex<Inner>,
+    largest_bytes: AtomicUsize,
 }
 
 impl Collection {
     /// An empty collection whose history is known from `since` on.
     pub fn new(since: Revision) -> Collection {
         let inner = Inner { root: Root::new(), revision: since, ring: Ring::new(since), ..Inner::default() };
-        Collection { inner: Mutex::new(inner) }
+        Collection { inner: Mutex::new(inner), largest_bytes: AtomicUsize::new(0) }
+    }
+
+    /// The size in bytes of the largest object that the collection has ever had.
+    pub fn largest_bytes(&self) -> usize {
+        self.largest_bytes.load(Ordering::Relaxed)
+    }
+
+    fn measure(&self, object: &Stored) {
+        self.largest_bytes.fetch_max(object.body.bytes.len(), Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -159,6 +170,7 @@ impl Collection {
 
     /// Inserts objects without events.
     pub fn load(&self, objects: Vec<(Text, Arc<Stored>)>) {
+        objects.iter().for_each(|(_, object)| self.measure(object));
         let mut inner = self.lock();
         for (path, object) in objects {
             inner.revision = inner.revision.max(object.revision);
@@ -182,6 +194,7 @@ impl Collection {
     ///
     /// If the revision is before that of the collection: readers would see an older state after a newer one.
     pub fn apply(&self, revision: Revision, changes: Vec<(Text, Option<Arc<Stored>>)>) -> Vec<Arc<Event>> {
+        changes.iter().filter_map(|(_, object)| object.as_ref()).for_each(|object| self.measure(object));
         let mut inner = self.lock();
         assert!(revision >= inner.revision, "revision {revision} is applied after {}", inner.revision);
         let events: Vec<Arc<Event>> =
@@ -197,6 +210,7 @@ impl Collection {
 
     /// Replaces all objects; history is lost, so that watches have to start again. Returns the differences as events.
     pub fn replace(&self, revision: Revision, objects: Vec<(Text, Arc<Stored>)>) -> Vec<Arc<Event>> {
+        objects.iter().for_each(|(_, object)| self.measure(object));
         let mut inner = self.lock();
         let root: Root = objects.into_iter().collect();
         let gone: Vec<Text> = inner.root.keys().filter(|path| !root.contains_key(*path)).cloned().collect();

@@ -108,8 +108,14 @@ pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool, releas
         (false, true) => {}
         (false, false) => errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type")),
     }
+    let found = errors.len();
     validate_common(new, &path, release, &mut errors);
-    validate_update(new, old, &path, release, &mut errors);
+    if errors.len() == found {
+        // what depends on the new metadata alone is valid
+        validate_change(new, old, &path, release, &mut errors);
+    } else {
+        validate_update(new, old, &path, release, &mut errors);
+    }
     errors
 }
 
@@ -120,6 +126,15 @@ pub(crate) fn segment_prefix_problems(text: &str) -> Vec<String> {
 
 /// The rules for a change of metadata, in upstream's order. The server has kept what clients need not send.
 pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
+    validate_change(new, old, path, release, errors);
+    labels(new, &path.child("labels"), errors);
+    annotation_errors(new, &path.child("annotations"), errors);
+    owner_references(new, &path.child("ownerReferences"), release, errors);
+    managed_fields(new, &path.child("managedFields"), release, errors);
+}
+
+/// The rules of [`validate_update`] that depend on the old metadata, and those of numbers.
+fn validate_change(new: &Value, old: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     if old.get("deletionTimestamp").is_some() {
         no_new_finalizers(new, old, &path.child("finalizers"), errors);
     }
@@ -144,10 +159,6 @@ pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Rele
             errors.push(FieldError::invalid(&path.child(key), &value, "field is immutable"));
         }
     }
-    labels(new, &path.child("labels"), errors);
-    annotation_errors(new, &path.child("annotations"), errors);
-    owner_references(new, &path.child("ownerReferences"), release, errors);
-    managed_fields(new, &path.child("managedFields"), release, errors);
 }
 
 fn no_new_finalizers(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -293,21 +304,21 @@ fn finalizers(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
 
 fn managed_fields(metadata: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     for (i, entry) in items(metadata, "managedFields").iter().enumerate() {
-        let path = path.index(i);
+        let path = |field: &str| path.index(i).child(field);
         let operation = entry.str_at(&["operation"]);
         if !matches!(operation, "Apply" | "Update") {
-            errors.push(unknown_operation(operation, &path.child("operation"), release));
+            errors.push(unknown_operation(operation, &path("operation"), release));
         }
         let fields_type = entry.str_at(&["fieldsType"]);
         if !matches!(fields_type, "" | "FieldsV1") {
             let detail = "must be `FieldsV1`";
-            errors.push(FieldError::invalid(&path.child("fieldsType"), &Value::from(fields_type), detail));
+            errors.push(FieldError::invalid(&path("fieldsType"), &Value::from(fields_type), detail));
         }
         if entry.str_at(&["manager"]).len() > MANAGER_BYTES_MAX {
-            errors.push(FieldError::too_long(&path.child("manager"), MANAGER_BYTES_MAX));
+            errors.push(FieldError::too_long(&path("manager"), MANAGER_BYTES_MAX));
         }
         if entry.str_at(&["subresource"]).len() > SUBRESOURCE_BYTES_MAX {
-            errors.push(FieldError::too_long(&path.child("subresource"), SUBRESOURCE_BYTES_MAX));
+            errors.push(FieldError::too_long(&path("subresource"), SUBRESOURCE_BYTES_MAX));
         }
     }
 }

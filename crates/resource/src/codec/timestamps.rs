@@ -23,10 +23,10 @@ pub fn restore(codec: &dyn Codec, object: &mut Value, old: &Value) {
     if new_list == old_list || !entries_equal(new_list, old_list) {
         return;
     }
-    let mut restored = object.clone();
-    restored.set_at(&MANAGED_FIELDS, old_list.clone());
-    if codec.is_equal(&restored, old) {
-        *object = restored;
+    let new_list = new_list.clone();
+    object.set_at(&MANAGED_FIELDS, old_list.clone());
+    if !codec.is_equal(object, old) {
+        object.set_at(&MANAGED_FIELDS, new_list);
     }
 }
 

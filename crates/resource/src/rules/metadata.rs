@@ -170,13 +170,18 @@ impl MetadataRules {
         let empty = Value::object();
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
         let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced, release));
+        // the checks of every update are part of those of a kind, and are not repeated if they find nothing
+        let is_valid = errors.is_empty();
         let mut own = vec![];
         for check in checks {
             match check {
                 OnUpdate::Object => {
                     self.name_errors(new, release, &mut own);
-                    validate_common(new, &path, release, &mut own);
+                    if !is_valid {
+                        validate_common(new, &path, release, &mut own);
+                    }
                 }
+                OnUpdate::Change if is_valid => {}
                 OnUpdate::Change => validate_update(new, old, &path, release, &mut own),
             }
             self.finalizer_errors(new, &mut own);

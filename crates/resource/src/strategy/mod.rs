@@ -149,16 +149,32 @@ pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: S
 /// The object of an update of the status: the stored one with the status, the managedFields and perhaps the other
 /// metadata of `object`.
 fn with_status_of(object: &mut Value, old: &Value, writes_metadata: bool) {
-    let status = object.remove_at(&["status"]);
     let managed_fields = object.remove_at(&["metadata", "managedFields"]);
-    let metadata = object.remove_at(&["metadata"]).filter(|_| writes_metadata);
-    *object = old.clone();
-    if let Some(metadata) = metadata {
-        object.set_at(&["metadata"], metadata);
+    match (object.get_mut("metadata"), old.get("metadata")) {
+        (Some(_), _) if writes_metadata => {}
+        (Some(metadata), Some(old)) => restore_fields(metadata, old, &["managedFields"]),
+        (_, old) => set_or_remove(object, &["metadata"], old.cloned()),
+    }
+    restore_fields(object, old, &["metadata", "status"]);
+    if writes_metadata {
         metadata::restore_system_fields(object, old);
     }
-    set_or_remove(object, &["status"], status);
     set_or_remove(object, &["metadata", "managedFields"], managed_fields);
+}
+
+/// Gives `object` the fields of `old`, except those of these names. Fields are compared first: most are equal, and a
+/// comparison is cheaper than a copy.
+fn restore_fields(object: &mut Value, old: &Value, except: &[&str]) {
+    let (Value::Object(fields), Value::Object(old)) = (&mut *object, old) else {
+        *object = old.clone();
+        return;
+    };
+    fields.retain(|name, _| except.contains(&name.as_str()) || old.contains_key(name));
+    for (name, value) in old.iter().filter(|(name, _)| !except.contains(&name.as_str())) {
+        if fields.get(name) != Some(value) {
+            fields.insert(name.clone(), value.clone());
+        }
+    }
 }
 
 fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {

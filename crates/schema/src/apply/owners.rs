@@ -218,11 +218,15 @@ impl Owners {
     }
 }
 
+/// Up to this number of entries, a search among all of them is faster than an index.
+const SEARCHED_ENTRIES_MAX: usize = 16;
+
 /// Entries that are found by their identity.
 #[derive(Default)]
 pub(crate) struct UniqueOwners {
     /// `None` where an entry was taken.
     entries: Vec<Option<Owner>>,
+    /// The positions of all entries; empty as long as there are few.
     index: HashMap<Identity, usize>,
 }
 
@@ -237,21 +241,39 @@ impl From<Owners> for UniqueOwners {
 impl UniqueOwners {
     /// Adds an entry, in place of one of the same identity.
     pub fn insert(&mut self, owner: Owner) {
-        match self.index.get(&owner.identity).and_then(|at| self.entries.get_mut(*at)) {
-            Some(entry) => *entry = Some(owner),
-            None => {
-                self.index.insert(owner.identity.clone(), self.entries.len());
-                self.entries.push(Some(owner));
+        if let Some(entry) = self.get_mut(&owner.identity) {
+            *entry = owner;
+            return;
+        }
+        self.entries.push(Some(owner));
+        let indexed = match self.entries.len() {
+            ..=SEARCHED_ENTRIES_MAX => return,
+            _ if self.index.is_empty() => 0,
+            length => length - 1,
+        };
+        for (at, entry) in self.entries.iter().enumerate().skip(indexed) {
+            if let Some(owner) = entry {
+                self.index.insert(owner.identity.clone(), at);
             }
         }
     }
 
+    fn position(&self, identity: &Identity) -> Option<usize> {
+        if self.entries.len() > SEARCHED_ENTRIES_MAX {
+            return self.index.get(identity).copied();
+        }
+        self.entries.iter().position(|entry| entry.as_ref().is_some_and(|owner| owner.identity == *identity))
+    }
+
     fn get_mut(&mut self, identity: &Identity) -> Option<&mut Owner> {
-        self.entries.get_mut(*self.index.get(identity)?)?.as_mut()
+        let at = self.position(identity)?;
+        self.entries.get_mut(at)?.as_mut()
     }
 
     pub fn take(&mut self, identity: &Identity) -> Option<Owner> {
-        self.entries.get_mut(self.index.remove(identity)?)?.take()
+        let at = self.position(identity)?;
+        self.index.remove(identity);
+        self.entries.get_mut(at)?.take()
     }
 
     pub fn into_owners(self) -> Owners {
@@ -274,7 +296,7 @@ impl UniqueOwners {
                 continue;
             };
             let ancient = Identity::new("ancient-changes", Operation::Update, &version, "");
-            if !self.index.contains_key(&ancient)
+            if self.position(&ancient).is_none()
                 && let Some(owner) = self.take(first)
             {
                 self.insert(Owner { identity: ancient.clone(), ..owner });

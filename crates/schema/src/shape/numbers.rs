@@ -24,7 +24,8 @@ enum OutOfRangeFloat {
 
 fn convert_in(value: &mut Value, shape: &'static Struct, beyond: OutOfRangeFloat) {
     let Some(map) = value.as_object_mut() else { return };
-    for (name, value) in map.iter_mut() {
+    let may_hold_numbers = |value: &Value| !matches!(value, Value::Null | Value::Bool(_) | Value::String(_));
+    for (name, value) in map.iter_mut().filter(|(_, value)| may_hold_numbers(value)) {
         if let Some(field) = shape.field(name) {
             convert_number(value, &field.shape, beyond);
         }

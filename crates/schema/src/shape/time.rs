@@ -110,21 +110,38 @@ impl<'a> TimeParser<'a> {
     }
 }
 
+/// A time in UTC; it is printed without a zone.
+struct Civil {
+    /// Year, month and day.
+    date: (i64, i64, i64),
+    /// The second of the day.
+    of_day: i64,
+}
+
+impl std::fmt::Display for Civil {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ((year, month, day), of_day) = (self.date, self.of_day);
+        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+    }
+}
+
 /// The time in UTC with seconds; `None` for Go's zero time.
 pub fn normal_time(text: &str) -> Result<Option<String>, String> {
     let (date, _) = parse(text, LAYOUT)?;
-    Ok(date.map(|date| format!("{date}Z")))
+    let is_normal = text.len() == "2006-01-02T15:04:05Z".len() && text.ends_with('Z');
+    Ok(date.map(|date| if is_normal { text.to_owned() } else { format!("{date}Z") }))
 }
 
 /// The time in UTC with microseconds, which must be given; `None` for Go's zero time.
 pub fn normal_micro_time(text: &str) -> Result<Option<String>, String> {
     let (date, micros) = parse(text, MICRO_LAYOUT)?;
-    let date = date.or_else(|| (micros > 0).then(|| "0001-01-01T00:00:00".to_owned()));
+    let date = date.or_else(|| (micros > 0).then_some(Civil { date: (1, 1, 1), of_day: 0 }));
     Ok(date.map(|date| format!("{date}.{micros:06}Z")))
 }
 
 /// The date and time of day in UTC, `None` for the first second of year 1; and microseconds.
-fn parse(text: &str, layout: &'static str) -> Result<(Option<String>, i64), String> {
+fn parse(text: &str, layout: &'static str) -> Result<(Option<Civil>, i64), String> {
     let mut p = TimeParser { layout, whole: text, rest: text };
     let year = p.digits(4, "2006")?;
     p.literal('-')?;
@@ -164,8 +181,7 @@ fn parse(text: &str, layout: &'static str) -> Result<(Option<String>, i64), Stri
     if (y, m, d, of_day) == (1, 1, 1, 0) {
         return Ok((None, micros));
     }
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    Ok((Some(format!("{y:04}-{m:02}-{d:02}T{hour:02}:{minute:02}:{second:02}")), micros))
+    Ok((Some(Civil { date: (y, m, d), of_day }), micros))
 }
 
 #[cfg(test)]

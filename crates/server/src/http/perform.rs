@@ -145,8 +145,8 @@ impl Edge {
 /// Runs the write of a document. Where it or the stored object is large, it leaves the async worker.
 async fn written<T>(request: &Request, document: &Document, write: impl Future<Output = T> + Send) -> T {
     let write = boxed(write);
-    let is_large = |bytes: usize| bytes > limits::INLINE_BYTES_MAX;
-    if is_large(document.bytes.len()) || is_large(request.stored_bytes()) {
+    let limit = limits::INLINE_BYTES_MAX;
+    if document.bytes.len() > limit || request.stored_exceeds(limit) {
         task::beside_others(write).await
     } else {
         write.await

@@ -229,13 +229,14 @@ impl Request {
         Ok(self.resource.key(self.namespace(), self.name()))
     }
 
-    /// The size in bytes of the object that the request names; 0 if there is none.
-    pub fn stored_bytes(&self) -> usize {
-        if self.name().is_empty() {
-            return 0;
+    /// Whether the object that the request names has more than `limit` bytes.
+    pub fn stored_exceeds(&self, limit: usize) -> bool {
+        let collection = &self.resource.collection;
+        if self.name().is_empty() || collection.largest_bytes() <= limit {
+            return false;
         }
         let path = self.resource.key(self.namespace(), self.name()).path;
-        self.resource.collection.get(&path).map_or(0, |stored| stored.body.bytes.len())
+        collection.get(&path).is_some_and(|stored| stored.body.bytes.len() > limit)
     }
 
     pub fn query(&self) -> &base::request::Query {

@@ -44,23 +44,34 @@ pub async fn patch(
         // audited as it was sent, even if it cannot be decoded
         audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));
     }
-    if request.resource.release >= Release::V1_37 {
+    let change = decode_change(request, kind, document, &options);
+    if change.is_err() && request.resource.release >= Release::V1_37 {
         patch::check_encoding(kind, document)?;
     }
     check_exists(context, request, kind).await?;
-    let change = match Patch::decode(kind, &document.bytes, options.field_validation)? {
-        Some(patch) => Change::Patch(patch),
-        None => {
-            let (configuration, repeated) =
-                decode_configuration(document, options.field_validation, request.resource.release)?;
-            Change::Apply { configuration, force: options.force, repeated }
-        }
-    };
+    let change = change?;
     Write::new(context, request, change, &options).run().await
 }
 
-/// Fails if the object of a patch does not exist, before the body is decoded. An apply may create it, except through the scale
-/// of a custom resource.
+/// Decodes the body of a patch or of an apply.
+fn decode_change(
+    request: &Request,
+    kind: PatchKind,
+    document: &Document,
+    options: &WriteOptions,
+) -> Result<Change<'static>, Status> {
+    let validation = options.field_validation;
+    Ok(match Patch::decode(kind, &document.bytes, validation)? {
+        Some(patch) => Change::Patch(patch),
+        None => {
+            let (configuration, repeated) = decode_configuration(document, validation, request.resource.release)?;
+            Change::Apply { configuration, force: options.force, repeated }
+        }
+    })
+}
+
+/// Fails if the object of a patch does not exist. An error in the body is reported after that, except one of its encoding. An
+/// apply may create the object, except through the scale of a custom resource.
 async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
     let path = request.place()?.path;
     let may_create = kind == PatchKind::Apply && !(request.strategy.is_view() && request.resource.is_custom());

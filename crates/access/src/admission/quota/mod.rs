@@ -57,7 +57,10 @@ pub fn in_scopes(quota: &Value, counting: &Counting, object: &Value) -> bool {
 impl Admission {
     /// The usages of the quotas of a namespace after a write; an error if one is exceeded.
     pub fn charges(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
-        if !self.runs("ResourceQuota") || !attributes.resource.namespaced {
+        let resource = attributes.resource;
+        // an update of a custom resource changes no count
+        let is_counted = attributes.operation == Operation::Create || !resource.is_custom();
+        if !is_counted || !resource.namespaced || !self.runs("ResourceQuota") {
             return Ok(vec![]);
         }
         let quotas = world.objects.collection(&Text::new_static(""), &Text::new_static("resourcequotas"));
@@ -71,7 +74,7 @@ impl Admission {
         let step = Step::begin("ResourceQuota", "validate", attributes.operation);
         let quotas = quotas.in_namespace(attributes.namespace).into_iter();
         let quotas = quotas.map(|stored| (stored.body.to_value(stored.revision), stored));
-        let row = attributes.resource.built_in;
+        let row = resource.built_in;
         let form = |object| row.map_or(Cow::Borrowed(object), |row| row.checked_form(object));
         let (object, old) = (form(attributes.object.unwrap_or(&Value::Null)), attributes.old.map(form));
         let devices = Devices::new(world.objects, world.registry.gates().is_on("DRAExtendedResource"));
