@@ -14,6 +14,8 @@ const API_VERSION: &str = "config.pintle.dev/v1alpha1";
 const KIND: &str = "ServerConfiguration";
 /// The flag, which a file cannot set.
 pub const FLAG: &str = "config";
+/// The environment variable in place of the flag.
+pub const VARIABLE: &str = "PINTLE_CONFIG";
 /// How similar two names must be for a suggestion, from 0 to 1; as clap's.
 const SIMILAR: f64 = 0.7;
 
@@ -26,6 +28,10 @@ pub struct Merged {
 
 /// Adds the flags of the file that the command line names. The error is one line.
 pub fn merge(command: &Command, mut arguments: Vec<String>) -> Result<Merged, String> {
+    // without a file, a second pass over the flags would cost memory and time
+    if !arguments.iter().any(|argument| argument.starts_with("--config")) && std::env::var_os(VARIABLE).is_none() {
+        return Ok(Merged { arguments, file: None });
+    }
     // errors of the other flags are reported once all flags are parsed
     let first_look = command.clone().ignore_errors(true).try_get_matches_from(&arguments);
     let Some((subcommand, matches)) = first_look.as_ref().ok().and_then(|matches| chosen(command, matches)) else {

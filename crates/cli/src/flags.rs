@@ -48,10 +48,10 @@ pub fn command() -> clap::Command {
 
 /// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
 pub fn parse(given: Vec<String>) -> Result<(Arguments, Given), String> {
-    let command = command();
+    let mut command = command();
     let Merged { arguments, file } = config_file::merge(&command, given)?;
     let file = file.unwrap_or_default();
-    let matches = command.clone().try_get_matches_from(arguments).map_err(|error| match of_file(&error, &file.1) {
+    let matches = command.try_get_matches_from_mut(arguments).map_err(|error| match of_file(&error, &file.1) {
         Some(why) => format!("--config: {}: {why}", file.0.display()),
         None => error.exit(),
     })?;
@@ -77,7 +77,8 @@ fn of_file(error: &clap::Error, names: &BTreeSet<String>) -> Option<String> {
 
 /// The flags of a command and their values; lists are in brackets, as Go's flags print them.
 fn values(command: &clap::Command, matches: &ArgMatches) -> BTreeMap<String, String> {
-    let flags = command.get_arguments().filter(|flag| !flag.is_hide_set());
+    let is_flag = |flag: &&clap::Arg| !flag.is_hide_set() && !matches!(flag.get_action(), ArgAction::Help);
+    let flags = command.get_arguments().filter(is_flag);
     let value = |flag: &clap::Arg| {
         let raw = matches.get_raw(flag.get_id().as_str()).into_iter().flatten();
         let joined = raw.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
@@ -393,7 +394,7 @@ impl Serve {
 pub struct Serve {
     /// File with flags, YAML: apiVersion config.pintle.dev/v1alpha1, kind ServerConfiguration, and flags by their names,
     /// such as secure-port: 7443. Flags of the command line and environment variables win.
-    #[arg(long, value_name = "FILE", env = "PINTLE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = config_file::VARIABLE)]
     pub config: Option<PathBuf>,
 
     /// Directory for objects, certificates and the administrator's kubeconfig.

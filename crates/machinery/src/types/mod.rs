@@ -188,11 +188,12 @@ pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
 /// The struct with the name `name`, such as `core.v1.PodSpec`. It is parsed at its first use.
 #[must_use]
 pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
-    type Entry = (&'static str, OnceLock<GoStruct>);
+    // boxed, since most structs are never parsed
+    type Entry = (&'static str, OnceLock<Box<GoStruct>>);
     static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
     let (section, parsed) =
         INDEX.get_or_init(|| sections().map(|(name, text)| (name, (text, OnceLock::new()))).collect()).get(name)?;
-    Some(parsed.get_or_init(|| parse(section)))
+    Some(parsed.get_or_init(|| Box::new(parse(section))))
 }
 
 /// The name and the lines of each struct.

@@ -1,7 +1,7 @@
 //! Defaults and simple rules of Go types, which are data: `rules.txt`.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value};
@@ -69,32 +69,52 @@ pub struct Union {
 /// A check of a value, which is null if it is absent.
 pub type Check = fn(&Value, &FieldPath, &mut Vec<FieldError>);
 
-/// The rules of a field, if it has any.
-pub(super) fn of_field(go_struct: &'static str, field: &'static str) -> Option<&'static Rules> {
-    static RULES: LazyLock<RulesByField> = LazyLock::new(parse);
-    RULES.get(&(go_struct, field))
+/// The rules of a struct, which are parsed at their first use.
+#[derive(Default)]
+struct StructRules {
+    /// Fields, with commas between them, and a rule of each of them.
+    lines: Vec<(&'static str, &'static str)>,
+    parsed: OnceLock<Vec<(&'static str, Rules)>>,
 }
 
-/// Rules by the names of a struct and of its field.
-type RulesByField = HashMap<(&'static str, &'static str), Rules>;
+/// The rules of a field, if it has any.
+pub(super) fn of_field(go_struct: &'static str, field: &'static str) -> Option<&'static Rules> {
+    static STRUCTS: LazyLock<HashMap<&'static str, StructRules>> = LazyLock::new(index);
+    let rules = STRUCTS.get(go_struct)?;
+    let parsed = rules.parsed.get_or_init(|| parse(&rules.lines));
+    parsed.iter().find(|(name, _)| *name == field).map(|(_, rules)| rules)
+}
 
-/// Reads the lines of `rules.txt`: a struct, fields, and a rule of each of them.
-fn parse() -> RulesByField {
-    let mut all = RulesByField::new();
+/// The lines of `rules.txt` by their structs.
+fn index() -> HashMap<&'static str, StructRules> {
+    let mut all: HashMap<&'static str, StructRules> = HashMap::new();
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
         let mut parts = line.splitn(3, ' ');
         let (Some(go_struct), Some(fields), Some(rule)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        all.entry(go_struct).or_default().lines.push((fields, rule));
+    }
+    all
+}
+
+fn parse(lines: &[(&'static str, &'static str)]) -> Vec<(&'static str, Rules)> {
+    let mut all: Vec<(&'static str, Rules)> = vec![];
+    for (fields, rule) in lines {
         let names: Vec<&'static str> = fields.split(',').collect();
         let union: Option<&'static Union> =
             rule.strip_prefix("union ").map(|what| &*Box::leak(Box::new(Union { what, names: names.clone() })));
         for (i, field) in names.into_iter().enumerate() {
-            let rules = all.entry((go_struct, field)).or_default();
+            let at = all.iter().position(|(name, _)| *name == field).unwrap_or_else(|| {
+                all.push((field, Rules::default()));
+                all.len() - 1
+            });
+            let Some((_, rules)) = all.get_mut(at) else { continue };
             match union {
                 Some(union) => rules.union = Some((union, i)),
                 None => add(rules, rule),
             }
         }
     }
+    all.shrink_to_fit();
     all
 }
 
