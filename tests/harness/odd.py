@@ -217,13 +217,13 @@ def ask_all(asker, servers, counts, end):
                 try:
                     asked.perform(one)
                 except KeyError:
-                    refused = asked.ask({key: value for key, value in one.items() if key != "save"})
+                    refused = asked.send({key: value for key, value in one.items() if key != "save"})
                     print(f"!! {asker.name} is not created: {refused['body']}", flush=True)
         for one in asker.steps():
             if time.time() > end:
                 return
             orders[:] = [None, None]
-            reference, got = pair.ask(one)
+            reference, got = pair.send(one)
             counts.asked[asker.plural] += 1
             if reference != got:
                 counts.differing[asker.plural] += 1

@@ -1,5 +1,20 @@
 //! Names of iSCSI.
 
+use machinery::Value;
+use machinery::field::{FieldError, FieldPath};
+
+/// The errors of a name in a volume of a Pod.
+pub fn name_errors(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let why = match name {
+        _ if !["iqn", "eui", "naa"].iter().any(|prefix| name.starts_with(prefix)) => {
+            "must be valid format starting with iqn, eui, or naa"
+        }
+        _ if !is_qualified(name) => "must be valid format",
+        _ => return,
+    };
+    errors.push(FieldError::invalid(path, &Value::from(name), why));
+}
+
 /// Whether a name is one of iSCSI: `iqn.2001-04.com.example:a`, `eui.` and 16 characters, or `naa.` and 32.
 pub fn is_qualified(name: &str) -> bool {
     let is_id = |rest: &str, length: usize| {

@@ -7,6 +7,7 @@ use machinery::{Value, names};
 use schema::shape;
 
 use super::checks::{invalid_each, is_set, items, list, text};
+use super::iscsi;
 use super::projections::{downward_files, projected};
 use super::rule_checks;
 
@@ -60,10 +61,12 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
     source_errors(volume, "core.v1.VolumeSource", path, &mut errors);
     if let Some(target) = volume.get("iscsi").filter(|_| first_source(volume, "core.v1.VolumeSource") == Some("iscsi"))
     {
-        let name = text(target, "iqn");
-        if !name.is_empty() && !["iqn.", "eui.", "naa."].iter().any(|prefix| name.starts_with(prefix)) {
-            let why = "must be valid format starting with iqn, eui, or naa";
-            errors.push(FieldError::invalid(&path.child("iscsi").child("iqn"), &Value::from(name), why));
+        let (path, name) = (path.child("iscsi"), text(target, "iqn"));
+        if !name.is_empty() {
+            iscsi::name_errors(name, &path.child("iqn"), &mut errors);
+        }
+        if is_set(target, "initiatorName") {
+            iscsi::name_errors(text(target, "initiatorName"), &path.child("initiatorname"), &mut errors);
         }
     }
     errors

@@ -352,7 +352,7 @@ fn quality_of_service(pod: &Value) -> &'static str {
 }
 
 /// The image of a container of a Pod has no whitespace around it; those of templates may.
-fn image_errors(container: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn image_errors(container: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let image = text(container, "image");
     if image.trim() != image {
         let why = "must not have leading or trailing whitespace";
@@ -379,7 +379,7 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     let empty = Value::object();
     let spec = pod.get("spec").unwrap_or(&empty);
     validate_spec(spec, &path, &mut errors);
-    for name in ["containers", "initContainers", "ephemeralContainers"] {
+    for name in ["containers", "initContainers"] {
         items(spec, name, &path).for_each(|(path, container)| image_errors(container, &path, &mut errors));
     }
     if old.is_none() && !list(spec, "ephemeralContainers").is_empty() {

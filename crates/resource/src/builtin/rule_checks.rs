@@ -60,6 +60,11 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("env-name", env_name),
     ("host", |value, path, errors| host(of(value), path, errors)),
+    ("host-port", |value, path, errors| {
+        if !value.as_int().is_some_and(|port| (0..=65535).contains(&port)) {
+            errors.push(FieldError::invalid(path, value, "must be between 1 and 65535, inclusive"));
+        }
+    }),
     ("host-name", |value, path, errors| {
         subdomain(of(value), path, errors);
         no_address(of(value), path, errors);
@@ -310,7 +315,7 @@ fn endpoint_ports(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
-fn env_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn env_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let name = of(value);
     let is_name = |c: char| matches!(c, ' '..='~') && c != '=';
     if !name.chars().all(is_name) {

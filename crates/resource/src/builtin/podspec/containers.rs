@@ -1,4 +1,4 @@
-//! Containers: their names, mounts, ports, probes and restarts.
+//! Containers: their names, ports, probes and restarts.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use machinery::{Value, names};
 
 use super::environment::{environment, environment_source};
 use super::resources::resources;
-use super::{Errors, Pod, truth};
-use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, text};
+use super::{Errors, Pod};
+use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, named, text};
 use crate::builtin::rule_checks;
 
 impl<'a> Pod<'a> {
@@ -24,6 +24,7 @@ impl<'a> Pod<'a> {
                 self.container(container, &path, errors);
                 match kind {
                     "initContainers" => init_container(container, &path, errors),
+                    "ephemeralContainers" => self.ephemeral_container(container, &path, errors),
                     _ => lifecycle(container, &path, errors),
                 }
                 if kind == "containers" {
@@ -71,12 +72,18 @@ impl<'a> Pod<'a> {
         let sources = path.child("envFrom");
         list(container, "envFrom").iter().for_each(|source| environment_source(source, &sources, errors));
         self.mounts(container, path, errors);
+        self.devices(container, path, errors);
         ports(container, path, errors);
         resources(container, path, &self.claims, errors);
         self.restart_rules(container, path, errors);
+        self.resize_policies(container, path, errors);
     }
 
     fn restart_rules(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
+        if path.as_str().contains("ephemeralContainers") {
+            // they may have neither
+            return;
+        }
         if !list(container, "restartPolicyRules").is_empty() && !is_set(container, "restartPolicy") {
             let why = "must specify restartPolicy when restart rules are used";
             errors.push(FieldError::required(&path.child("restartPolicy"), why));
@@ -84,103 +91,58 @@ impl<'a> Pod<'a> {
         if !path.as_str().contains("initContainers") || is_set(container, "restartPolicy") {
             restart_rules(container, path, errors);
         }
+    }
+
+    fn resize_policies(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
         let pod_policy = text(self.spec, "restartPolicy");
         let (path, mut known) = (path.child("resizePolicy"), HashSet::new());
-        for policy in list(container, "resizePolicy") {
+        for (i, policy) in list(container, "resizePolicy").iter().enumerate() {
             let (resource, given) = (text(policy, "resourceName"), text(policy, "restartPolicy"));
             if !known.insert(resource) {
-                errors.push(FieldError::duplicate(&path, &Value::from(resource)));
+                errors.push(FieldError::duplicate(&path.index(i), &Value::from(resource)));
             }
             for (value, choices) in [(resource, ["cpu", "memory"]), (given, ["NotRequired", "RestartContainer"])] {
-                if value.is_empty() {
-                    errors.push(FieldError::required(&path, ""));
-                } else if !choices.contains(&value) {
-                    errors.push(FieldError::not_supported(&path, &Value::from(value), &choices));
+                match value {
+                    "" => errors.push(FieldError::required(&path, "")),
+                    value => in_choices(value, &path, &choices, errors),
                 }
             }
-            if pod_policy == "Never" && !given.is_empty() && given != "NotRequired" {
+            if pod_policy == "Never" && given != "NotRequired" {
                 let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
                 errors.push(FieldError::invalid(&path, &Value::from(given), why));
             }
         }
     }
-
-    fn mounts(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
-        let mut places = HashSet::new();
-        for (path, mount) in items(container, "volumeMounts", path) {
-            let (name, place) = (text(mount, "name"), text(mount, "mountPath"));
-            if name.is_empty() {
-                errors.push(FieldError::required(&path.child("name"), ""));
-            }
-            if !self.volumes.contains(name) {
-                errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
-            }
-            mount_modes(mount, container, &path, errors);
-            if !place.is_empty() && !places.insert(place) {
-                let why = "must be unique";
-                errors.push(FieldError::invalid(&path.child("mountPath"), &Value::from(place), why));
-            }
-        }
-        for (path, device) in items(container, "volumeDevices", path) {
-            let name = text(device, "name");
-            if name.is_empty() {
-                errors.push(FieldError::required(&path.child("name"), ""));
-            }
-            if !self.volumes.contains(name) {
-                errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
-            }
-        }
-    }
-}
-
-/// The directory of a volume that is mounted, how mounts are seen outside of a container, and whether they are read-only below.
-/// Upstream leaves out their index.
-fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
-    if !text(mount, "subPath").is_empty() && !text(mount, "subPathExpr").is_empty() {
-        let (path, given) = (path.child("subPathExpr"), Value::from(text(mount, "subPathExpr")));
-        errors.push(FieldError::invalid(&path, &given, "subPathExpr and subPath are mutually exclusive"));
-    }
-    let path = FieldPath::new(path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list));
-    for name in ["subPath", "subPathExpr"] {
-        rule_checks::local_path(mount.get(name).unwrap_or(&Value::Null), &path.child(name), errors);
-    }
-    if text(mount, "mountPropagation") == "Bidirectional" && !truth(container, &["securityContext", "privileged"]) {
-        let why = "Bidirectional mount propagation is available only to privileged containers";
-        errors.push(FieldError::forbidden(&path.child("mountPropagation"), why));
-    }
-    const MODES: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
-    let (mode, path) = (text(mount, "recursiveReadOnly"), path.child("recursiveReadOnly"));
-    if !is_set(mount, "recursiveReadOnly") {
-        return;
-    }
-    if !MODES.contains(&mode) {
-        return errors.push(FieldError::not_supported(&path, &Value::from(mode), &MODES));
-    }
-    if mode == "Disabled" {
-        return;
-    }
-    if !truth(mount, &["readOnly"]) {
-        let why = "may only be specified when readOnly is true";
-        errors.push(FieldError::forbidden(&path, why));
-    }
-    if !["", "None"].contains(&text(mount, "mountPropagation")) {
-        let why = "may only be specified when mountPropagation is None or not specified";
-        errors.push(FieldError::forbidden(&path, why));
-    }
 }
 
 fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
     const ACTIONS: [&str; 2] = ["Restart", "RestartAllContainers"];
+    const OPERATORS: [&str; 2] = ["In", "NotIn"];
+    const RULES_MAX: usize = 20;
+    const CODES_MAX: usize = 255;
+    let count = list(container, "restartPolicyRules").len();
+    if count > RULES_MAX {
+        errors.push(FieldError::too_many(&path.child("restartPolicyRules"), count, RULES_MAX));
+    }
     for (path, rule) in items(container, "restartPolicyRules", path) {
-        let action = text(rule, "action");
-        if action.is_empty() {
-            errors.push(FieldError::required(&path.child("action"), ""));
-        } else if !ACTIONS.contains(&action) {
-            errors.push(FieldError::not_supported(&path.child("action"), &Value::from(action), &ACTIONS));
+        in_choices(text(rule, "action"), &path.child("action"), &ACTIONS, errors);
+        let path = path.child("exitCodes");
+        let Some(codes) = rule.get("exitCodes").filter(|codes| !codes.is_null()) else {
+            errors.push(FieldError::required(&path, "must be specified"));
+            continue;
+        };
+        in_choices(text(codes, "operator"), &path.child("operator"), &OPERATORS, errors);
+        let count = list(codes, "values").len();
+        if count > CODES_MAX {
+            errors.push(FieldError::too_many(&path.child("values"), count, CODES_MAX));
         }
-        if !is_set(rule, "exitCodes") {
-            errors.push(FieldError::required(&path.child("exitCodes"), "must be specified"));
-        }
+    }
+}
+
+fn in_choices(value: &str, path: &FieldPath, choices: &[&str], errors: &mut Errors) {
+    if !choices.contains(&value) {
+        let value = Value::from(value);
+        errors.push(named(FieldError::not_supported(path, &value, choices), &value));
     }
 }
 
@@ -196,23 +158,23 @@ fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
+/// Probes before their other rules.
 fn lifecycle(container: &Value, path: &FieldPath, errors: &mut Errors) {
-    let grace = ["readinessProbe", "terminationGracePeriodSeconds"];
-    if let Some(seconds) = container.at(&grace).filter(|seconds| !seconds.is_null()) {
-        let path = path.child(grace[0]).child(grace[1]);
-        errors.push(FieldError::invalid(&path, seconds, "must not be set for readinessProbes"));
-    }
-    for name in ["livenessProbe", "startupProbe"] {
-        let seconds = container.at(&[name, grace[1]]).filter(|seconds| seconds.as_int().is_some_and(|it| it < 1));
-        if let Some(seconds) = seconds {
-            let path = path.child(name).child(grace[1]);
-            errors.push(FieldError::invalid(&path, seconds, "must be greater than 0"));
+    const GRACE: &str = "terminationGracePeriodSeconds";
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let Some(probe) = container.get(name).filter(|probe| !probe.is_null()) else { continue };
+        let path = path.child(name);
+        let grace = probe.get(GRACE).filter(|seconds| !seconds.is_null());
+        if let Some(seconds) = grace.filter(|seconds| seconds.as_int().is_some_and(|seconds| seconds < 1)) {
+            errors.push(FieldError::invalid(&path.child(GRACE), seconds, "must be greater than 0"));
         }
-    }
-    for name in ["livenessProbe", "startupProbe"] {
-        let threshold = container.at(&[name, "successThreshold"]).filter(|number| number.as_int() != Some(1));
-        if let Some(threshold) = threshold {
-            errors.push(FieldError::invalid(&path.child(name).child("successThreshold"), threshold, "must be 1"));
+        if name == "readinessProbe" {
+            let why = "must not be set for readinessProbes";
+            errors.extend(grace.map(|seconds| FieldError::invalid(&path.child(GRACE), seconds, why)));
+            continue;
+        }
+        if let Some(threshold) = probe.get("successThreshold").filter(|number| number.as_int() != Some(1)) {
+            errors.push(FieldError::invalid(&path.child("successThreshold"), threshold, "must be 1"));
         }
     }
 }

@@ -6,6 +6,8 @@ use machinery::{Value, names};
 use super::Errors;
 use crate::builtin::checks::{invalid_each, is_set, text};
 use crate::builtin::downward::{VARIABLES, container_amount, field_path};
+use crate::builtin::rule_checks;
+use crate::rules::label_name;
 
 /// The sources of a variable's value, in the order in which errors name them.
 const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
@@ -29,6 +31,9 @@ pub(super) fn environment(variable: &Value, path: &FieldPath, errors: &mut Error
             invalid_each(&name_path, value, names::dns1123_subdomain(value), errors);
         }
     }
+    if let Some(reference) = source.get("fileKeyRef").filter(|reference| !reference.is_null()) {
+        file_key(reference, &path.child("fileKeyRef"), errors);
+    }
     if let Some(reference) = source.get("fieldRef") {
         let (path, field) = (path.child("fieldRef").child("fieldPath"), text(reference, "fieldPath"));
         match text(reference, "apiVersion") {
@@ -42,6 +47,16 @@ pub(super) fn environment(variable: &Value, path: &FieldPath, errors: &mut Error
     if let Some(reference) = source.get("resourceFieldRef") {
         container_amount(reference, &path.child("resourceFieldRef"), errors);
     }
+}
+
+fn file_key(reference: &Value, path: &FieldPath, errors: &mut Errors) {
+    let field = |name: &str| reference.get(name).unwrap_or(&Value::Null);
+    rule_checks::env_name(field("key"), &path.child("key"), errors);
+    let volume = text(reference, "volumeName");
+    if !volume.is_empty() {
+        invalid_each(&path.child("volumeName"), volume, label_name(volume), errors);
+    }
+    rule_checks::local_path(field("path"), &path.child("path"), errors);
 }
 
 pub(super) fn environment_source(source: &Value, path: &FieldPath, errors: &mut Errors) {

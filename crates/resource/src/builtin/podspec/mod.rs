@@ -2,7 +2,9 @@
 
 mod containers;
 mod environment;
+mod ephemeral;
 mod groups;
+mod mounts;
 mod resources;
 mod scheduling;
 mod security;
@@ -85,12 +87,31 @@ impl<'a> Pod<'a> {
             let why = "ShareProcessNamespace and HostPID cannot both be enabled";
             errors.push(FieldError::invalid(&path.child("shareProcessNamespace"), &Value::Bool(true), why));
         }
+        if is_set(self.spec, "hostnameOverride") {
+            self.hostname(&path.child("hostnameOverride"), errors);
+        }
+    }
+
+    /// The `hostnameOverride`, which replaces what the Pod's host name is computed from.
+    fn hostname(&self, path: &FieldPath, errors: &mut Errors) {
+        const BYTES_MAX: usize = 64;
+        for (other, is_given) in ["hostNetwork", "setHostnameAsFQDN"].map(|name| (name, truth(self.spec, &[name]))) {
+            if is_given {
+                errors.push(FieldError::forbidden(path, format!("may not be specified when {other} is true")));
+            }
+        }
+        let name = text(self.spec, "hostnameOverride");
+        invalid_each(path, name, names::dns1123_subdomain(name), errors);
+        if name.len() > BYTES_MAX {
+            errors.push(FieldError::too_long(path, BYTES_MAX));
+        }
     }
 
     fn names(&self, path: &FieldPath, errors: &mut Errors) {
         let mut known = HashSet::new();
         for (path, gate) in items(self.spec, "schedulingGates", path) {
             let name = text(gate, "name");
+            invalid_each(&path, name, names::qualified_name(name), errors);
             if !known.insert(name) {
                 errors.push(FieldError::duplicate(&path, &Value::from(name)));
             }
@@ -139,10 +160,25 @@ impl<'a> Pod<'a> {
             }
         }
         const SERVERS_MAX: usize = 3;
+        const SEARCHES_MAX: usize = 32;
+        const SEARCH_CHARACTERS_MAX: usize = 2048;
         if list(config, "nameservers").len() > SERVERS_MAX {
             let (given, why) =
                 (config.get("nameservers").cloned().unwrap_or_default(), "must not have more than 3 nameservers");
             errors.push(FieldError::invalid(&path.child("nameservers"), &given, why));
+        }
+        let searches = list(config, "searches");
+        let characters = searches.iter().filter_map(Value::as_str).map(|search| search.len() + 1).sum::<usize>();
+        let problems = [
+            (searches.len() > SEARCHES_MAX, "must not have more than 32 search paths"),
+            (
+                characters > SEARCH_CHARACTERS_MAX + 1,
+                "must not have more than 2048 characters (including spaces) in the search list",
+            ),
+        ];
+        for (_, why) in problems.into_iter().filter(|(is_given, _)| *is_given) {
+            let given = config.get("searches").cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(&path.child("searches"), &given, why));
         }
         for (path, option) in items(config, "options", &path) {
             if text(option, "name").is_empty() {

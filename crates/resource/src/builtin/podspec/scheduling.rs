@@ -8,6 +8,7 @@ use machinery::{Map, Value, json, names};
 use super::Errors;
 use crate::builtin::checks::{invalid_each, is_set, items, list, named, selector_operators, text};
 use crate::builtin::defaults::at_mut;
+use crate::rules::label_name;
 
 /// Validates a toleration of a Pod or of a RuntimeClass.
 pub fn validate_toleration(toleration: &Value, path: &FieldPath, errors: &mut Errors) {
@@ -57,7 +58,7 @@ pub(super) fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         }
         for (path, term) in items(node, preferred, &path) {
             if let Some(preference) = term.get("preference") {
-                selector_term(preference, &path.child("preference"), errors);
+                selector_term(preference, &path.child("preference"), Values::Any, errors);
             }
         }
     }
@@ -71,6 +72,9 @@ pub(super) fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             for selector in ["labelSelector", "namespaceSelector"] {
                 selector_operators(term.get(selector), &path.child(selector), errors);
             }
+            for name in list(term, "namespaces").iter().map(|name| name.as_str().unwrap_or_default()) {
+                invalid_each(&path.child("namespace"), name, label_name(name), errors);
+            }
             label_keys(term, &path, errors);
         }
     }
@@ -79,11 +83,18 @@ pub(super) fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
 /// A selector of Nodes.
 pub fn node_selector(selector: &Value, path: &FieldPath, errors: &mut Errors) {
     for (path, term) in items(selector, "nodeSelectorTerms", path) {
-        selector_term(term, &path, errors);
+        selector_term(term, &path, Values::OfLabels, errors);
     }
 }
 
-fn selector_term(term: &Value, path: &FieldPath, errors: &mut Errors) {
+/// The values that expressions of a term may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Values {
+    OfLabels,
+    Any,
+}
+
+fn selector_term(term: &Value, path: &FieldPath, known: Values, errors: &mut Errors) {
     for (path, requirement) in items(term, "matchExpressions", path) {
         let values = list(requirement, "values");
         let mut push = |error: FieldError| errors.push(error);
@@ -106,7 +117,7 @@ fn selector_term(term: &Value, path: &FieldPath, errors: &mut Errors) {
                 push(named(FieldError::invalid(&path.child("operator"), &value, why), &value));
             }
         }
-        for (path, value) in items(requirement, "values", &path) {
+        for (path, value) in items(requirement, "values", &path).filter(|_| known == Values::OfLabels) {
             let value = value.as_str().unwrap_or_default();
             invalid_each(&path, value, names::label_value(value), errors);
         }
