@@ -148,10 +148,15 @@ fn indexes(job: &Value, status: &Value, path: &FieldPath, errors: &mut Errors) {
         let mut invalid = |why: String| errors.push(FieldError::invalid(&path, &Value::from(given), why));
         if name == "failedIndexes" && is_set(status, name) && !is_set(spec, "backoffLimitPerIndex") {
             invalid("cannot set non-null failedIndexes when backoffLimitPerIndex is null".to_owned());
-        } else if !given.is_empty() && !is_indexed {
-            invalid(format!("cannot set non-empty {name} when non-indexed completion mode"));
-        } else if let Err(why) = count_indexes(given, completions) {
+            continue;
+        }
+        if is_set(spec, "completions")
+            && let Err(why) = count_indexes(given, completions)
+        {
             invalid(format!("error parsing {name}: {why}"));
+        }
+        if !given.is_empty() && !is_indexed {
+            invalid(format!("cannot set non-empty {name} when non-indexed completion mode"));
         }
     }
 }
