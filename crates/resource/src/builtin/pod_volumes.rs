@@ -10,6 +10,7 @@ use super::checks::{invalid_each, is_set, items, list, text};
 use super::iscsi;
 use super::projections::{downward_files, projected};
 use super::rule_checks;
+use super::volume_sources;
 
 type Errors = Vec<FieldError>;
 
@@ -59,17 +60,31 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
         errors.push(FieldError::forbidden(&path.child("emptyDir").child("sizeLimit"), why));
     }
     source_errors(volume, "core.v1.VolumeSource", path, &mut errors);
-    if let Some(target) = volume.get("iscsi").filter(|_| first_source(volume, "core.v1.VolumeSource") == Some("iscsi"))
-    {
-        let (path, name) = (path.child("iscsi"), text(target, "iqn"));
-        if !name.is_empty() {
-            iscsi::name_errors(name, &path.child("iqn"), &mut errors);
-        }
-        if is_set(target, "initiatorName") {
-            iscsi::name_errors(text(target, "initiatorName"), &path.child("initiatorname"), &mut errors);
-        }
+    let source = first_source(volume, "core.v1.VolumeSource").unwrap_or_default();
+    let fields = volume.get(source).unwrap_or(&Value::Null);
+    if source == "iscsi" && volume_sources::is_session_too_long(text(volume, "name"), fields) {
+        let name = Value::from(text(volume, "name"));
+        errors.push(FieldError::invalid(&path.child("name"), &name, volume_sources::SESSION_TOO_LONG));
+    }
+    let path = path.child(source);
+    match source {
+        "cinder" => volume_sources::required(fields, "secretRef", &["name"], &path, &mut errors),
+        "csi" => volume_sources::required(fields, "nodePublishSecretRef", &["name"], &path, &mut errors),
+        "iscsi" => iscsi_errors(fields, &path, &mut errors),
+        _ => {}
     }
     errors
+}
+
+fn iscsi_errors(target: &Value, path: &FieldPath, errors: &mut Errors) {
+    let name = text(target, "iqn");
+    if !name.is_empty() {
+        iscsi::name_errors(name, &path.child("iqn"), errors);
+    }
+    if is_set(target, "initiatorName") {
+        iscsi::name_errors(text(target, "initiatorName"), &path.child("initiatorname"), errors);
+    }
+    volume_sources::credentials(target, path, errors);
 }
 
 /// The source of a volume that counts: the first of its union.

@@ -191,6 +191,9 @@ pub fn default(pod: &mut Value) {
     super::pod_status::default(pod);
     let Some(spec) = pod.get_mut("spec") else { return };
     default_spec(spec);
+    if spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or_default() {
+        default_host_ports(spec);
+    }
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
         spec.set_at(&["terminationGracePeriodSeconds"], Value::Int(1));
     }
@@ -244,9 +247,6 @@ pub fn default_spec(spec: &mut Value) {
         spec.set_at(&["serviceAccountName"], Value::from(account.as_str()));
         spec.set_at(&["serviceAccount"], Value::from(account));
     }
-    if spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or_default() {
-        default_host_ports(spec);
-    }
 }
 
 fn default_container(container: &mut Value) {
@@ -273,6 +273,12 @@ fn is_latest(image: &str) -> bool {
 fn is_reference(image: &str) -> bool {
     const NAME_BYTES_MAX: usize = 255;
     const TAG_BYTES_MAX: usize = 128;
+    const IDENTIFIER_BYTES: usize = 64;
+    let is_hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if image.len() == IDENTIFIER_BYTES && image.bytes().all(is_hexadecimal) {
+        // the identifier of an image
+        return false;
+    }
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     let (name, tag) = match name.rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
@@ -298,6 +304,7 @@ fn is_path_part(part: &str) -> bool {
     part.starts_with(word) && part.ends_with(word) && part.split(word).all(is_separator)
 }
 
+/// The ports of containers of a new Pod on the network of its host; templates keep theirs.
 fn default_host_ports(spec: &mut Value) {
     for list in CONTAINERS {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {

@@ -382,7 +382,7 @@ pub fn mode(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if of(value).split('/').any(|part| part == "..") {
         errors.push(FieldError::invalid(path, value, "must not contain '..'"));
     }

@@ -7,8 +7,8 @@ use machinery::{Value, names};
 
 use super::environment::{environment, environment_source};
 use super::resources::resources;
-use super::{Errors, Pod};
-use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, named, text};
+use super::{Errors, Pod, one_of_named};
+use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, text};
 use crate::builtin::rule_checks;
 
 impl<'a> Pod<'a> {
@@ -104,7 +104,7 @@ impl<'a> Pod<'a> {
             for (value, choices) in [(resource, ["cpu", "memory"]), (given, ["NotRequired", "RestartContainer"])] {
                 match value {
                     "" => errors.push(FieldError::required(&path, "")),
-                    value => in_choices(value, &path, &choices, errors),
+                    value => one_of_named(value, &path, &choices, errors),
                 }
             }
             if pod_policy == "Never" && given != "NotRequired" {
@@ -125,24 +125,17 @@ fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
         errors.push(FieldError::too_many(&path.child("restartPolicyRules"), count, RULES_MAX));
     }
     for (path, rule) in items(container, "restartPolicyRules", path) {
-        in_choices(text(rule, "action"), &path.child("action"), &ACTIONS, errors);
+        one_of_named(text(rule, "action"), &path.child("action"), &ACTIONS, errors);
         let path = path.child("exitCodes");
         let Some(codes) = rule.get("exitCodes").filter(|codes| !codes.is_null()) else {
             errors.push(FieldError::required(&path, "must be specified"));
             continue;
         };
-        in_choices(text(codes, "operator"), &path.child("operator"), &OPERATORS, errors);
+        one_of_named(text(codes, "operator"), &path.child("operator"), &OPERATORS, errors);
         let count = list(codes, "values").len();
         if count > CODES_MAX {
             errors.push(FieldError::too_many(&path.child("values"), count, CODES_MAX));
         }
-    }
-}
-
-fn in_choices(value: &str, path: &FieldPath, choices: &[&str], errors: &mut Errors) {
-    if !choices.contains(&value) {
-        let value = Value::from(value);
-        errors.push(named(FieldError::not_supported(path, &value, choices), &value));
     }
 }
 

@@ -56,7 +56,7 @@ fn file_key(reference: &Value, path: &FieldPath, errors: &mut Errors) {
     if !volume.is_empty() {
         invalid_each(&path.child("volumeName"), volume, label_name(volume), errors);
     }
-    rule_checks::local_path(field("path"), &path.child("path"), errors);
+    rule_checks::no_backsteps(field("path"), &path.child("path"), errors);
 }
 
 pub(super) fn environment_source(source: &Value, path: &FieldPath, errors: &mut Errors) {

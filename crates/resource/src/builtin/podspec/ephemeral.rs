@@ -44,7 +44,6 @@ impl Pod<'_> {
 fn is_zero(container: &Value, name: &str) -> bool {
     match container.get(name) {
         Some(Value::Object(fields)) if name == "resources" => fields.is_empty(),
-        Some(Value::Array(items)) => items.is_empty(),
         _ => !is_set(container, name),
     }
 }

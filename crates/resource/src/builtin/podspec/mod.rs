@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, json, names};
 
-use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, named, text};
 use super::pod_volumes;
 use scheduling::{affinity, spread};
 use security::security;
@@ -48,9 +48,7 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     pod.claims(path, errors);
     if let Some(system) = spec.get("os").map(|os| text(os, "name")).filter(|name| !name.is_empty()) {
         const SYSTEMS: [&str; 2] = ["linux", "windows"];
-        if !SYSTEMS.contains(&system) {
-            errors.push(FieldError::not_supported(&path.child("os"), &Value::from(system), &SYSTEMS));
-        }
+        one_of_named(system, &path.child("os"), &SYSTEMS, errors);
     }
     security(spec, path, errors);
     resources::of_pod(spec, path, &pod.claims, errors);
@@ -62,6 +60,14 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     spread(spec, path, errors);
     groups::scheduling_group(spec, path, errors);
     groups::eviction_responders(spec, path, errors);
+}
+
+/// A value of a type with a name is one of the `known` ones.
+fn one_of_named(value: &str, path: &FieldPath, known: &[&str], errors: &mut Errors) {
+    if !known.contains(&value) {
+        let value = Value::from(value);
+        errors.push(named(FieldError::not_supported(path, &value, known), &value));
+    }
 }
 
 struct Pod<'a> {
@@ -76,6 +82,13 @@ impl<'a> Pod<'a> {
         let policy = text(self.spec, "restartPolicy");
         if policy.is_empty() {
             errors.push(FieldError::required(&path.child("restartPolicy"), ""));
+        }
+        if is_set(self.spec, "preemptionPolicy") {
+            let path = path.child("preemptionPolicy");
+            match text(self.spec, "preemptionPolicy") {
+                "" => errors.push(FieldError::required(&path, "")),
+                given => one_of_named(given, &path, &["PreemptLowerPriority", "Never"], errors),
+            }
         }
         if text(self.spec, "dnsPolicy").is_empty() {
             errors.push(FieldError::required(&path.child("dnsPolicy"), ""));

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
-use super::{Errors, Pod, truth};
-use crate::builtin::checks::{is_set, items, list, named, text};
+use super::{Errors, Pod, one_of_named, truth};
+use crate::builtin::checks::{is_set, items, list, text};
 use crate::builtin::rule_checks;
 
 const NOT_UNIQUE: &str = "must be unique";
@@ -104,9 +104,8 @@ fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut 
 fn propagation(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
     const MODES: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
     let mode = text(mount, "mountPropagation");
-    if is_set(mount, "mountPropagation") && !MODES.contains(&mode) {
-        let value = Value::from(mode);
-        errors.push(named(FieldError::not_supported(path, &value, &MODES), &value));
+    if is_set(mount, "mountPropagation") {
+        one_of_named(mode, path, &MODES, errors);
     }
     if mode == "Bidirectional" && !truth(container, &["securityContext", "privileged"]) {
         let why = "Bidirectional mount propagation is available only to privileged containers";
@@ -121,8 +120,7 @@ fn recursive_read_only(mount: &Value, path: &FieldPath, errors: &mut Errors) {
         return;
     }
     if !MODES.contains(&mode) {
-        let value = Value::from(mode);
-        return errors.push(named(FieldError::not_supported(path, &value, &MODES), &value));
+        return one_of_named(mode, path, &MODES, errors);
     }
     if !truth(mount, &["readOnly"]) {
         let why = "may only be specified when readOnly is true";
