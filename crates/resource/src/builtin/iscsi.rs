@@ -3,6 +3,8 @@
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
+use super::checks::{is_set, text};
+
 /// The errors of a name in a volume of a Pod.
 pub fn name_errors(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let why = match name {
@@ -13,6 +15,23 @@ pub fn name_errors(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
         _ => return,
     };
     errors.push(FieldError::invalid(path, &Value::from(name), why));
+}
+
+/// The most bytes of a volume's name and its target portal together, if the initiator has a name.
+const SESSION_MAX: usize = 64;
+pub const SESSION_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+
+/// Whether the name of a volume and the portal of its source are too long for the name of an iSCSI session.
+pub fn is_session_too_long(name: &str, source: &Value) -> bool {
+    is_set(source, "initiatorName") && name.len() + 1 + text(source, "targetPortal").len() > SESSION_MAX
+}
+
+/// CHAP needs a Secret.
+pub fn credentials(source: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let is_on = |field: &str| source.get(field).and_then(Value::as_bool) == Some(true);
+    if (is_on("chapAuthDiscovery") || is_on("chapAuthSession")) && !is_set(source, "secretRef") {
+        errors.push(FieldError::required(&path.child("secretRef"), ""));
+    }
 }
 
 /// Whether a name is one of iSCSI: `iqn.2001-04.com.example:a`, `eui.` and 16 characters, or `naa.` and 32.

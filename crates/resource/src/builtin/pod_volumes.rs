@@ -10,7 +10,6 @@ use super::checks::{invalid_each, is_set, items, list, text};
 use super::iscsi;
 use super::projections::{downward_files, projected};
 use super::rule_checks;
-use super::volume_sources;
 
 type Errors = Vec<FieldError>;
 
@@ -62,18 +61,26 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
     source_errors(volume, "core.v1.VolumeSource", path, &mut errors);
     let source = first_source(volume, "core.v1.VolumeSource").unwrap_or_default();
     let fields = volume.get(source).unwrap_or(&Value::Null);
-    if source == "iscsi" && volume_sources::is_session_too_long(text(volume, "name"), fields) {
+    if source == "iscsi" && iscsi::is_session_too_long(text(volume, "name"), fields) {
         let name = Value::from(text(volume, "name"));
-        errors.push(FieldError::invalid(&path.child("name"), &name, volume_sources::SESSION_TOO_LONG));
+        errors.push(FieldError::invalid(&path.child("name"), &name, iscsi::SESSION_TOO_LONG));
     }
     let path = path.child(source);
     match source {
-        "cinder" => volume_sources::required(fields, "secretRef", &["name"], &path, &mut errors),
-        "csi" => volume_sources::required(fields, "nodePublishSecretRef", &["name"], &path, &mut errors),
+        "cinder" => required(fields, "secretRef", &["name"], &path, &mut errors),
+        "csi" => required(fields, "nodePublishSecretRef", &["name"], &path, &mut errors),
         "iscsi" => iscsi_errors(fields, &path, &mut errors),
         _ => {}
     }
     errors
+}
+
+/// The fields of an object are set, if it has that object.
+pub fn required(source: &Value, name: &str, fields: &[&str], path: &FieldPath, errors: &mut Errors) {
+    let Some(object) = source.get(name).filter(|object| !object.is_null()) else { return };
+    for field in fields.iter().filter(|field| text(object, field).is_empty()) {
+        errors.push(FieldError::required(&path.child(name).child(field), ""));
+    }
 }
 
 fn iscsi_errors(target: &Value, path: &FieldPath, errors: &mut Errors) {
@@ -84,7 +91,7 @@ fn iscsi_errors(target: &Value, path: &FieldPath, errors: &mut Errors) {
     if is_set(target, "initiatorName") {
         iscsi::name_errors(text(target, "initiatorName"), &path.child("initiatorname"), errors);
     }
-    volume_sources::credentials(target, path, errors);
+    iscsi::credentials(target, path, errors);
 }
 
 /// The source of a volume that counts: the first of its union.

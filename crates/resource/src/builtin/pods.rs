@@ -12,7 +12,7 @@ use schema::apply::FieldSet;
 use super::checks::{items, list, text};
 use super::pod_annotations;
 use super::pod_gates::take_additions;
-use super::podspec::take_label_keys;
+use super::podspec::{image_errors, take_label_keys};
 pub use super::podspec::{selector_operators, validate_spec};
 use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
@@ -355,15 +355,6 @@ fn quality_of_service(pod: &Value) -> &'static str {
         (false, _) => "BestEffort",
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",
-    }
-}
-
-/// The image of a container of a Pod has no whitespace around it; those of templates may.
-pub fn image_errors(container: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let image = text(container, "image");
-    if image.trim() != image {
-        let why = "must not have leading or trailing whitespace";
-        errors.push(FieldError::invalid(&path.child("image"), &Value::from(image), why));
     }
 }
 

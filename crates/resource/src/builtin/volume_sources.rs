@@ -4,7 +4,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 
 use super::checks::{invalid_each, is_set, text};
-use super::pod_volumes;
+use super::iscsi;
+use super::pod_volumes::{self, required};
 
 type Errors = Vec<FieldError>;
 
@@ -12,8 +13,6 @@ type Errors = Vec<FieldError>;
 const SECRETS: [&str; 4] =
     ["controllerExpandSecretRef", "controllerPublishSecretRef", "nodeExpandSecretRef", "nodePublishSecretRef"];
 const TYPE: &str = "core.v1.PersistentVolumeSource";
-/// The most bytes of a volume's name and its target portal together, if the initiator has a name.
-const SESSION_MAX: usize = 64;
 
 /// The errors of the source of the volume `name` that depend on several fields.
 pub fn errors(name: &str, spec: &Value, path: &FieldPath, errors: &mut Errors) {
@@ -38,14 +37,6 @@ pub fn errors(name: &str, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The fields of an object are set, if it has that object.
-pub fn required(source: &Value, name: &str, fields: &[&str], path: &FieldPath, errors: &mut Errors) {
-    let Some(object) = source.get(name).filter(|object| !object.is_null()) else { return };
-    for field in fields.iter().filter(|field| text(object, field).is_empty()) {
-        errors.push(FieldError::required(&path.child(name).child(field), ""));
-    }
-}
-
 fn secret_errors(source: &Value, name: &str, path: &FieldPath, errors: &mut Errors) {
     required(source, name, &["name", "namespace"], path, errors);
     let Some(secret) = source.get(name).filter(|secret| !secret.is_null()) else { return };
@@ -58,30 +49,15 @@ fn secret_errors(source: &Value, name: &str, path: &FieldPath, errors: &mut Erro
     }
 }
 
-/// CHAP needs a Secret.
-pub fn credentials(source: &Value, path: &FieldPath, errors: &mut Errors) {
-    let is_on = |field: &str| source.get(field).and_then(Value::as_bool) == Some(true);
-    if (is_on("chapAuthDiscovery") || is_on("chapAuthSession")) && !is_set(source, "secretRef") {
-        errors.push(FieldError::required(&path.child("secretRef"), ""));
-    }
-}
-
-pub const SESSION_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-
-/// Whether the name of a volume and the portal of its source are too long for the name of an iSCSI session.
-pub fn is_session_too_long(name: &str, source: &Value) -> bool {
-    is_set(source, "initiatorName") && name.len() + 1 + text(source, "targetPortal").len() > SESSION_MAX
-}
-
 fn portal_errors(name: &str, source: &Value, path: &FieldPath, errors: &mut Errors) {
-    if is_session_too_long(name, source) {
+    if iscsi::is_session_too_long(name, source) {
         let portal = Value::from(text(source, "targetPortal"));
-        errors.push(FieldError::invalid(&path.child("targetportal"), &portal, SESSION_TOO_LONG));
+        errors.push(FieldError::invalid(&path.child("targetportal"), &portal, iscsi::SESSION_TOO_LONG));
     }
-    credentials(source, path, errors);
+    iscsi::credentials(source, path, errors);
     required(source, "secretRef", &["name"], path, errors);
     let initiator = text(source, "initiatorName");
-    if is_set(source, "initiatorName") && !super::iscsi::is_qualified(initiator) {
+    if is_set(source, "initiatorName") && !iscsi::is_qualified(initiator) {
         let path = path.child("initiatorname");
         errors.push(FieldError::invalid(&path, &Value::from(initiator), "must be valid format"));
     }

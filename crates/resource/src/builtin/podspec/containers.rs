@@ -200,3 +200,12 @@ fn host_ports<'a>(
         }
     }
 }
+
+/// The image of a container of a Pod, or of an ephemeral container, has no whitespace around it; those of templates may.
+pub fn image_errors(container: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let image = text(container, "image");
+    if image.trim() != image {
+        let why = "must not have leading or trailing whitespace";
+        errors.push(FieldError::invalid(&path.child("image"), &Value::from(image), why));
+    }
+}

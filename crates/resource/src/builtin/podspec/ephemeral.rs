@@ -3,9 +3,9 @@
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
+use super::containers::image_errors;
 use super::{Errors, Pod};
 use crate::builtin::checks::{is_set, items, list, text};
-use crate::builtin::pods::image_errors;
 
 /// The fields that ephemeral containers may not have, in the order of the Go type.
 const FORBIDDEN: [&str; 9] = [

@@ -10,6 +10,7 @@ mod scheduling;
 mod security;
 
 pub use super::checks::selector_operators;
+pub use containers::image_errors;
 pub use resources::{container_resource, is_overcommitted, resource_name};
 pub use scheduling::{node_selector, take_label_keys, validate_toleration};
 
