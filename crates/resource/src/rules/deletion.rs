@@ -72,6 +72,11 @@ pub fn is_deleting(object: &Value) -> bool {
     object.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null())
 }
 
+/// The seconds for which an object that is being deleted gracefully stays.
+pub fn grace_seconds(object: &Value) -> i64 {
+    object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default()
+}
+
 impl Deletion {
     pub const DEFAULT: Deletion = Deletion {
         returns_object: false,

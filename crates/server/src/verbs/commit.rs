@@ -6,7 +6,7 @@ use base::request::parse_uint;
 use base::trace::{self, Kind};
 use machinery::{Status, Value};
 use objects::{Body, Encoded, Key, Meta, Stored};
-use resource::rules::is_deleting;
+use resource::rules::{grace_seconds, is_deleting};
 use store::{Refused, Revision};
 
 use super::admit::Admit;
@@ -54,8 +54,8 @@ impl Write<'_> {
         }
     }
 
-    /// Validates an object and replaces `live` by it. An object that is being deleted and has no finalizers left is removed.
-    /// Returns `None` if the stored object has changed.
+    /// Validates an object and replaces `live` by it. An object that is being deleted, waits for no grace period and has no
+    /// finalizers left is removed. Returns `None` if the stored object has changed.
     pub async fn replace(
         &self,
         admit: &Admit<'_>,
@@ -64,8 +64,10 @@ impl Write<'_> {
         live: &Live,
     ) -> Result<Option<Outcome>, Status> {
         self.validate(admit, &mut object, Some(&live.object), differs).await?;
-        let is_removed =
-            is_deleting(&object) && live.stored.meta.deleting && !self.request.resource.deletion.is_held(&object);
+        let is_removed = is_deleting(&object)
+            && live.stored.meta.deleting
+            && grace_seconds(&live.object) == 0
+            && !self.request.resource.deletion.is_held(&object);
         if !is_removed && !self.options.dry_run {
             return match self.put(object, Some(live)).await? {
                 Some(stored) => self.written(stored, 200).await.map(Some),
