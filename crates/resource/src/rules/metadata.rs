@@ -99,7 +99,7 @@ impl MetadataRules {
         self.without_repetitions(errors, release)
     }
 
-    /// Custom resources have declarative validation of metadata since 1.37, which drops errors that were found twice.
+    /// Custom resources have declarative validation of metadata since 1.37, each check of which drops errors that it has found twice.
     fn without_repetitions(&self, mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
         if !self.standard_finalizers && release >= Release::V1_37 {
             drop_repetitions(&mut errors);
@@ -170,8 +170,8 @@ impl MetadataRules {
         let empty = Value::object();
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
         let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced, release));
-        let mut own = vec![];
         for check in checks {
+            let mut own = vec![];
             match check {
                 OnUpdate::Object => {
                     self.name_errors(new, release, &mut own);
@@ -180,8 +180,8 @@ impl MetadataRules {
                 OnUpdate::Change => validate_update(new, old, &path, release, &mut own),
             }
             self.finalizer_errors(new, &mut own);
+            errors.extend(self.without_repetitions(own, release));
         }
-        errors.extend(self.without_repetitions(own, release));
         errors
     }
 }
