@@ -6,10 +6,12 @@ mod groups;
 mod resources;
 mod scheduling;
 mod security;
+mod whole;
 
 pub use super::checks::selector_operators;
 pub use resources::{container_resource, is_overcommitted, resource_name};
 pub use scheduling::{node_selector, take_label_keys, validate_toleration};
+pub use whole::{complete, quality_of_service};
 
 use std::collections::HashSet;
 
