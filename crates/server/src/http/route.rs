@@ -138,7 +138,8 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         let has_method = own.verbs.contains(&verb.as_str()) && (own.takes_paths() || info.method != Method::HEAD);
         return if is_relayed || has_method { Ok(verb) } else { Err(not_supported()) };
     }
-    if !resource.verbs().contains(&verb.as_str()) && resource.is_computed() {
+    // a watch has the route of a list, which refuses it
+    if !resource.verbs().contains(&verb.as_str()) && resource.is_computed() && verb != Verb::Watch {
         return Err(not_supported());
     }
     if verb == Verb::DeleteCollection && !resource.has_delete_collection() {
