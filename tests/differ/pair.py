@@ -22,6 +22,8 @@ CONTINUE = re.compile(r"(?m)^( *continue: )eyJ[\w-]+$")
 # what separates the errors of a message
 PUNCTUATION = re.compile(r"[\[\],:'\"]+(?=\s|$)|(?<=\s)[\['\"]+")
 DESCRIPTION = re.compile(r"^( *)(- )?description:")
+# the length to which prefixes of generated names are cut
+PREFIX_MAX = 58
 # the headers that are compared
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
 
@@ -75,12 +77,41 @@ def sorted_errors(text):
     return head + found + "\n".join(sorted(errors.split("\n"))) if found else text
 
 
+def generated(step):
+    """A pattern for names that a server generates from the prefix in a request; None if the request has none."""
+    metadata = step["body"].get("metadata") if isinstance(step.get("body"), dict) else None
+    prefix = metadata.get("generateName") if isinstance(metadata, dict) else None
+    if not prefix or not isinstance(prefix, str):
+        return None
+    texts = {prefix[:PREFIX_MAX], json.dumps(prefix[:PREFIX_MAX])[1:-1]}
+    return re.compile("(" + "|".join(map(re.escape, texts)) + ")[a-z0-9]{5}(?![a-z0-9])")
+
+
+def replaced(value, pattern):
+    """A value whose texts have a mark in place of the random end of generated names."""
+    if isinstance(value, dict):
+        return {name: replaced(item, pattern) for name, item in value.items()}
+    if isinstance(value, list):
+        return [replaced(item, pattern) for item in value]
+    return pattern.sub(r"\1<generated>", value) if isinstance(value, str) else value
+
+
+def has_causes(value):
+    """Whether a value is a Status with several causes."""
+    causes = value["details"].get("causes") if isinstance(value.get("details"), dict) else None
+    return isinstance(causes, list) and len(causes) > 1 and isinstance(value.get("message"), str)
+
+
 def normalize(value, key=""):
     """Replaces ages, times, addresses and resourceVersions within longer text, which `replay.normalize` does not."""
     if isinstance(value, dict) and str(value.get("base64", "")).startswith(PROTOBUF):
         return "<protobuf>"
     if isinstance(value, dict):
-        return {name: normalize(item, name) for name, item in value.items()}
+        out = {name: normalize(item, name) for name, item in value.items()}
+        if has_causes(value):
+            # `replay.normalize` has sorted the words of the message, but with their uids
+            out["message"] = " ".join(sorted(replay.UID.sub("<uid>", out["message"]).split(" ")))
+        return out
     if isinstance(value, list):
         return [normalize(item, key) for item in value]
     if isinstance(value, str):
@@ -140,7 +171,8 @@ class Side:
         self.replay.close()
 
     def body(self, raw, step):
-        value = replay.parse(raw)
+        value, names = replay.parse(raw), generated(step)
+        value = replaced(value, names) if names else value
         if raw.startswith(b"k8s\0") or isinstance(value, dict) and "base64" in value:
             return "<protobuf>" if raw.startswith(b"k8s\0") else base64.b64encode(raw).decode()
         if isinstance(value, str) and value.startswith("apiVersion: "):
@@ -155,6 +187,8 @@ class Side:
         """The normalized body without the ignored paths."""
         for path in ignored:
             replay.drop(value, path)
+            # of a table, the objects of its rows
+            replay.drop(value, "rows.*.object." + path)
         return normalize(replay.hide_descriptions(replay.normalize(value, EqualNames), ""))
 
 

@@ -45,7 +45,7 @@ pub use registry::{Registry, Snapshot};
 pub use row::from_row;
 pub use rules::Subresource;
 pub use serving::{Serving, no_such_method};
-pub use storage::{CustomForm, upstream_key, upstream_storage};
+pub use storage::{CustomForm, upstream_key, upstream_path, upstream_storage};
 pub use strategy::Strategy;
 pub use third_party::{defined, defined_by, registrations};
 pub use version::{Column, ScalePaths, Version};

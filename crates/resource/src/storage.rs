@@ -65,19 +65,22 @@ fn is_built_in(group: &str, plural: &str) -> bool {
 
 /// The key under which kube-apiserver stores an object by default.
 pub fn upstream_key(key: &Key) -> String {
-    let keys = UpstreamKeys { prefix: "/registry/".to_owned() };
-    String::from_utf8_lossy(&keys.to_bytes(key)).into_owned()
+    format!("/registry/{}", upstream_path(key))
+}
+
+/// The part of kube-apiserver's key of an object after the prefix.
+pub fn upstream_path(key: &Key) -> String {
+    let Key { group, plural, path } = key;
+    let by_group = AS_CUSTOM.contains(&group.as_str()) || !is_built_in(group, plural);
+    match by_group {
+        true => format!("{group}/{plural}/{path}"),
+        false => format!("{}/{path}", folder_of(group, plural).unwrap_or(plural)),
+    }
 }
 
 impl Keys for UpstreamKeys {
     fn to_bytes(&self, key: &Key) -> Bytes {
-        let Key { group, plural, path } = key;
-        let by_group = AS_CUSTOM.contains(&group.as_str()) || !is_built_in(group, plural);
-        let folder = match by_group {
-            true => format!("{group}/{plural}"),
-            false => folder_of(group, plural).unwrap_or(plural).to_owned(),
-        };
-        Bytes::from(format!("{}{folder}/{path}", self.prefix))
+        Bytes::from(format!("{}{}", self.prefix, upstream_path(key)))
     }
 
     fn parse(&self, bytes: &[u8]) -> Option<Key> {

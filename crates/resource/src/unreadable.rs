@@ -33,8 +33,8 @@ impl Resource {
     }
 
     /// The error of a list some of whose objects cannot be read. Where no webhook could make them readable,
-    /// kube-apiserver's watch cache does not start.
-    pub fn unreadable_list(&self, unreadable: &[(&Stored, Status)], why: Status) -> Status {
+    /// kube-apiserver's watch cache does not start, from which it takes all lists but pages of all objects (`is_page`).
+    pub fn unreadable_list(&self, unreadable: &[(&Stored, Status)], is_page: bool, why: Status) -> Status {
         if !self.has_corrupt_objects() || unreadable.is_empty() {
             return why;
         }
@@ -44,10 +44,12 @@ impl Resource {
             message: self.storage_error(STORAGE_PREFIX, stored, why),
         };
         let causes: Vec<Cause> = unreadable.iter().take(limits::CORRUPT_OBJECTS_REPORTED).map(cause).collect();
-        let texts: Vec<String> = causes.iter().map(|cause| cause.message.clone()).collect();
-        let all = machinery::status::aggregate(&texts);
-        let message = format!("failed to read one or more {}.{} from the storage: {all}", self.plural, self.group);
-        if matches!(self.conversion, Conversion::None) {
+        let first = causes.first().map_or("", |cause| &cause.message);
+        let more = causes.len().saturating_sub(1);
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        let message =
+            format!("failed to read one or more {}.{} from the storage: {first}{more}", self.plural, self.group);
+        if matches!(self.conversion, Conversion::None) && !is_page {
             let why = format!("storage is (re)initializing: failed to list <unspecified>: {message}");
             return Status::too_many_requests(why, 1);
         }

@@ -1,7 +1,7 @@
 //! NamespaceLifecycle: rejects creations in missing or terminating namespaces, and the deletion of some namespaces.
 
-use machinery::Status;
 use machinery::status::Cause;
+use machinery::{Status, names};
 
 use super::measure::Step;
 use super::{Admission, Attributes, World};
@@ -37,6 +37,11 @@ impl Admission {
 fn check_lifecycle(world: &World<'_>, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
     let namespace = attributes.namespace;
     let Some(found) = world.namespace(namespace) else {
+        if let Some(why) = names::path_segment(namespace).first() {
+            // the error of the client with which kube-apiserver looks for the namespace
+            let quoted = machinery::value::quote(namespace);
+            return Err(Status::internal(format!("invalid resource name {quoted}: [{why}]")));
+        }
         return Err(Status::not_found("", "namespaces", namespace));
     };
     if !found.meta.deleting {

@@ -229,11 +229,13 @@ impl RuleWalk {
     }
 
     /// The outcome of an expression whose variables have no values for the reason `error`, which counts only if the expression
-    /// depends on them.
+    /// depends on them, and does not end where cel-go panics.
     fn evaluate_without<'a>(&mut self, program: &'a Program, error: Error) -> Outcome<'a> {
-        match self.evaluate(program, [None, None]) {
-            Outcome { result: Ok(value), cost } => Outcome { result: Ok(value), cost },
-            Outcome { result: Err(_), .. } => Outcome { result: Err(error), cost: 1 },
+        let outcome = self.evaluate(program, [None, None]);
+        match &outcome.result {
+            Ok(_) => outcome,
+            Err(found) if found.is_fatal() && !found.is_cancelled() => outcome,
+            Err(_) => Outcome { result: Err(error), cost: 1 },
         }
     }
 

@@ -19,14 +19,15 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// `%s` of a value: anything but text is printed with its type.
+/// `%s` of a value: anything but text is printed with its type, and a null within another value without one.
 pub fn text(value: &Value) -> String {
+    let inner = |value: &Value| if value.is_null() { plain(value) } else { text(value) };
     match value {
         Value::String(s) => s.to_string(),
         Value::Null => "%!s(<nil>)".to_owned(),
-        Value::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => format!("[{}]", items.iter().map(inner).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
-            let fields: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", text(v))).collect();
+            let fields: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", inner(v))).collect();
             format!("map[{}]", fields.join(" "))
         }
         other => format!("%!s({}={})", type_of(other), plain(other)),
@@ -78,5 +79,7 @@ mod tests {
         assert_eq!(plain(&value), "map[a:[1 x <nil>] b:map[c:true]]");
         let want = r#"map[string]interface {}{"a":[]interface {}{1, "x", interface {}(nil)}, "b":map[string]interface {}{"c":true}}"#;
         assert_eq!(source(&value), want);
+        assert_eq!(text(&value), "map[a:[%!s(int64=1) x <nil>] b:map[c:%!s(bool=true)]]");
+        assert_eq!(text(&Value::Null), "%!s(<nil>)");
     }
 }

@@ -10,7 +10,7 @@ use std::num::IntErrorKind;
 use super::Unknown;
 use super::error::{PatchError, PatchPart, StrictError};
 use crate::status::Status;
-use crate::value::{Map, Text, Value, decode, decode_strict, quote};
+use crate::value::{Map, Text, Value, decode, decode_strict, key_order, quote};
 
 /// One operation. A missing field, or one of the wrong type, is an error when the operation is applied, not before.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,12 +25,17 @@ pub struct Operation {
     pub value: Option<Value>,
 }
 
+/// The fields of an operation that are strings.
+const TEXTS: [&str; 3] = ["op", "path", "from"];
+/// The field of an operation that may be anything.
+const VALUE: &str = "value";
+
 /// A decoded document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonPatch {
     /// The operations, in their order.
     pub operations: Vec<Operation>,
-    /// Unknown and duplicate fields, in the order of the operations that they belong to.
+    /// Unknown and duplicate fields, in the order of the document.
     pub strict_errors: Vec<StrictError>,
 }
 
@@ -63,8 +68,8 @@ fn decode_items(document: Value) -> Result<Vec<Value>, PatchError> {
 
 fn decode_reporting(bytes: &[u8]) -> Result<JsonPatch, PatchError> {
     let decoded = decode_strict(bytes)?;
-    let mut strict: Vec<StrictError> =
-        decoded.duplicates.into_iter().map(|path| StrictError { path, is_duplicate: true }).collect();
+    let of_known = decoded.duplicates.into_iter().filter(|path| is_of_known_field(path));
+    let mut strict: Vec<StrictError> = of_known.map(|path| StrictError { path, is_duplicate: true }).collect();
     let items = decode_items(decoded.value)?;
     let mut operations = Vec::with_capacity(items.len());
     for (i, item) in items.into_iter().enumerate() {
@@ -73,21 +78,33 @@ fn decode_reporting(bytes: &[u8]) -> Result<JsonPatch, PatchError> {
             Value::Object(fields) => fields,
             other => return Err(wrong_type(&other, PatchPart::Operation)),
         };
-        for name in ["op", "path", "from"] {
+        for name in TEXTS {
             match fields.get(name) {
                 None | Some(Value::Null | Value::String(_)) => {}
                 Some(other) => return Err(wrong_type(other, PatchPart::OperationField(name))),
             }
         }
-        for name in fields.keys().filter(|name| !matches!(name.as_str(), "op" | "path" | "from" | "value")) {
+        for name in fields.keys().filter(|name| name.as_str() != VALUE && !TEXTS.contains(&name.as_str())) {
             strict.push(StrictError { path: format!("[{i}].{name}"), is_duplicate: false });
         }
         operations.push(operation(fields));
     }
-    // in the order of the document, as far as operations go
-    let index = |path: &str| path.trim_start_matches('[').split(']').next().and_then(|i| i.parse::<usize>().ok());
-    strict.sort_by_key(|error| index(&error.path));
+    if strict.len() > 1 {
+        let order = key_order(bytes);
+        let place = |error: &StrictError| match error.is_duplicate {
+            true => order.again(&error.path),
+            false => order.first(&error.path),
+        };
+        strict.sort_by_key(place);
+    }
     Ok(JsonPatch { operations, strict_errors: strict })
+}
+
+/// Whether a path leads to a field of an operation, or into its value. What an unknown field holds is not looked into.
+fn is_of_known_field(path: &str) -> bool {
+    let Some((_, field)) = path.split_once("].") else { return false };
+    let in_value = || field.strip_prefix(VALUE).is_some_and(|rest| rest.starts_with(['.', '[']));
+    field == VALUE || TEXTS.contains(&field) || in_value()
 }
 
 fn decode_leniently(bytes: &[u8]) -> Result<JsonPatch, PatchError> {
@@ -507,9 +524,25 @@ mod tests {
             assert_eq!(error, PatchError::WrongType { found, part });
         }
         assert!(matches!(decode_patch(b"", Unknown::Reported), Err(PatchError::Json(_))));
-        let patch =
-            decode_patch(br#"[{},{"op":"add","why":1,"value":{"a":1,"a":2}}]"#, Unknown::Reported).expect("decodes");
-        let error = |path: &str, is_duplicate| StrictError { path: path.to_owned(), is_duplicate };
-        assert_eq!(patch.strict_errors, [error("[1].value.a", true), error("[1].why", false)]);
+    }
+
+    #[test]
+    fn strict_errors_are_those_of_known_fields_in_the_order_of_the_document() {
+        let cases: [(&str, &[(&str, bool)]); 5] = [
+            (r#"{"op":"add","why":1,"value":{"a":1,"a":2}}"#, &[("why", false), ("value.a", true)]),
+            (
+                r#"{"value":{"a":1,"a":2},"op":"add","why":1,"op":"add"}"#,
+                &[("value.a", true), ("why", false), ("op", true)],
+            ),
+            (r#"{"value":[{"a":1,"a":2}],"value":1}"#, &[("value[0].a", true), ("value", true)]),
+            (r#"{"why":{"a":1,"a":2},"valued":[{"a":1,"a":2}]}"#, &[("why", false), ("valued", false)]),
+            (r#"{"why":1,"why":1}"#, &[("why", false)]),
+        ];
+        for (operation, want) in cases {
+            let patch = decode_patch(format!("[{{}},{operation}]").as_bytes(), Unknown::Reported).expect("decodes");
+            let found = patch.strict_errors.iter().map(|error| (error.path.as_str(), error.is_duplicate));
+            let want: Vec<_> = want.iter().map(|(path, is_duplicate)| (format!("[1].{path}"), *is_duplicate)).collect();
+            assert!(found.eq(want.iter().map(|(path, is_duplicate)| (path.as_str(), *is_duplicate))), "{operation}");
+        }
     }
 }

@@ -29,6 +29,27 @@ pub(super) fn raised(value: i64, power: u32) -> Option<i64> {
     if value == 0 { Some(0) } else { value.checked_mul(10i64.checked_pow(power)?) }
 }
 
+/// `value` times ten to the `power`, as Go's `positiveScaleInt64` has it: the powers that it multiplies by at once wrap around,
+/// and the others, by which it multiplies step by step, end with zero.
+fn scaled_up(value: i64, power: u32) -> i64 {
+    let overflowed = || match power {
+        1 | 2 | 3 | 6 | 9 if value != i64::MIN => value.wrapping_mul(10i64.pow(power)),
+        _ => 0,
+    };
+    raised(value, power).unwrap_or_else(overflowed)
+}
+
+/// The lowest 64 bits of an integer in two's complement.
+fn low_bits(value: &BigInt) -> i64 {
+    let low = value.magnitude().iter_u64_digits().next().unwrap_or_default().cast_signed();
+    if value.sign() == Sign::Minus { low.wrapping_neg() } else { low }
+}
+
+/// Ten to the `power` as Go on amd64 converts it from a float to 64 bits: the smallest integer in place of all that are too large.
+fn power_as_integer(power: u32) -> i64 {
+    10i64.checked_pow(power).unwrap_or(i64::MIN)
+}
+
 fn ten(power: u32) -> BigInt {
     BigInt::from(10).pow(power)
 }
@@ -44,29 +65,22 @@ pub(super) fn divided_up(value: &BigInt, divisor: &BigInt) -> BigInt {
 }
 
 impl Amount {
-    /// The number of units of ten to the power `unit`, rounded away from zero, as Go has it: zero if a small amount overflows,
-    /// and the lowest 64 bits of a big one.
+    /// The number of units of ten to the power `unit`, rounded away from zero, as Go has it: the lowest 64 bits of a number
+    /// beyond them, or zero, see [`scaled_up`].
     pub(super) fn units(&self, unit: i32) -> i64 {
         match self {
             Amount::Small { value, power } => match power.saturating_sub(unit) {
-                shift @ 0.. => raised(*value, shift.unsigned_abs()).unwrap_or(0),
+                shift @ 0.. => scaled_up(*value, shift.unsigned_abs()),
                 shift => match 10i64.checked_pow(shift.unsigned_abs()) {
                     Some(divisor) => value / divisor + (value % divisor).signum(),
                     None => value.signum(),
                 },
             },
-            Amount::Big { value, power } => {
-                let shift = power.saturating_sub(unit);
-                let units = match shift {
-                    // ten to the power of 64 has no bits below
-                    64.. => return 0,
-                    0.. => value * ten(shift.unsigned_abs()),
-                    _ if u64::from(shift.unsigned_abs()) > value.bits() => return self.signum(),
-                    _ => divided_up(value, &ten(shift.unsigned_abs())),
-                };
-                let low = units.magnitude().iter_u64_digits().next().unwrap_or_default().cast_signed();
-                if units.sign() == Sign::Minus { low.wrapping_neg() } else { low }
-            }
+            Amount::Big { value, power } => match power.saturating_sub(unit) {
+                shift @ 0.. => low_bits(value).wrapping_mul(power_as_integer(shift.unsigned_abs())),
+                shift if u64::from(shift.unsigned_abs()) > value.bits() => self.signum(),
+                shift => low_bits(&divided_up(value, &ten(shift.unsigned_abs()))),
+            },
         }
     }
 
@@ -185,4 +199,29 @@ fn aligned(a: &Amount, b: &Amount) -> Option<(BigInt, BigInt, i32)> {
         return None;
     }
     Some(if p > q { (x * ten(apart), y, q) } else { (x, y * ten(apart), p) })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::quantity::Quantity;
+
+    /// Numbers of kube-apiserver's `MilliValue`, of which ResourceQuotas take the remainder by 1000.
+    #[test]
+    fn thousandths_beyond_64_bits_wrap_around() {
+        let cases = [
+            ("1e20", 0),
+            ("12345678901234567", 12345678901234567i64.wrapping_mul(1000)),
+            ("9P", 9_000_000_000_000_000_000),
+            ("1Ei", (1i64 << 60).wrapping_mul(1000)),
+            ("9223372036854775807", -1000),
+            ("9223372036854775808", 0),
+            ("100000000000000000000", 7766279631452241920i64.wrapping_mul(1000)),
+            ("12345678901234567891E", 4_888_316_721_890_328_576),
+            ("12345678901234567890E", 1_012_496_702_206_115_840),
+            ("-12345678901234567", (-12345678901234567i64).wrapping_mul(1000)),
+        ];
+        for (text, want) in cases {
+            assert_eq!(Quantity::parse(text).map(|quantity| quantity.thousandths()), Ok(want), "{text}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use machinery::Status;
 use machinery::value::{KeyOrder, STRICT_ERRORS_MAX, key_order, quote};
 use schema::DefaultsTooLarge;
+use schema::shape::Keys;
 
 use super::{Document, Format};
 
@@ -13,6 +14,7 @@ pub struct Strict {
     pub unknown: Vec<String>,
     /// Whether the unknown fields are those of a Go type, whose errors quote paths as Go does.
     typed: bool,
+    keys: Keys,
     /// Texts of both kinds for a typed body, in the order of its fields.
     ordered: Option<Vec<String>>,
     /// Set if defaulting stopped because the object became too large to be stored.
@@ -23,6 +25,16 @@ impl Strict {
     /// Starts with the duplicate fields that parsing found.
     pub fn of(duplicates: Vec<String>) -> Strict {
         Strict { duplicates, ..Strict::default() }
+    }
+
+    /// From here on, paths of unknown fields lack the keys of maps, and escapes, as those of a strategic merge patch do.
+    pub fn omit_keys(&mut self) {
+        self.keys = Keys::Omitted;
+    }
+
+    /// Whether paths of unknown fields have the keys of maps.
+    pub fn keys(&self) -> Keys {
+        self.keys
     }
 
     /// Adds the unknown fields that reading a Go type has found.
@@ -65,7 +77,8 @@ impl Strict {
     }
 
     fn unknown_text(&self, path: &str) -> String {
-        if self.typed { format!("unknown field {}", quote(path)) } else { format!("unknown field \"{path}\"") }
+        let is_quoted = self.typed && self.keys == Keys::Included;
+        if is_quoted { format!("unknown field {}", quote(path)) } else { format!("unknown field \"{path}\"") }
     }
 
     fn texts_in_order(&self, order: &KeyOrder) -> Vec<String> {

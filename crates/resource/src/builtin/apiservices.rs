@@ -9,7 +9,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 
 use super::checks::{invalid_each, items, one_of, text};
 use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
-use crate::rules::MetadataRules;
+use crate::rules::{MetadataRules, OnUpdate};
 
 /// The label that says when the server maintains an APIService: `onstart` or always (`true`).
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -77,7 +77,11 @@ pub const API_SERVICE: BuiltIn = BuiltIn {
     status: true,
     status_metadata: StatusMetadata::Reset,
     status_tables: false,
-    metadata: MetadataRules { name: |name, _| names::path_segment(name), ..MetadataRules::BUILT_IN },
+    metadata: MetadataRules {
+        name: |name, _| names::path_segment(name),
+        on_update: &[OnUpdate::Change, OnUpdate::Object],
+        ..MetadataRules::CUSTOM
+    },
     unconditional_update: false,
     form: Form::Typed(&SHAPE),
     default,
@@ -121,10 +125,13 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = vec![];
     let (group, version) = (text(spec, "group"), text(spec, "version"));
-    let (name, wanted) = (new.str_at(&["metadata", "name"]), format!("{version}.{group}"));
-    if !name.is_empty() && name != wanted && names::path_segment(name).is_empty() {
-        let why = format!("must be `spec.version+\".\"+spec.group`: {}", machinery::value::quote(&wanted));
-        errors.push(FieldError::invalid(&FieldPath::new("metadata").child("name"), &Value::from(name), why));
+    let wanted = format!("{version}.{group}");
+    for field in ["generateName", "name"] {
+        let name = new.str_at(&["metadata", field]);
+        if !name.is_empty() && name != wanted && names::path_segment(name).is_empty() {
+            let why = format!("must be `spec.version+\".\"+spec.group`: {}", machinery::value::quote(&wanted));
+            errors.push(FieldError::invalid(&FieldPath::new("metadata").child(field), &Value::from(name), why));
+        }
     }
     if !group.is_empty() {
         invalid_each(&path.child("group"), group, names::dns1123_subdomain(group), &mut errors);
@@ -237,6 +244,11 @@ mod tests {
             (
                 object("x", json!({"group": "b", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1})),
                 "metadata.name: Invalid value: \"x\": must be `spec.version+\".\"+spec.group`: \"v1.b\"",
+            ),
+            (
+                json!({"metadata": {"name": "v1.b", "generateName": "x"},
+                       "spec": {"group": "b", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}}),
+                "metadata.generateName: Invalid value: \"x\": must be `spec.version+\".\"+spec.group`: \"v1.b\"",
             ),
         ];
         for (object, want) in cases {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value};
 
+use super::BuiltIn;
 use super::checks::{items, text};
-use super::{BuiltIn, Form};
 
 /// The first release that enforces them.
 const SINCE: Release = Release::V1_37;
@@ -22,8 +22,7 @@ impl BuiltIn {
         mut errors: Vec<FieldError>,
         release: Release,
     ) -> Vec<FieldError> {
-        // CRDs have a server of their own, which does not validate declaratively
-        if release < SINCE || matches!(self.form, Form::Definition(_)) {
+        if release < SINCE || self.has_own_server() {
             return errors;
         }
         let declared = self.declarative.map_or_else(Vec::new, |rules| rules(object, old));

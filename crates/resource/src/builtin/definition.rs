@@ -2,7 +2,8 @@
 
 use machinery::field::FieldError;
 use machinery::{Release, Value};
-use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode};
+use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode_as};
+use schema::shape::Keys;
 
 use super::{BASE, BuiltIn, DEFINITION_GROUP, DEFINITIONS, Form, Hooks, Shaped, StatusMetadata, StoredAs, columns};
 use crate::rules::{Deletion, Dependents, MetadataRules, Preconditions, is_deleting};
@@ -104,8 +105,8 @@ pub fn zero(version: ApiVersion) -> Value {
 }
 
 /// Decodes a body as a CRD.
-pub fn shape(value: &Value, version: ApiVersion) -> Shaped {
-    match decode(value, version) {
+pub fn shape(value: &Value, version: ApiVersion, keys: Keys) -> Shaped {
+    match decode_as(value, version, keys) {
         Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None, errors: vec![] },
         Err(errors) => {
             Shaped { value: Value::object(), unknown: vec![], error: schema::shape::first_error(&errors, None), errors }

@@ -22,7 +22,7 @@ pub fn is_group(group: &str) -> bool {
         || KINDS.iter().any(|(api_version, _)| api_version.split_once('/').is_some_and(|(known, _)| known == group))
 }
 
-/// Types of `v1` that are in no group.
+/// Types that are known in every version of every group, even of unknown ones.
 const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 
 /// Whether kube-apiserver can read a body of this type.
@@ -31,9 +31,19 @@ pub fn is_known(api_version: &str, kind: &str) -> bool {
     let is = |known: &str| known == kind || kind.strip_suffix("List") == Some(known);
     let served = |row: &super::BuiltIn| is(row.kind) && super::group_version(row.group, row.version) == api_version;
     let listed = kinds.copied().any(is) || registered().any(served);
-    listed
-        || (api_version == "v1" && UNVERSIONED.contains(&kind))
-        || (OPTIONS.contains(&kind) && is_group_version(api_version))
+    listed || UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && is_group_version(api_version))
+}
+
+/// The same for a server that has a scheme of its own, with the types of one group.
+pub fn is_known_in_scheme_of(group: &str, api_version: &str, kind: &str) -> bool {
+    let of_group = || api_version.rsplit_once('/').is_some_and(|(of, _)| of == group) && is_group_version(api_version);
+    UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && (api_version == "v1" || of_group()))
+}
+
+/// The version of the Go type of a kind. Types that are no kinds of a group are those of `meta/v1`.
+pub fn type_version<'a>(api_version: &'a str, kind: &str) -> &'a str {
+    let is_shared = UNVERSIONED.contains(&kind) || OPTIONS.contains(&kind);
+    if is_shared { "v1" } else { api_version.rsplit('/').next().unwrap_or_default() }
 }
 
 /// The row of a kind, whether it is served or not.
@@ -61,6 +71,7 @@ mod tests {
             ("v1", "Pod"),
             ("v1", "PodList"),
             ("v1", "Status"),
+            ("x/v1", "Status"),
             ("apps/v1", "Deployment"),
             ("coordination.k8s.io/v1", "DeleteOptions"),
             ("batch/v1", "WatchEvent"),
@@ -69,8 +80,22 @@ mod tests {
         ] {
             assert!(is_known(api_version, kind), "{api_version} {kind}");
         }
-        for (api_version, kind) in [("v2", "Pod"), ("apps/v1", "Pod"), ("", "DeleteOptions"), ("apps/v1", "Status")] {
+        for (api_version, kind) in [("v2", "Pod"), ("apps/v1", "Pod"), ("", "DeleteOptions"), ("x/v1", "DeleteOptions")]
+        {
             assert!(!is_known(api_version, kind), "{api_version} {kind}");
+        }
+        for (api_version, kind, want) in [
+            ("v9", "Status", true),
+            ("v1", "CreateOptions", true),
+            ("apiregistration.k8s.io/v1", "WatchEvent", true),
+            ("apps/v1", "CreateOptions", false),
+            ("apps/v1", "Deployment", false),
+        ] {
+            assert_eq!(
+                is_known_in_scheme_of("apiregistration.k8s.io", api_version, kind),
+                want,
+                "{api_version} {kind}"
+            );
         }
     }
 }

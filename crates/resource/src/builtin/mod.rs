@@ -88,7 +88,7 @@ pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
 pub use definition::{add_cleanup_finalizer, set_terminating};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
-pub use foreign::{is_known, row_of};
+pub use foreign::{is_known, is_known_in_scheme_of, row_of, type_version};
 pub use groups::{group_priority, is_built_in_group, is_reserved_group, version_priority};
 pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
@@ -107,7 +107,7 @@ use std::borrow::Cow;
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use row::{AS_SERVER, BASE};
 use schema::definition::ApiVersion;
-use schema::shape::{self, Struct};
+use schema::shape::{self, Keys, Struct};
 
 use super::group_version;
 
@@ -138,12 +138,22 @@ impl BuiltIn {
         }
     }
 
+    /// Whether kube-apiserver has a server of its own for the kind, which validates only metadata declaratively.
+    fn has_own_server(&self) -> bool {
+        matches!(self.form, Form::Definition(_)) || self.group == REGISTRATION_GROUP
+    }
+
     /// The object in its typed shape, with its unknown fields and its first type error.
     pub fn shape(&self, object: &Value) -> Shaped {
+        self.shape_as(object, Keys::Included)
+    }
+
+    /// As [`BuiltIn::shape`], with or without the keys of maps in the paths of unknown fields.
+    pub fn shape_as(&self, object: &Value, keys: Keys) -> Shaped {
         match self.form {
-            Form::Definition(version) => definition::shape(object, version),
+            Form::Definition(version) => definition::shape(object, version, keys),
             Form::Typed(_) | Form::Named(_) => {
-                let read = shape::read_request(object, self.structure());
+                let read = shape::read_request_as(object, self.structure(), keys);
                 Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
             }
         }

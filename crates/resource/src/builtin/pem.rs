@@ -1,7 +1,7 @@
 //! PEM as Go's `encoding/pem` reads it: text around blocks and broken blocks are skipped.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, PAD};
 
 /// One block of PEM.
 pub struct Block {
@@ -15,6 +15,9 @@ pub struct Block {
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "\n-----END ";
 const DASHES: &str = "-----";
+/// Base64 whose last digit may have bits beyond the content.
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&base64::alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
 
 /// The blocks of a text. The time is linear in its length.
 pub fn blocks(text: &[u8]) -> Vec<Block> {
@@ -46,7 +49,7 @@ fn block(text: &str, after: &str) -> Option<Block> {
         (has_headers, body) = (true, rest);
     }
     let digits: Vec<u8> = body.bytes().filter(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).collect();
-    Some(Block { label: label.to_owned(), has_headers, bytes: STANDARD.decode(digits).ok()? })
+    Some(Block { label: label.to_owned(), has_headers, bytes: LENIENT.decode(digits).ok()? })
 }
 
 #[cfg(test)]
@@ -56,8 +59,9 @@ mod tests {
     #[test]
     fn blocks_of_a_text() {
         type Found<'a> = (&'a str, bool, &'a [u8]);
-        let cases: [(&str, &[Found<'_>]); 7] = [
+        let cases: [(&str, &[Found<'_>]); 8] = [
             ("", &[]),
+            ("-----BEGIN A-----\nYR==\n-----END A-----\n", &[("A", false, b"a")]),
             ("-----BEGIN A-----\nYQ==\n-----END A-----\n", &[("A", false, b"a")]),
             (
                 "x\n-----BEGIN A-----\r\nYW\r\nI=\r\n-----END A-----\ny\n-----BEGIN B C-----\n-----END B C-----",

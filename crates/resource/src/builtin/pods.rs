@@ -12,7 +12,7 @@ use schema::apply::FieldSet;
 use super::checks::{items, list, text};
 use super::pod_annotations;
 use super::pod_gates::take_additions;
-use super::podspec::{image_errors, take_label_keys};
+use super::podspec::{self, image_errors, take_label_keys};
 pub use super::podspec::{selector_operators, validate_spec};
 use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
@@ -169,7 +169,7 @@ fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldErro
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     validate_spec(pod.get("spec").unwrap_or(&empty), &path, &mut errors);
     let class = old.str_at(&["status", "qosClass"]);
-    if quality_of_service(pod) != class {
+    if podspec::quality_of_service(pod) != class {
         let why = "Pod QOS Class may not change as a result of resizing";
         errors.push(FieldError::invalid(&path, &Value::from(class), why));
     }
@@ -318,9 +318,21 @@ fn default_host_ports(spec: &mut Value) {
 }
 
 /// A new Pod is pending and of a class of service.
+/// An update without the resources of the Pod as a whole keeps them, since its client may not know the field.
+fn keep_resources(pod: &mut Value, old: Option<&Value>) {
+    const FIELD: [&str; 2] = ["spec", "resources"];
+    if let Some(resources) = old.and_then(|old| old.at(&FIELD)).filter(|_| pod.at(&FIELD).is_none()) {
+        pod.set_at(&FIELD, resources.clone());
+    }
+}
+
 pub fn prepare(pod: &mut Value, old: Option<&Value>) {
+    keep_resources(pod, old);
     if old.is_none() {
-        let class = quality_of_service(pod);
+        if let Some(spec) = pod.get_mut("spec") {
+            podspec::complete(spec);
+        }
+        let class = podspec::quality_of_service(pod);
         pod.set_at(&["status"], json!({"phase": "Pending", "qosClass": class}));
         take_label_keys(pod);
         pod_annotations::set_profiles(pod);
@@ -332,29 +344,6 @@ pub fn prepare(pod: &mut Value, old: Option<&Value>) {
             });
             pod.set_at(&["status", "conditions"], Value::Array(vec![gated]));
         }
-    }
-}
-
-/// Guaranteed if limits and requests of all containers are equal, BestEffort if there are none, else Burstable.
-fn quality_of_service(pod: &Value) -> &'static str {
-    let containers = ["initContainers", "containers"]
-        .into_iter()
-        .filter_map(|list| pod.at(&["spec", list]))
-        .filter_map(Value::as_array)
-        .flatten();
-    let (mut any, mut all) = (false, true);
-    for container in containers {
-        for resource in ["cpu", "memory"] {
-            let limit = container.at(&["resources", "limits", resource]);
-            let request = container.at(&["resources", "requests", resource]);
-            any |= limit.is_some() || request.is_some();
-            all &= limit.is_some() && limit == request;
-        }
-    }
-    match (any, all) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
     }
 }
 

@@ -18,7 +18,7 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
     let default = spec.get("defaultBackend").filter(|backend| !backend.is_null());
     if list(spec, "rules").is_empty() && default.is_none() {
         let why = "either `defaultBackend` or `rules` must be specified";
-        errors.push(FieldError::invalid(&path, &Value::Null, why));
+        errors.push(FieldError::invalid(&path, spec.get("rules").unwrap_or(&Value::Null), why));
     }
     if let Some(backend) = default {
         backend_errors(backend, &path.child("defaultBackend"), &mut errors);

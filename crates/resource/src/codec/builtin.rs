@@ -12,7 +12,7 @@ use schema::shape;
 
 use super::{Codec, Endpoint, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, not_a_string, type_error, type_text, typed_version};
-use crate::builtin::{self, BuiltIn, DEFINITION_GROUP};
+use crate::builtin::{self, BuiltIn, DEFINITION_GROUP, REGISTRATION_GROUP};
 use crate::{Registry, group_version, unknown_kind};
 
 /// The codec of a built-in kind.
@@ -36,6 +36,7 @@ impl Codec for BuiltInCodec {
             object = self.row_of(&object).joined(&document.bytes);
         }
         self.default_type(&mut object, document)?;
+        keep_reset(&mut object);
         let mut strict = Strict::of(duplicates);
         let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         let bad_body = |why: &str| self.at.body_type().bad_body(&kind, split_version(&given).1, why);
@@ -62,8 +63,10 @@ impl Codec for BuiltInCodec {
         }
         object.set_at(&["kind"], Value::from(self.row.kind));
         object.set_at(&["apiVersion"], Value::String(self.at.api_version()));
+        keep_reset(object);
         if strategic {
             shape::convert_numbers(object, self.row.structure());
+            strict.omit_keys();
         }
         let normalized = self.normalize(object, strict);
         let converted = |why| self.conversion_error(object).filter(|_| strategic).unwrap_or(why);
@@ -162,10 +165,19 @@ impl Codec for BuiltInCodec {
     }
 }
 
+/// Replaces an empty list of managedFields, which resets them as a list with one empty entry does, by such a list: in a typed
+/// object, an empty list is absent once it has been read. In custom resources it resets nothing.
+fn keep_reset(object: &mut Value) {
+    const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
+    if object.at(&MANAGED_FIELDS).and_then(Value::as_array).is_some_and(<[Value]>::is_empty) {
+        object.set_at(&MANAGED_FIELDS, Value::Array(vec![Value::object()]));
+    }
+}
+
 impl BuiltInCodec {
     /// Decodes an object as the kind's type and sets its defaults. The error is Go's text for a field of a wrong type.
     fn read(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
-        let shaped = self.row.shape(object);
+        let shaped = self.row.shape_as(object, strict.keys());
         strict.extend_typed(shaped.unknown);
         if let Some(error) = shaped.error {
             return Err(error);
@@ -179,7 +191,7 @@ impl BuiltInCodec {
     /// As [`BuiltInCodec::read`], by the `apiVersion` of the object.
     fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let Some(sibling) = self.sibling(object) else { return self.read(object, strict) };
-        let shaped = sibling.shape(object);
+        let shaped = sibling.shape_as(object, strict.keys());
         strict.extend_typed(shaped.unknown);
         shaped.error.map_or(Ok(()), Err)
     }
@@ -275,7 +287,7 @@ impl BuiltInCodec {
     }
 
     /// The error of a body of another built-in kind, or of a list: it is decoded as that, and cannot be converted.
-    /// CRDs have a scheme of their own, in which no other kinds are registered.
+    /// CRDs and APIServices have schemes of their own, in which no other kinds are registered.
     fn other_kind_error(
         &self,
         kind: &str,
@@ -287,9 +299,10 @@ impl BuiltInCodec {
             (row.kind == kind || kind.strip_suffix("List") == Some(row.kind))
                 && group_version(row.group, row.version) == api_version
         };
-        let apart = |group: &str| group == DEFINITION_GROUP;
+        let scheme = |group: &str| [DEFINITION_GROUP, REGISTRATION_GROUP].into_iter().find(|own| *own == group);
+        let own = scheme(self.row.group);
         let other = builtin::kinds().find(is);
-        if other.is_some_and(|row| apart(row.group) != apart(self.row.group)) {
+        if other.is_some_and(|row| scheme(row.group) != own) {
             return None;
         }
         let error = other.filter(|row| row.kind == kind).and_then(|row| {
@@ -297,11 +310,16 @@ impl BuiltInCodec {
             let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));
             order.and_then(|order| shape::first_error(&shaped.errors, Some(&order))).or(shaped.error)
         });
-        let near = other.is_some() || (!apart(self.row.group) && builtin::is_known(api_version, kind));
+        let is_known = || match own {
+            Some(group) => builtin::is_known_in_scheme_of(group, api_version, kind),
+            None => builtin::is_known(api_version, kind),
+        };
+        let near = other.is_some() || is_known();
         if error.is_some() || !near {
             return error;
         }
-        let (wanted, package, version) = (self.row.kind, self.row.go_package(), split_version(api_version).1);
+        let (wanted, package) = (self.row.kind, self.row.go_package());
+        let version = builtin::type_version(api_version, kind);
         Some(format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"))
     }
 }

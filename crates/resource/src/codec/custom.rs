@@ -7,7 +7,7 @@ use schema::Malformed;
 use schema::apply::ConvertError;
 
 use super::{Codec, Endpoint, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
-use crate::body::{Document, Strict, type_error};
+use crate::body::{Document, Format, Strict, type_error};
 use crate::{Registry, Version};
 
 /// Metadata that no write can choose. Upstream leaves it as it was applied until the write resets it.
@@ -119,11 +119,16 @@ fn not_strict(kind: &str, api_version: &str, why: &str) -> Status {
 impl CustomCodec {
     fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {
         if object.str_at(&["kind"]).is_empty() {
-            let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&document.bytes));
-            return Err(match validation {
-                FieldValidation::Ignore => self.0.body_type().bad_own_body(&why),
-                _ => self.0.body_type().unrecognized(&why, document),
-            });
+            let missing = |shown: &str| format!("Object 'Kind' is missing in '{shown}'");
+            let (sent, body_type) = (String::from_utf8_lossy(&document.bytes), self.0.body_type());
+            if validation != FieldValidation::Ignore {
+                return Err(body_type.unrecognized(&missing(&sent), document));
+            }
+            // decoded from the JSON of the body
+            let shown = if document.format == Format::Yaml { object.to_json() } else { sent.into_owned() };
+            let own = self.0.api_version();
+            let given = Some(object.str_at(&["apiVersion"])).filter(|given| !given.is_empty());
+            return Err(body_type.bad_body(self.kind(), split_version(given.unwrap_or(&own)).1, &missing(&shown)));
         }
         if object.get("apiVersion").is_some_and(Value::is_null) {
             let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";

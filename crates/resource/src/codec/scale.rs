@@ -117,7 +117,7 @@ fn check_type(kind: &str, api_version: &str) -> Result<(), String> {
     if kind == KIND && api_version == SCALE_VERSION {
         return Ok(());
     }
-    let version = split_version(api_version).1;
+    let version = builtin::type_version(api_version, kind);
     Err(match builtin::is_known(api_version, kind) {
         true => format!("converting ({version}.{kind}) to (autoscaling.{KIND}): unknown conversion"),
         false => unknown_kind(kind, api_version),

@@ -99,7 +99,7 @@ impl MetadataRules {
         self.without_repetitions(errors, release)
     }
 
-    /// Custom resources have declarative validation of metadata since 1.37, which drops errors that were found twice.
+    /// Custom resources have declarative validation of metadata since 1.37, each check of which drops errors that it has found twice.
     fn without_repetitions(&self, mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
         if !self.standard_finalizers && release >= Release::V1_37 {
             drop_repetitions(&mut errors);
@@ -172,8 +172,8 @@ impl MetadataRules {
         let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced, release));
         // the checks of every update are part of those of a kind, and are not repeated if they find nothing
         let is_valid = errors.is_empty();
-        let mut own = vec![];
         for check in checks {
+            let mut own = vec![];
             match check {
                 OnUpdate::Object => {
                     self.name_errors(new, release, &mut own);
@@ -185,8 +185,8 @@ impl MetadataRules {
                 OnUpdate::Change => validate_update(new, old, &path, release, &mut own),
             }
             self.finalizer_errors(new, &mut own);
+            errors.extend(self.without_repetitions(own, release));
         }
-        errors.extend(self.without_repetitions(own, release));
         errors
     }
 }

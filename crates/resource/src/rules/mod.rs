@@ -3,7 +3,9 @@
 mod deletion;
 pub mod metadata;
 
-pub use deletion::{Deletion, Dependents, Grace, Preconditions, Propagation, grace_seconds, is_deleting, set_deletion_time};
+pub use deletion::{
+    Deletion, Dependents, Grace, Preconditions, Propagation, grace_seconds, is_deleting, set_deletion_time,
+};
 pub use metadata::{MetadataRules, OnCreate, OnUpdate, label_name};
 
 /// The part of an object that a request writes.

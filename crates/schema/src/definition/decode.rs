@@ -4,7 +4,7 @@ use machinery::Value;
 
 use super::beta;
 use super::body::default;
-use crate::shape::{self, DEFINITION, DEFINITION_BETA, TypeError};
+use crate::shape::{self, DEFINITION, DEFINITION_BETA, Keys, TypeError};
 
 /// The versions of the definition API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,16 @@ pub enum ApiVersion {
     V1,
     V1Beta1,
 }
+
+/// Lists and maps of which nothing remains if they are empty.
+const HIDDEN_IF_EMPTY: [&[&str]; 6] = [
+    &["metadata", "annotations"],
+    &["metadata", "finalizers"],
+    &["metadata", "labels"],
+    &["metadata", "ownerReferences"],
+    &["spec", "names", "categories"],
+    &["spec", "names", "shortNames"],
+];
 
 /// A definition in the shape of its version, and the paths of fields that its type doesn't know.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +37,16 @@ pub struct Decoded {
 /// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible; [`to_stored`](super::to_stored) drops
 /// it.
 pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeError>> {
+    decode_as(body, version, Keys::Included)
+}
+
+/// As [`decode`], with or without the keys of maps in the paths of unknown fields.
+pub fn decode_as(body: &Value, version: ApiVersion, keys: Keys) -> Result<Decoded, Vec<TypeError>> {
     let shape = match version {
         ApiVersion::V1 => &DEFINITION,
         ApiVersion::V1Beta1 => &DEFINITION_BETA,
     };
-    let read = shape::read_request(body, shape);
+    let read = shape::read_request_as(body, shape, keys);
     if !read.errors.is_empty() {
         return Err(match version {
             ApiVersion::V1 => read.errors,
@@ -39,10 +54,15 @@ pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeErro
         });
     }
     let mut definition = read.value;
-    // validation finds nothing in empty lists of names, and hidden fields have no owner
-    for list in ["shortNames", "categories"] {
-        if definition.at(&["spec", "names", list]).and_then(Value::as_array).is_some_and(<[Value]>::is_empty) {
-            definition.remove_at(&["spec", "names", list]);
+    // validation finds nothing in these fields if they are empty, and hidden fields have no owner
+    for field in HIDDEN_IF_EMPTY {
+        let is_empty = |value: &Value| match value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        if definition.at(field).is_some_and(is_empty) {
+            definition.remove_at(field);
         }
     }
     match version {

@@ -38,7 +38,7 @@ pub use conditions::{
     non_structural, preserves_unknown_fields, remove_condition, set_condition,
 };
 pub use conversion::{webhook_service, webhook_url};
-pub use decode::{ApiVersion, Decoded, decode};
+pub use decode::{ApiVersion, Decoded, decode, decode_as};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
 pub use third_party::{
     ThirdPartyNames, add_stored_versions, from_third_party, keeps_third_party, successor_of_third_party,

@@ -27,7 +27,7 @@ pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
 pub use joined::joined;
 pub use metadata::{MANAGED_FIELDS_ENTRY, OBJECT_META};
 pub use numbers::{convert_numbers, convert_whole_numbers};
-pub use read::{Read, read, read_request, read_stored};
+pub use read::{Keys, Read, read, read_request, read_request_as, read_stored};
 pub use rules::{Check, RuleErrors, Rules, drop_gated, set_defaults};
 pub use same::{same, same_fields};
 pub use table::named;

@@ -72,6 +72,10 @@ pub struct EdgeParts {
 
 pub type HttpResponse = Response<Body>;
 
+/// Marks a response that kube-apiserver sends before the step that adds `Cache-Control`.
+#[derive(Clone, Copy)]
+pub(super) struct Early;
+
 impl Edge {
     pub fn new(parts: EdgeParts) -> Edge {
         let context = parts.context;
@@ -107,9 +111,10 @@ impl Edge {
         let (edge, id) = (self.clone(), audit_id.clone());
         let mut response =
             catch_panic(&self.panics, &audit_id, async move { edge.respond(&client, &id, request).await }).await;
+        let is_early = response.extensions().get::<Early>().is_some();
         let headers = response.headers_mut();
         set(headers, "audit-id", &audit_id);
-        if !headers.contains_key("cache-control") {
+        if !headers.contains_key("cache-control") && !is_early {
             set(headers, "cache-control", "no-cache, private");
         }
         if head {

@@ -15,7 +15,7 @@ use machinery::Status;
 use machinery::status::{Details, Reason};
 
 use super::arrival::Arrival;
-use super::chain::{Edge, HttpResponse, out_of_time};
+use super::chain::{Early, Edge, HttpResponse, out_of_time};
 use super::client::Client;
 use super::inflight::{CountedRequest, Permit};
 use super::respond::{self, Reply, set};
@@ -60,7 +60,9 @@ impl Edge {
             let uri = arrival.target();
             let why = "failed to create RequestInfo: unable to determine kind and namespace from url";
             let text = format!("Internal Server Error: {}: {why}, {}\n", quoted(uri), escape(uri));
-            return Err(respond::text(500, &text));
+            let mut response = respond::text(500, &text);
+            response.extensions_mut().insert(Early);
+            return Err(response);
         }
         let timeout = self.timeout(&info).map_err(|status| reply.status(&status))?;
         // authentication may call webhooks, so it counts towards the request timeout

@@ -138,7 +138,8 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         let has_method = own.verbs.contains(&verb.as_str()) && (own.takes_paths() || info.method != Method::HEAD);
         return if is_relayed || has_method { Ok(verb) } else { Err(not_supported()) };
     }
-    if resource.is_computed() && !resource.verbs().contains(&verb.as_str()) {
+    // a watch has the route of a list, which refuses it
+    if resource.is_computed() && verb != Verb::Watch && !resource.verbs().contains(&verb.as_str()) {
         return Err(not_supported());
     }
     if verb == Verb::DeleteCollection && !resource.has_delete_collection() {

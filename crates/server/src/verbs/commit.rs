@@ -37,10 +37,10 @@ impl Write<'_> {
             let has_prefix = !object.str_at(&["metadata", "generateName"]).is_empty();
             let key = request.resource.key(request.namespace(), &name);
             if self.options.dry_run {
-                return match request.resource.collection.get(&key.path) {
-                    Some(_) => Err(already_exists(request, &key, &name, has_prefix)),
-                    None => Ok(Some(Outcome::Object(201, self.round_trip(object).await?))),
-                };
+                if self.is_readable(&key).await {
+                    return Err(already_exists(request, &key, &name, has_prefix));
+                }
+                return Ok(Some(Outcome::Object(201, self.round_trip(object).await?)));
             }
             if parse_uint(object.str_at(&["metadata", "resourceVersion"])).is_ok_and(|version| version != 0) {
                 return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
@@ -51,6 +51,15 @@ impl Write<'_> {
             object = retried.ok_or_else(|| already_exists(request, &key, &name, has_prefix))?;
             object.remove_at(&["metadata", "name"]);
             meta::generate_name(&mut object);
+        }
+    }
+
+    /// Whether an object exists and can be read. As in kube-apiserver, a dry run does not find others.
+    async fn is_readable(&self, key: &Key) -> bool {
+        let (resource, version) = (&self.request.resource, &self.request.version);
+        match resource.collection.get(&key.path) {
+            Some(stored) => resource.read_converted(&stored, version).await.is_ok(),
+            None => false,
         }
     }
 
@@ -156,6 +165,8 @@ impl Write<'_> {
     async fn round_trip(&self, object: Value) -> Result<Shown, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let stored = resource.to_storage(object, version).await?;
+        // in JSON, a whole number of a float is that of an integer
+        let stored = machinery::value::decode(stored.to_json().as_bytes()).unwrap_or(stored);
         let shown = resource.out_of_storage(stored, version).await?;
         Ok(Shown::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))
     }

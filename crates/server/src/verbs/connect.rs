@@ -53,6 +53,7 @@ pub async fn connect(context: &Context, request: &Request, connect: Connect) -> 
 }
 
 fn find(request: &Request, name: &str) -> Result<Value, Status> {
+    request.check_path(name)?;
     let key = request.resource.key(request.namespace(), name);
     let stored = request.resource.collection.get(&key.path);
     stored.map(|stored| stored.body.to_value(stored.revision)).ok_or_else(|| request.resource.not_found(name))

@@ -41,30 +41,13 @@ fn recorded(given: &Value) -> Value {
     options
 }
 
-/// The kinds that kube-apiserver decodes in place of `DeleteOptions` but cannot convert to them, by `apiVersion`.
-const OTHER_TYPES: [(&str, &[&str]); 2] = [
-    ("v1", &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "Status", "UpdateOptions"]),
-    (
-        "meta.k8s.io/v1",
-        &[
-            "APIGroup",
-            "APIGroupList",
-            "APIResourceList",
-            "APIVersions",
-            "CreateOptions",
-            "GetOptions",
-            "ListOptions",
-            "PartialObjectMetadata",
-            "PartialObjectMetadataList",
-            "PatchOptions",
-            "Status",
-            "Table",
-            "TableOptions",
-            "UpdateOptions",
-            "WatchEvent",
-        ],
-    ),
-];
+/// The kinds of every group version that kube-apiserver decodes in place of `DeleteOptions` but cannot convert to them.
+const UNVERSIONED: [&str; 7] =
+    ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "Status", "UpdateOptions"];
+/// Other such kinds of `meta.k8s.io/v1`.
+const META: [&str; 4] = ["GetOptions", "ListOptions", "PatchOptions", "WatchEvent"];
+/// Other such kinds of both versions of `meta.k8s.io`.
+const TABLES: [&str; 4] = ["PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions"];
 
 /// Fails unless the kind of a body is `DeleteOptions` or absent.
 fn check_type(body: &Value) -> Result<(), Status> {
@@ -73,7 +56,12 @@ fn check_type(body: &Value) -> Result<(), Status> {
         return Ok(());
     }
     let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
-    let readable = OTHER_TYPES.iter().any(|(known, kinds)| *known == version && kinds.contains(&kind));
+    let in_meta = match version {
+        "meta.k8s.io/v1" => META.contains(&kind) || TABLES.contains(&kind),
+        "meta.k8s.io/v1beta1" => TABLES.contains(&kind),
+        _ => false,
+    };
+    let readable = in_meta || UNVERSIONED.contains(&kind);
     Err(Status::bad_request(if readable {
         format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
     } else {
@@ -131,7 +119,7 @@ pub async fn delete_collection(
     let options = options(request, document)?;
     options.check_collection()?;
     let selection = Selection::new(request, &list_options)?;
-    super::list::reach(context, &list_options).await?;
+    super::list::reach(context, request, &selection).await?;
     let page = selection.page(context, request, &list_options).await?;
     if page.items.len() > 0 {
         super::check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;

@@ -6,7 +6,7 @@ use base::metrics::{GroupResource, METRICS};
 use base::request::{ListOptions, Verb, VersionMatch, parse_uint};
 use machinery::status::{Cause, Details, Reason};
 use machinery::{Status, Text};
-use objects::{Expired, Root, Scope, Stored};
+use objects::{Expired, Meta, Root, Scope, Stored};
 use store::Revision;
 
 use super::continuation::Continue;
@@ -24,6 +24,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     }
     let wanted = query.get("resourceVersion").unwrap_or_default();
     let version = parse_version(wanted).map_err(|why| Status::untyped(500, why))?;
+    request.check_path(request.name())?;
     if wanted.is_empty() {
         catch_up(context).await?
     } else {
@@ -50,17 +51,18 @@ async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Statu
     prepared.map_err(|why| {
         let unconverted = objects.iter().filter(|stored| !stored.remembers(version.id));
         let unreadable: Vec<_> = unconverted.map(|stored| (&**stored, why.clone())).collect();
-        resource.unreadable_list(&unreadable, why)
+        resource.unreadable_list(&unreadable, false, why)
     })
 }
 
-/// The error of a list that failed with `why`. It names the objects that cannot be read, if there are any.
-fn if_unreadable(request: &Request, scan: &Scan, why: Status) -> Status {
+/// The error of a list that failed with `why`. It names the objects that cannot be read, if there are any: those of its page, if
+/// `page` is the size of a page of all objects.
+fn if_unreadable(request: &Request, scan: &Scan, page: Option<usize>, why: Status) -> Status {
     let (resource, version) = (&request.resource, &request.version);
-    let all: Vec<Arc<Stored>> = scan.ahead(usize::MAX).cloned().collect();
+    let all: Vec<Arc<Stored>> = scan.ahead(page.unwrap_or(usize::MAX)).cloned().collect();
     let fails = |stored: &Arc<Stored>| resource.rendition(stored, version).err();
     let unreadable: Vec<_> = all.iter().filter_map(|stored| Some((&**stored, fails(stored)?))).collect();
-    resource.unreadable_list(&unreadable, why)
+    resource.unreadable_list(&unreadable, page.is_some(), why)
 }
 
 /// Parses a resourceVersion; an empty one is 0. The error is kube-apiserver's text.
@@ -110,8 +112,11 @@ impl Selection {
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let scan = Scan::new(root, &self.scope, after.as_deref());
         let surveyed = self.survey(request, scan.clone(), limit, revision).await;
-        let survey = surveyed
-            .map_err(|why| if request.resource.is_prepared() { why } else { if_unreadable(request, &scan, why) })?;
+        let of_all = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && self.is_unselected());
+        let survey = surveyed.map_err(|why| match request.resource.is_prepared() {
+            true => why,
+            false => if_unreadable(request, &scan, of_all, why),
+        })?;
         let mut page = Page {
             revision,
             continue_token: String::new(),
@@ -317,26 +322,28 @@ pub fn check_options(request: &Request) -> Result<(), Status> {
     }
 }
 
-/// Waits until the resource version that the options of a list require is visible.
-pub async fn reach(context: &Context, options: &ListOptions) -> Result<(), Status> {
+/// Waits until the resource version that the options of a list require is visible. Fails at once if they require none that can
+/// exist, or if no object can be in the namespace.
+pub async fn reach(context: &Context, request: &Request, selection: &Selection) -> Result<(), Status> {
+    let options = &selection.options;
     if !options.continue_token.is_empty() {
+        let token = Continue::decode(&options.continue_token)?;
+        selection.check_path(request)?;
         // another server may have written it
-        let version = Continue::decode(&options.continue_token).map_or(0, |token| token.revision);
-        return wait_until(context, Revision::try_from(version).unwrap_or(0)).await;
-    }
-    if options.resource_version.is_empty() {
-        return catch_up(context).await;
+        return wait_until(context, Revision::try_from(token.revision).unwrap_or(0)).await;
     }
     let version = parse_version(&options.resource_version)
         .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
-    wait_until(context, version).await
+    selection.check_path(request)?;
+    if options.resource_version.is_empty() { catch_up(context).await } else { wait_until(context, version).await }
 }
 
 /// Returns a list.
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::of_list(request.query())?;
-    if let Some(all) = request.computed() {
-        Selection::without_shards(request, &options)?;
+    if let Some(mut all) = request.computed() {
+        let selection = Selection::without_shards(request, &options)?;
+        all.retain(|object| selection.matches_metadata(&Meta::of(object)));
         let items = Items::shown(all.into_iter().map(Shown::Tree).collect());
         return Ok(Outcome::List(ListOutcome {
             items,
@@ -347,7 +354,7 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
         }));
     }
     let selection = Selection::new(request, &options)?;
-    reach(context, &options).await?;
+    reach(context, request, &selection).await?;
     let page = selection.page(context, request, &options).await?;
     let of = GroupResource { group: (&request.resource.group).into(), resource: (&request.resource.plural).into() };
     METRICS.reads.listed(&of, page.fetched, page.items.len());

@@ -226,7 +226,22 @@ impl Request {
     /// object is read, after the body has been decoded.
     pub fn place(&self) -> Result<Key, Status> {
         check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
+        self.check_path(self.name())?;
         Ok(self.resource.key(self.namespace(), self.name()))
+    }
+
+    /// Fails if the namespace of the request cannot be part of a key of kube-apiserver. `name` is empty for all objects of the
+    /// namespace.
+    fn check_path(&self, name: &str) -> Result<(), Status> {
+        if !self.resource.namespaced || !matches!(self.namespace().as_str(), "." | "..") {
+            return Ok(());
+        }
+        let key = match name.is_empty() {
+            true => self.resource.key("", self.namespace()),
+            false => self.resource.key(self.namespace(), name),
+        };
+        let shown = format!("/{}", resource::upstream_path(&key));
+        Err(Status::untyped(500, format!("invalid key: {}", machinery::value::quote(&shown))))
     }
 
     /// Whether the object that the request names has more than `limit` bytes.

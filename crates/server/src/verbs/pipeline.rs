@@ -194,6 +194,11 @@ impl Write<'_> {
         if !errors.is_empty() {
             return Err(strategy.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors));
         }
+        let warnings = match old {
+            None => strategy.warnings_on_create(object),
+            Some(old) => strategy.warnings_on_update(object, old),
+        };
+        warnings.into_iter().for_each(|warning| request.warn(warning));
         match old {
             None => hooks::check_create(self, object).await?,
             Some(old) => {
@@ -205,11 +210,6 @@ impl Write<'_> {
         }
         self.validating_admission(admit, object, old).await?;
         quota::charge(admit, object, old).await?;
-        let warnings = match old {
-            None => strategy.warnings_on_create(object),
-            Some(old) => strategy.warnings_on_update(object, old),
-        };
-        warnings.into_iter().for_each(|warning| request.warn(warning));
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use base::request::ListOptions;
 use cel::ShardSelector;
-use machinery::{Status, Text};
-use objects::{Scope, Stored};
+use machinery::{Status, Text, names};
+use objects::{Meta, Scope, Stored};
 
 use super::Request;
 
@@ -51,8 +51,7 @@ impl Selection {
         if self.shards.as_ref().is_some_and(|shards| !shards.matches(&stored.meta.uid, &stored.meta.namespace)) {
             return Ok(false);
         }
-        if !self.options.label_selector.is_empty() && !self.options.label_selector.matches(|key| stored.meta.label(key))
-        {
+        if !self.matches_labels(&stored.meta) {
             return Ok(false);
         }
         if self.options.field_selector.is_empty() {
@@ -60,11 +59,31 @@ impl Selection {
         }
         let object =
             if self.needs_content { request.resource.read(stored, &request.version)? } else { machinery::Value::Null };
-        Ok(self.options.field_selector.matches(|label| match label {
-            "metadata.name" => stored.meta.name.clone(),
-            "metadata.namespace" => stored.meta.namespace.clone(),
-            _ => request.resource.field_text(&object, label),
-        }))
+        Ok(self.matches_fields(&stored.meta, |label| request.resource.field_text(&object, label)))
+    }
+
+    /// Whether an object that has no other selectable fields is selected.
+    pub fn matches_metadata(&self, meta: &Meta) -> bool {
+        self.matches_labels(meta) && self.matches_fields(meta, |_| Text::default())
+    }
+
+    fn matches_labels(&self, meta: &Meta) -> bool {
+        self.options.label_selector.is_empty() || self.options.label_selector.matches(|key| meta.label(key))
+    }
+
+    fn matches_fields(&self, meta: &Meta, other: impl Fn(&str) -> Text) -> bool {
+        self.options.field_selector.matches(|label| match label {
+            "metadata.name" => meta.name.clone(),
+            "metadata.namespace" => meta.namespace.clone(),
+            label => other(label),
+        })
+    }
+
+    /// Fails if the namespace of the request cannot be part of a key of kube-apiserver, whose key of a selection ends with the
+    /// name that a field selector requires.
+    pub fn check_path(&self, request: &Request) -> Result<(), Status> {
+        let name = self.options.field_selector.exact("metadata.name");
+        request.check_path(name.filter(|name| names::path_segment(name).is_empty()).map_or("", Text::as_str))
     }
 }
 

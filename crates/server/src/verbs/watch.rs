@@ -53,11 +53,16 @@ pub async fn watch(
     stop: tokio::sync::watch::Receiver<bool>,
 ) -> Result<Watch, Status> {
     let options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
+    if request.computed().is_some() {
+        let resource = &request.resource;
+        return Err(Status::method_not_supported(&resource.group, &resource.plural, "watch"));
+    }
     let mut selection = Selection::new(&request, &options)?;
     let name = request.name();
     if !name.is_empty() {
         selection.scope = Scope::Path(request.resource.key(request.namespace(), name).path);
     }
+    selection.check_path(&request)?;
     let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
     let retired = request.resource.retired.subscribe();
     let mut initial = None;

@@ -22,10 +22,15 @@ pub fn approval(call: &Call<'_>) -> Option<Needed> {
     Some(Needed { verb: "approve", signer, refusal })
 }
 
+/// A field of the status of a request; a list that was sent empty is the same as none.
+fn given_status<'a>(request: &'a Value, field: &str) -> Option<&'a Value> {
+    request.at(&["status", field]).filter(|value| value.as_array().is_none_or(|items| !items.is_empty()))
+}
+
 /// Setting the certificate of a request, or its conditions, requires a permission for its signer.
 pub fn signing(call: &Call<'_>) -> Option<Needed> {
     let (old, new) = (call.old(), call.object());
-    let same = |field: &str| old.at(&["status", field]) == new.at(&["status", field]);
+    let same = |field: &str| given_status(old, field) == given_status(new, field);
     if same("certificate") && same("conditions") {
         return None;
     }

@@ -92,7 +92,7 @@ fn claim_errors(resources: &Value, path: &FieldPath, claims: &[&str], errors: &m
     }
 }
 
-const HUGE_PAGES: &str = "hugepages-";
+pub(super) const HUGE_PAGES: &str = "hugepages-";
 
 /// Limits and requests: requests are not above their limits, and equal to them if nothing can be overcommitted.
 pub fn amounts(resources: &Value, path: &FieldPath, check_name: NameCheck, errors: &mut Errors) {
@@ -159,10 +159,10 @@ fn is_divisible(amount: &Quantity, size: &str) -> bool {
 }
 
 /// Amounts by resource.
-type Amounts = BTreeMap<String, Quantity>;
+pub(super) type Amounts = BTreeMap<String, Quantity>;
 
 /// What all containers of a Pod need at once: sidecars stay, and the other containers of its start run one by one.
-fn needed(spec: &Value, kind: &str) -> Amounts {
+pub(super) fn needed(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| -> Amounts {
         let amounts = container.at(&["resources", kind]).and_then(Value::as_object);
         let amounts = amounts.into_iter().flat_map(Map::iter);

@@ -38,7 +38,20 @@ pub fn read_stored(value: &Value, shape: &'static Struct) -> Value {
 /// As [`read`], but what the typed object holds and its JSON doesn't show stays visible, because validation sees it: empty
 /// lists and maps, and as null `items` that are neither a schema nor a list of them.
 pub fn read_request(value: &Value, shape: &'static Struct) -> Read {
-    Reader::new(Some(Paths::default()), Empty::Kept).read(value, shape)
+    read_request_as(value, shape, Keys::Included)
+}
+
+/// As [`read_request`], with or without the keys of maps in the paths of unknown fields.
+pub fn read_request_as(value: &Value, shape: &'static Struct, keys: Keys) -> Read {
+    Reader { keys, ..Reader::new(Some(Paths::default()), Empty::Kept) }.read(value, shape)
+}
+
+/// Whether the paths of unknown fields have the keys of maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keys {
+    #[default]
+    Included,
+    Omitted,
 }
 
 /// How empty lists and maps are treated.
@@ -67,6 +80,7 @@ struct Reader {
     outer: Option<Outer>,
     path: String,
     empty: Empty,
+    keys: Keys,
 }
 
 /// The struct around the outermost type that decodes itself: errors inside of that type name this struct.
@@ -90,6 +104,7 @@ impl Reader {
             outer: None,
             path: String::new(),
             empty,
+            keys: Keys::Included,
         }
     }
 
@@ -236,7 +251,9 @@ impl Reader {
         let length = self.path.len();
         let mut out = vec![];
         for (key, inner) in map.iter() {
-            self.down(key);
+            if self.keys == Keys::Included {
+                self.down(key);
+            }
             let mut read = if inner.is_null() { None } else { self.value(inner, item) };
             self.path.truncate(length);
             if go == RESOURCE_LIST {

@@ -71,15 +71,11 @@ impl Reader {
     }
 
     fn bytes(&mut self, text: &Text) -> Option<Value> {
-        let clean: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-        match base64_error(&clean) {
-            None => Some(Value::from(canonical(clean))),
-            Some(at) => {
-                let at = in_original(text, &clean, at);
-                self.add_error(TypeProblem::InvalidBase64 { at }, Conversion::Decoding, false);
-                None
-            }
+        if let Some(at) = base64_error(text) {
+            self.add_error(TypeProblem::InvalidBase64 { at }, Conversion::Decoding, false);
+            return None;
         }
+        Some(Value::from(canonical(text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect())))
     }
 }
 
@@ -95,18 +91,6 @@ fn canonical(mut text: String) -> String {
         text.push_str(&LENIENT.decode(&last).map_or(last, |bytes| STANDARD.encode(bytes)));
     }
     text
-}
-
-/// The position in a text with line ends of an error in the same text without them. An end that comes too early is behind all of
-/// them.
-fn in_original(text: &str, clean: &str, at: usize) -> usize {
-    let is_end = |byte: u8| matches!(byte, b'\n' | b'\r');
-    let is_early = clean.as_bytes().get(at).is_none_or(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte));
-    if is_early {
-        return at + text.bytes().filter(|byte| is_end(*byte)).count();
-    }
-    let mut kept = text.bytes().enumerate().filter(|(_, byte)| !is_end(*byte));
-    kept.nth(at).map_or(at, |(position, _)| position)
 }
 
 /// The Go type of a scalar, and of which kind that is.
@@ -130,24 +114,71 @@ fn float(f: f64) -> Value {
     Value::Float(f)
 }
 
-/// Where standard base64 with padding breaks, as Go's decoder counts.
+/// Where Go's decoder of standard base64 with padding fails; it skips line ends.
 fn base64_error(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/';
-    let data = bytes.iter().take_while(|b| valid(**b)).count();
-    let padding = &bytes[data..];
-    let want: &[u8] = match data % 4 {
-        0 => b"",
-        2 => b"==",
-        3 => b"=",
-        _ => return Some(if padding.is_empty() { data - data % 4 } else { data }),
-    };
-    if padding == want {
-        return None;
+    let mut at = 0;
+    loop {
+        for digit in 0..4 {
+            at = behind_line_ends(bytes, at);
+            match bytes.get(at) {
+                // the start of the last four digits, if there were no line ends
+                None => return (digit > 0).then(|| bytes.len() - digit),
+                Some(b'=') => return padding_error(bytes, at, digit),
+                Some(byte) if byte.is_ascii_alphanumeric() || b"+/".contains(byte) => at += 1,
+                Some(_) => return Some(at),
+            }
+        }
     }
-    if padding.is_empty() {
-        return Some(data - data % 4);
+}
+
+/// The same for the padding that begins at a position, after some of four digits.
+fn padding_error(bytes: &[u8], mut at: usize, digits: usize) -> Option<usize> {
+    if digits < 2 {
+        return Some(at);
     }
-    let same = padding.iter().zip(want).take_while(|(a, b)| a == b).count();
-    Some(data + same)
+    if digits == 2 {
+        at = behind_line_ends(bytes, at + 1);
+        match bytes.get(at) {
+            None => return Some(bytes.len()),
+            Some(b'=') => {}
+            Some(_) => return Some(at - 1),
+        }
+    }
+    let end = behind_line_ends(bytes, at + 1);
+    (end < bytes.len()).then_some(end)
+}
+
+fn behind_line_ends(bytes: &[u8], at: usize) -> usize {
+    at + bytes.iter().skip(at).take_while(|byte| matches!(byte, b'\n' | b'\r')).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Positions that kube-apiserver reported.
+    #[test]
+    fn base64_fails_where_go_fails() {
+        let cases = [
+            ("", None),
+            ("YQ==", None),
+            ("Y\nQ=\n=\r\n", None),
+            ("YWI=", None),
+            ("YQ", Some(0)),
+            ("YWJjYQ", Some(4)),
+            ("Y\nQ", Some(1)),
+            ("Y===", Some(1)),
+            ("=", Some(0)),
+            ("_-==", Some(0)),
+            ("YQ=", Some(3)),
+            ("YQ=\n", Some(4)),
+            ("YQ= =", Some(2)),
+            ("YQ==x", Some(4)),
+            ("YWI=\nx", Some(5)),
+        ];
+        for (text, want) in cases {
+            assert_eq!(base64_error(text), want, "{text:?}");
+        }
+    }
 }

@@ -120,13 +120,14 @@ fn assign(pod: &mut Value, binding: &Value) {
 fn binding_errors(binding: &Value) -> Vec<FieldError> {
     let (mut errors, path) = (vec![], FieldPath::new("target"));
     let kind = binding.str_at(&["target", "kind"]);
-    if !["", "Node"].contains(&kind) {
+    let is_node = ["", "Node"].contains(&kind);
+    if !is_node {
         errors.push(FieldError::not_supported(&path.child("kind"), &Value::from(kind), &["Node", "<empty>"]));
     }
     let (name, path) = (binding.str_at(&["target", "name"]), path.child("name"));
     if name.is_empty() {
         errors.push(FieldError::required(&path, ""));
-    } else {
+    } else if is_node {
         let problems = names::dns1123_subdomain(name).into_iter();
         errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(name), problem)));
     }
