@@ -80,5 +80,9 @@ class Http2:
                 return frame
         return None
 
+    def rest(self):
+        """Reads all frames until the server closes the connection."""
+        return list(iter(self.read, None))
+
     def close(self):
         self.socket.close()
