@@ -51,6 +51,12 @@ impl<'a> TimeParser<'a> {
         }
     }
 
+    /// The hour, which may have one digit, as in Go.
+    fn hour(&mut self) -> Result<i64, String> {
+        let has_two = self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        self.digits(if has_two { 2 } else { 1 }, "15")
+    }
+
     fn literal(&mut self, literal: char) -> Result<(), String> {
         match self.rest.strip_prefix(literal) {
             Some(rest) => {
@@ -152,7 +158,7 @@ fn parse(text: &str, layout: &'static str) -> Result<(Option<Civil>, i64), Strin
     p.literal('-')?;
     let day = p.digits(2, "02")?;
     p.literal('T')?;
-    let hour = p.digits(2, "15")?;
+    let hour = p.hour()?;
     if hour > 23 {
         return p.range("hour");
     }
@@ -216,6 +222,13 @@ mod tests {
             ("2020-01-01T00:00:00+02:00", Ok(Some("2019-12-31T22:00:00Z"))),
             ("2024-02-29T23:59:59.999Z", Ok(Some("2024-02-29T23:59:59Z"))),
             ("0001-01-01T00:00:00Z", Ok(None)),
+            ("2020-01-02T3:04:05Z", Ok(Some("2020-01-02T03:04:05Z"))),
+            (
+                "2020-01-02T3:4:05Z",
+                Err(
+                    "parsing time \"2020-01-02T3:4:05Z\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"4:05Z\" as \"04\"",
+                ),
+            ),
             ("x", Err("parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"")),
             ("2023-02-29T00:00:00Z", Err("parsing time \"2023-02-29T00:00:00Z\": day out of range")),
         ];
