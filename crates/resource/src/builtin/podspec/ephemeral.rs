@@ -5,7 +5,7 @@ use machinery::field::{FieldError, FieldPath};
 
 use super::containers::image_errors;
 use super::{Errors, Pod};
-use crate::builtin::checks::{is_set, items, list, text};
+use crate::builtin::checks::{is_set, items, text};
 
 /// The fields that ephemeral containers may not have, in the order of the Go type.
 const FORBIDDEN: [&str; 9] = [
@@ -25,8 +25,7 @@ impl Pod<'_> {
     pub(super) fn ephemeral_container(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
         image_errors(container, path, errors);
         let target = text(container, "targetContainerName");
-        let others = ["containers", "initContainers"].into_iter().flat_map(|kind| list(self.spec, kind));
-        if !target.is_empty() && !others.into_iter().any(|other| text(other, "name") == target) {
+        if !target.is_empty() && !self.targets.contains(target) {
             errors.push(FieldError::not_found(&path.child("targetContainerName"), &Value::from(target)));
         }
         for name in FORBIDDEN.into_iter().filter(|name| !is_zero(container, name)) {

@@ -42,7 +42,11 @@ pub fn overhead(amounts: Option<&Value>, path: &FieldPath, errors: &mut Errors) 
 pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let volumes = pod_volumes::valid_names(spec, path, errors);
     let claims: Vec<&str> = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name")).collect();
-    let pod = Pod { spec, volumes, claims };
+    let is_claim = |volume: &&Value| is_set(volume, "persistentVolumeClaim") || is_set(volume, "ephemeral");
+    let claim_volumes = list(spec, "volumes").iter().filter(is_claim).map(|volume| text(volume, "name")).collect();
+    let targets = ["containers", "initContainers"].into_iter().flat_map(|kind| list(spec, kind));
+    let targets = targets.map(|container| text(container, "name")).collect();
+    let pod = Pod { spec, volumes, claim_volumes, targets, claims };
     pod.containers(path, errors);
     pod.restart_policy(path, errors);
     pod.host(path, errors);
@@ -77,6 +81,10 @@ struct Pod<'a> {
     spec: &'a Value,
     /// The names of the volumes.
     volumes: HashSet<&'a str>,
+    /// The names of the volumes of PersistentVolumeClaims.
+    claim_volumes: HashSet<&'a str>,
+    /// The names of the containers that ephemeral containers may be for.
+    targets: HashSet<&'a str>,
     claims: Vec<&'a str>,
 }
 

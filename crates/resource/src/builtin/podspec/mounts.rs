@@ -61,7 +61,7 @@ impl Pod<'_> {
             }
             if !self.volumes.contains(name) {
                 errors.push(FieldError::not_found(&name_path, &Value::from(name)));
-            } else if !self.is_claim(name) {
+            } else if !self.claim_volumes.contains(name) {
                 let why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
                 errors.push(invalid(&name_path, name, why));
             }
@@ -77,12 +77,6 @@ impl Pod<'_> {
                 errors.push(invalid(&device_path, place, "must not already exist as a path in volumeMounts"));
             }
         }
-    }
-
-    /// Whether a volume is that of a PersistentVolumeClaim.
-    fn is_claim(&self, name: &str) -> bool {
-        let volume = list(self.spec, "volumes").iter().find(|volume| text(volume, "name") == name);
-        volume.is_some_and(|volume| is_set(volume, "persistentVolumeClaim") || is_set(volume, "ephemeral"))
     }
 }
 
