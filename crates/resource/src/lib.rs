@@ -36,7 +36,7 @@ use objects::{Collection, Key};
 pub use api_services::api_services;
 pub use body::{Document, Format, Strict, type_text};
 pub use builtin::RuntimeConfig;
-pub use codec::{Codec, TypeMeta, Unpatched, timestamps};
+pub use codec::{Codec, Patched, TypeMeta, Unpatched, timestamps};
 pub use conversion::Conversion;
 pub use definition::{Outline, from_definition, with_empty_schemas};
 pub use manifest::{ManifestKinds, ManifestObject, manifest_objects};

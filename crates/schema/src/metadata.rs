@@ -46,7 +46,8 @@ pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, Str
 pub fn conversion_error(metadata: &Value) -> Option<String> {
     let mut metadata = metadata.clone();
     shape::convert_whole_numbers(&mut metadata, &OBJECT_META);
-    shape::first_conversion_error(&shape::read(&metadata, &OBJECT_META).errors)
+    let errors = shape::read(&metadata, &OBJECT_META).errors;
+    shape::first_conversion_error(&errors, &metadata, "meta.v1.ObjectMeta")
 }
 
 /// The fields that can be read.

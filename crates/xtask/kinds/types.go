@@ -40,6 +40,9 @@ type types struct {
 var furtherTypes = []reflect.Type{
 	reflect.TypeFor[meta.APIVersions](), reflect.TypeFor[meta.APIGroupList](), reflect.TypeFor[meta.APIResourceList](),
 	reflect.TypeFor[meta.DeleteOptions](), reflect.TypeFor[meta.Patch](), reflect.TypeFor[meta.Status](),
+	reflect.TypeFor[meta.CreateOptions](), reflect.TypeFor[meta.UpdateOptions](), reflect.TypeFor[meta.PatchOptions](),
+	reflect.TypeFor[meta.GetOptions](), reflect.TypeFor[meta.ListOptions](), reflect.TypeFor[meta.TableOptions](),
+	reflect.TypeFor[meta.PartialObjectMetadata](), reflect.TypeFor[meta.PartialObjectMetadataList](),
 	reflect.TypeFor[meta.WatchEvent](), reflect.TypeFor[core.PodLogOptions](), reflect.TypeFor[version.Info](),
 }
 

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub use internal::{internal_json, published_json};
-pub use order::merged_text;
+pub use order::{merged_text, typed_text};
 pub use published::{openapi_name, own_schema, struct_of_openapi_name};
 
 static TEXT: &str = include_str!("types.txt");
@@ -169,7 +169,8 @@ pub fn go_package(group: &str) -> &str {
 }
 
 /// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
-pub(crate) fn message_name(api_version: &str, kind: &str) -> String {
+#[must_use]
+pub fn message_name(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
     let package = go_package(group);
     match kind {

@@ -15,6 +15,15 @@ pub fn merged_text(object: &Value, before: &Value, patch: &Value) -> String {
     out
 }
 
+/// The text of a value of the type `go_type`, such as `core.v1.PodSpec`, with its fields in the order of the Go struct.
+/// Unknown fields come last, and values of unknown types have sorted fields.
+#[must_use]
+pub fn typed_text(value: &Value, go_type: &str) -> String {
+    let mut out = String::new();
+    write(value, FieldsOf::named(go_type), None, &mut out);
+    out
+}
+
 /// What is known about the types of the fields of a value.
 #[derive(Clone, Copy)]
 enum FieldsOf {

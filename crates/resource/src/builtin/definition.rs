@@ -31,6 +31,7 @@ pub const DEFINITION: BuiltIn = BuiltIn {
     keyed_by_group: true,
     form: Form::Definition(ApiVersion::V1),
     prepare,
+    prepare_status: definition::prepare_for_status_update,
     validate,
     validate_status: definition::validate_status_update,
     warnings,

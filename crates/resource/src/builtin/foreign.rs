@@ -1,5 +1,9 @@
 //! Types of kube-apiserver that this server does not serve: errors distinguish a body of such a type from an unknown
 //! one.
+use machinery::Value;
+use machinery::types::{go_struct, message_name};
+
+use super::{Form, Shaped};
 
 /// Types that every group version registers besides its kinds.
 const OPTIONS: [&str; 7] =
@@ -42,8 +46,37 @@ pub fn is_known_in_scheme_of(group: &str, api_version: &str, kind: &str) -> bool
 
 /// The version of the Go type of a kind. Types that are no kinds of a group are those of `meta/v1`.
 pub fn type_version<'a>(api_version: &'a str, kind: &str) -> &'a str {
-    let is_shared = UNVERSIONED.contains(&kind) || OPTIONS.contains(&kind);
-    if is_shared { "v1" } else { api_version.rsplit('/').next().unwrap_or_default() }
+    if is_shared(kind) { "v1" } else { api_version.rsplit('/').next().unwrap_or_default() }
+}
+
+/// Whether a type is of `meta/v1`, whatever the group version that registers it.
+fn is_shared(kind: &str) -> bool {
+    UNVERSIONED.contains(&kind) || OPTIONS.contains(&kind)
+}
+
+/// An object of a known type, decoded as that: a kind, a list, or a type of `meta/v1`. None if the Go type has no row
+/// and is not in the table of types.
+pub fn shape(api_version: &str, kind: &str, object: &Value) -> Option<Shaped> {
+    if is_shared(kind) {
+        return meta_shape(kind, object);
+    }
+    if let Some(row) = row_of(api_version, kind) {
+        return Some(row.shape(object));
+    }
+    let item = kind.strip_suffix("List").and_then(|item| row_of(api_version, item));
+    // the table has no shape of CRDs, which decode parts of themselves
+    let is_shaped = is_known(api_version, kind) && !item.is_some_and(|row| matches!(row.form, Form::Definition(_)));
+    if is_shaped { shape_of_type(&message_name(api_version, kind), object) } else { None }
+}
+
+/// An object of a type of `meta/v1`, decoded as that. None if the type is not in the table of types.
+pub fn meta_shape(kind: &str, object: &Value) -> Option<Shaped> {
+    shape_of_type(&format!("meta.v1.{kind}"), object)
+}
+
+fn shape_of_type(name: &str, object: &Value) -> Option<Shaped> {
+    let read = schema::shape::read_request(object, schema::shape::named(go_struct(name)?.name));
+    Some(Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors })
 }
 
 /// The row of a kind, whether it is served or not.
@@ -64,6 +97,21 @@ fn is_group_version(api_version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bodies_of_every_known_type_are_decoded() {
+        let wrong = Value::from([("metadata", Value::from("x"))]);
+        for row in registered() {
+            let api_version = super::super::group_version(row.group, row.version);
+            for kind in [row.kind.to_owned(), format!("{}List", row.kind)] {
+                let error = shape(&api_version, &kind, &wrong).map(|shaped| shaped.error.unwrap_or_default());
+                assert!(error.is_none_or(|error| error.contains(".metadata of type")), "{api_version} {kind}");
+            }
+        }
+        for kind in UNVERSIONED.into_iter().chain(OPTIONS) {
+            assert!(shape("v1", kind, &wrong).is_some(), "{kind}");
+        }
+    }
 
     #[test]
     fn types_are_known_by_version_and_kind() {

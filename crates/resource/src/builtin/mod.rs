@@ -88,7 +88,7 @@ pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
 pub use definition::{add_cleanup_finalizer, set_terminating};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
-pub use foreign::{is_known, is_known_in_scheme_of, row_of, type_version};
+pub use foreign::{is_known, is_known_in_scheme_of, meta_shape, row_of, shape as shape_of, type_version};
 pub use groups::{group_priority, is_built_in_group, is_reserved_group, version_priority};
 pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;

@@ -2,18 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use std::sync::LazyLock;
-
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, json};
-
-use schema::apply::FieldSet;
 
 use super::checks::{items, list, text};
 use super::pod_annotations;
 use super::pod_gates::take_additions;
 use super::podspec::{self, image_errors, take_label_keys};
 pub use super::podspec::{selector_operators, validate_spec};
+use super::row::NO_RESETS;
 use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
 
@@ -39,13 +36,12 @@ const fn part(name: &'static str, part: &'static Part) -> OwnSubresource {
     OwnSubresource { name, verbs: &["get", "patch", "update"], endpoint: OwnEndpoint::Part(part) }
 }
 
+/// kube-apiserver's storages of `ephemeralcontainers` and `resize` name no reset fields, so that managedFields follow
+/// what a request would have changed.
 pub const SUBRESOURCES: &[OwnSubresource] = &[
     streams("attach", "PodAttachOptions"),
     OwnSubresource { name: "binding", verbs: &["create"], endpoint: OwnEndpoint::Posted(&BINDING) },
-    part(
-        "ephemeralcontainers",
-        &Part { prepare: add_ephemeral, validate: validate_ephemeral, reset: || &EPHEMERAL_RESETS },
-    ),
+    part("ephemeralcontainers", &Part { prepare: add_ephemeral, validate: validate_ephemeral, reset: || &NO_RESETS }),
     OwnSubresource { name: "eviction", verbs: &["create"], endpoint: OwnEndpoint::Posted(&EVICTION) },
     streams("exec", "PodExecOptions"),
     OwnSubresource { name: "log", verbs: &["get"], endpoint: OwnEndpoint::Connect(Connect::Log) },
@@ -55,7 +51,7 @@ pub const SUBRESOURCES: &[OwnSubresource] = &[
         verbs: PROXY_VERBS,
         endpoint: OwnEndpoint::Connect(Connect::Proxy("PodProxyOptions")),
     },
-    part("resize", &Part { prepare: resize, validate: validate_resize, reset: || &RESIZE_RESETS }),
+    part("resize", &Part { prepare: resize, validate: validate_resize, reset: || &NO_RESETS }),
 ];
 
 /// The kind that is posted to `pods/binding`.
@@ -76,19 +72,6 @@ static EVICTION: BuiltIn = BuiltIn {
     form: Form::Named("policy.v1.Eviction"),
     ..BASE
 };
-
-static EPHEMERAL_RESETS: LazyLock<FieldSet> = LazyLock::new(|| resets(&["ephemeralContainers"]));
-static RESIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| resets(&["containers", "initContainers"]));
-
-/// All fields but some of the spec.
-fn resets(kept: &[&str]) -> FieldSet {
-    let spec = machinery::types::go_struct("core.v1.PodSpec");
-    let fields = spec.into_iter().flat_map(|spec| &spec.fields).filter(|field| !kept.contains(&field.name));
-    let paths: Vec<[&str; 2]> = fields.map(|field| ["spec", field.name]).collect();
-    let mut all: Vec<&[&str]> = vec![&["metadata"], &["status"]];
-    all.extend(paths.iter().map(|path| &path[..]));
-    FieldSet::of_fields(&all)
-}
 
 /// Keeps the stored Pod, except one part.
 fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {

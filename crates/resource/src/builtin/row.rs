@@ -143,7 +143,7 @@ fn keep_owners(object: &mut Value, old: &Value) {
     }
 }
 
-static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
+pub(super) static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));
 
 /// The target of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,14 +3,16 @@
 use std::borrow::Cow;
 
 use base::request::FieldValidation;
+use bytes::Bytes;
 use machinery::patch::RawKind;
 use machinery::patch::strategic_merge::PatchMeta;
+use machinery::types::message_name;
 use machinery::value::{Decoded, key_order};
 use machinery::{FieldError, Status, Text, Value};
 use objects::Key;
 use schema::shape;
 
-use super::{Codec, Endpoint, TypeMeta, Unpatched, Warn, report, split_version};
+use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, not_a_string, type_error, type_text, typed_version};
 use crate::builtin::{self, BuiltIn, DEFINITION_GROUP, REGISTRATION_GROUP};
 use crate::{Registry, group_version, unknown_kind};
@@ -45,7 +47,7 @@ impl Codec for BuiltInCodec {
             self.keep_seen(&mut strict, &object);
         }
         let strict = strict.in_order(document);
-        normalized.map_err(|why| bad_body(&self.first_type_error(document, &object, why)))?;
+        normalized.map_err(|why| bad_body(&self.first_type_error(|| document.bytes.clone(), &object, why)))?;
         report(&strict, document, validation, warn, bad_body)?;
         self.at.body_type().check_version(&given)?;
         if let Some(error) = (self.row.check_body)(&object) {
@@ -55,7 +57,8 @@ impl Codec for BuiltInCodec {
         Ok(object)
     }
 
-    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, strategic: bool) -> Result<(), Unpatched> {
+    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, from: Patched<'_>) -> Result<(), Unpatched> {
+        let strategic = matches!(from, Patched::Maps);
         match object.as_object().and_then(not_a_string).filter(|_| strategic) {
             Some(why) => return Err(Unpatched::Invalid(self.conversion_error(object).unwrap_or(why))),
             None if strategic => {}
@@ -69,8 +72,10 @@ impl Codec for BuiltInCodec {
             strict.omit_keys();
         }
         let normalized = self.normalize(object, strict);
-        let converted = |why| self.conversion_error(object).filter(|_| strategic).unwrap_or(why);
-        normalized.map_err(converted)?;
+        normalized.map_err(|why| match from {
+            Patched::Maps => self.conversion_error(object).unwrap_or(why),
+            Patched::Text(text) => self.first_type_error(|| text().into(), object, why),
+        })?;
         self.keep_seen(strict, object);
         Ok(())
     }
@@ -213,19 +218,20 @@ impl BuiltInCodec {
         strict.duplicates.retain(|path| row.sees_duplicate(path));
     }
 
-    /// The error of the first field of a wrong type, in the order of the body.
-    fn first_type_error(&self, document: &Document, object: &Value, why: String) -> String {
+    /// The error of the first field of a wrong type, in the order of the JSON text of the object.
+    fn first_type_error(&self, text: impl FnOnce() -> Bytes, object: &Value, why: String) -> String {
         let errors = self.row_of(object).shape(object).errors;
         let first = match errors.len() {
             0 | 1 => None,
-            _ => shape::first_error(&errors, Some(&key_order(&document.bytes))),
+            _ => shape::first_error(&errors, Some(&key_order(&text()))),
         };
         self.row_of(object).typed_in_version(&first.unwrap_or(why))
     }
 
     /// The error of converting a map to the typed object, for a field of a wrong type.
     fn conversion_error(&self, object: &Value) -> Option<String> {
-        shape::first_conversion_error(&self.row.shape(object).errors)
+        let go_type = message_name(&self.at.api_version(), self.row.kind);
+        shape::first_conversion_error(&self.row.shape(object).errors, object, &go_type)
     }
 
     /// Sets `apiVersion` and `kind` if a body omits them, and rejects those of another type.
@@ -305,17 +311,18 @@ impl BuiltInCodec {
         if other.is_some_and(|row| scheme(row.group) != own) {
             return None;
         }
-        let error = other.filter(|row| row.kind == kind).and_then(|row| {
-            let shaped = row.shape(object);
-            let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));
-            order.and_then(|order| shape::first_error(&shaped.errors, Some(&order))).or(shaped.error)
-        });
-        let is_known = || match own {
+        let is_known = match own {
             Some(group) => builtin::is_known_in_scheme_of(group, api_version, kind),
             None => builtin::is_known(api_version, kind),
         };
-        let near = other.is_some() || is_known();
-        if error.is_some() || !near {
+        if other.is_none() && !is_known {
+            return None;
+        }
+        let error = builtin::shape_of(api_version, kind, object).and_then(|shaped| {
+            let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));
+            order.and_then(|order| shape::first_error(&shaped.errors, Some(&order))).or(shaped.error)
+        });
+        if error.is_some() {
             return error;
         }
         let (wanted, package) = (self.row.kind, self.row.go_package());

@@ -6,7 +6,7 @@ use machinery::{FieldError, FieldPath, Map, Release, Status, Text, Value};
 use schema::Malformed;
 use schema::apply::ConvertError;
 
-use super::{Codec, Endpoint, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
+use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
 use crate::body::{Document, Format, Strict, type_error};
 use crate::{Registry, Version};
 
@@ -20,30 +20,34 @@ fn unreadable(name: &str, value: &Value) -> Option<String> {
 }
 
 /// The codec of a custom resource.
-pub struct CustomCodec(pub Endpoint);
+pub struct CustomCodec {
+    pub at: Endpoint,
+    /// Whether an update keeps the stored metadata, as that of a status does.
+    pub keeps_metadata: bool,
+}
 
 impl Codec for CustomCodec {
     fn api_version(&self) -> Text {
-        self.0.api_version()
+        self.at.api_version()
     }
 
     fn kind(&self) -> &str {
-        &self.0.resource.kind
+        &self.at.resource.kind
     }
 
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
-        let Decoded { value: mut object, duplicates } = self.0.body_type().parse(document)?;
+        let Decoded { value: mut object, duplicates } = self.at.body_type().parse(document)?;
         self.check_type(&object, document, validation)?;
         let mut strict = Strict::of(duplicates);
         let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         let normalized = self.normalize(&mut object, &mut strict);
-        normalized.map_err(|why| self.0.body_type().bad_body(&kind, split_version(&given).1, &why))?;
+        normalized.map_err(|why| self.at.body_type().bad_body(&kind, split_version(&given).1, &why))?;
         report(&strict, document, validation, warn, |error| not_strict(&kind, &given, error))?;
-        self.0.body_type().check_version(&given)?;
+        self.at.body_type().check_version(&given)?;
         Ok(object)
     }
 
-    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, _strategic: bool) -> Result<(), Unpatched> {
+    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, _from: Patched<'_>) -> Result<(), Unpatched> {
         if let Some(why) = type_error(object) {
             return Err(Unpatched::Invalid(why));
         }
@@ -103,7 +107,7 @@ impl Codec for CustomCodec {
 
     fn is_shown_as_stored(&self, stored: &Value) -> bool {
         // defaulting may set a status again that was reset
-        stored.get("status").is_some() || !self.0.version.program().schema.has_default(&["status"])
+        stored.get("status").is_some() || !self.at.version.program().schema.has_default(&["status"])
     }
 }
 
@@ -120,27 +124,27 @@ impl CustomCodec {
     fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {
         if object.str_at(&["kind"]).is_empty() {
             let missing = |shown: &str| format!("Object 'Kind' is missing in '{shown}'");
-            let (sent, body_type) = (String::from_utf8_lossy(&document.bytes), self.0.body_type());
+            let (sent, body_type) = (String::from_utf8_lossy(&document.bytes), self.at.body_type());
             if validation != FieldValidation::Ignore {
                 return Err(body_type.unrecognized(&missing(&sent), document));
             }
             // decoded from the JSON of the body
             let shown = if document.format == Format::Yaml { object.to_json() } else { sent.into_owned() };
-            let own = self.0.api_version();
+            let own = self.at.api_version();
             let given = Some(object.str_at(&["apiVersion"])).filter(|given| !given.is_empty());
             return Err(body_type.bad_body(self.kind(), split_version(given.unwrap_or(&own)).1, &missing(&shown)));
         }
         if object.get("apiVersion").is_some_and(Value::is_null) {
             let why = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
-            return Err(self.0.body_type().bad_body(object.str_at(&["kind"]), "", why));
+            return Err(self.at.body_type().bad_body(object.str_at(&["kind"]), "", why));
         }
-        if self.0.resource.third_party { self.check_third_party_type(object) } else { Ok(()) }
+        if self.at.resource.third_party { self.check_third_party_type(object) } else { Ok(()) }
     }
 
     /// Checks the type of an instance of a ThirdPartyResource, whose errors differ from those of custom resources.
     fn check_third_party_type(&self, object: &Value) -> Result<(), Status> {
         let (group, version) = object.str_at(&["apiVersion"]).rsplit_once('/').unwrap_or_default();
-        let Endpoint { resource, version: own } = &self.0;
+        let Endpoint { resource, version: own } = &self.at;
         for (what, expected, got) in [
             ("kind", resource.kind.as_str(), object.str_at(&["kind"])),
             ("group", &resource.group, group),
@@ -160,7 +164,7 @@ impl CustomCodec {
             strict.unknown.extend(schema::metadata::coerce(map, Malformed::Refuse)?);
         }
         let (group, name) = split_version(object.str_at(&["apiVersion"]));
-        let resource = &self.0.resource;
+        let resource = &self.at.resource;
         if group != resource.group || *object.str_at(&["kind"]) != *resource.kind {
             // another type, whose schema is not known
             return Ok(());
@@ -177,7 +181,7 @@ impl CustomCodec {
 
     /// Whether malformed metadata is an error; before 1.37 it was dropped.
     fn refuses_metadata(&self) -> bool {
-        self.0.resource.release >= Release::V1_37
+        self.at.resource.release >= Release::V1_37
     }
 
     fn bad_metadata(&self, object: &Value, why: String) -> Status {
@@ -196,7 +200,7 @@ impl CustomCodec {
             SYSTEM_FIELDS.into_iter().filter_map(|name| Some((name, unreadable(name, metadata.get(name)?)?))).collect();
         for (name, why) in malformed {
             match live.map(|live| live.at(&["metadata", name]).cloned()) {
-                Some(_) if name.starts_with("deletion") && self.refuses_metadata() => {
+                Some(_) if name.starts_with("deletion") && self.refuses_metadata() && !self.keeps_metadata => {
                     return Err(self.bad_metadata(object, why));
                 }
                 Some(Some(value)) => object.set_at(&["metadata", name], value),
@@ -213,12 +217,12 @@ impl CustomCodec {
         if let Value::Object(map) = object {
             schema::metadata::coerce(map, malformed)?;
         }
-        let schema = &self.0.version.program().schema;
+        let schema = &self.at.version.program().schema;
         schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())
     }
 
     fn default(&self, object: &mut Value) -> Result<(), Status> {
-        let defaulted = self.0.version.program().schema.default(object);
+        let defaulted = self.at.version.program().schema.default(object);
         defaulted.map_err(|why| Status::untyped(500, why.to_string()))
     }
 }

@@ -32,6 +32,15 @@ pub struct Endpoint {
     pub version: Arc<Version>,
 }
 
+/// The form in which kube-apiserver has the result of a patch when it decodes it.
+#[derive(Clone, Copy)]
+pub enum Patched<'a> {
+    /// Maps, which a strategic merge patch leaves and which are converted to Go structs.
+    Maps,
+    /// The JSON text that a JSON patch or a merge patch leaves.
+    Text(&'a dyn Fn() -> String),
+}
+
 /// Why the result of a patch is not an object of the endpoint.
 pub enum Unpatched {
     /// Reported as an error of the patch, with this message.
@@ -61,7 +70,7 @@ pub trait Codec: Send + Sync {
 
     /// Decodes the result of a patch in place. `strict` holds the duplicate fields of the patch on entry, and all
     /// fields to be reported on return.
-    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, strategic: bool) -> Result<(), Unpatched>;
+    fn decode_patched(&self, object: &mut Value, strict: &mut Strict, from: Patched<'_>) -> Result<(), Unpatched>;
 
     /// Merge keys and strategies of strategic merge patches.
     fn patch_meta(&self) -> PatchMeta {

@@ -5,7 +5,7 @@ use machinery::value::{Decoded, decode_every};
 use machinery::{FieldError, Status, Text, Value};
 use schema::shape;
 
-use super::{BodyType, Codec, TypeMeta, Unpatched, Warn, report, split_version};
+use super::{BodyType, Codec, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict};
 use crate::{Registry, builtin, unknown_kind};
 
@@ -37,7 +37,7 @@ impl Codec for ScaleCodec {
         }
     }
 
-    fn decode_patched(&self, scale: &mut Value, strict: &mut Strict, _strategic: bool) -> Result<(), Unpatched> {
+    fn decode_patched(&self, scale: &mut Value, strict: &mut Strict, _from: Patched<'_>) -> Result<(), Unpatched> {
         normalize(scale, strict)?;
         keep_seen(strict);
         Ok(())
@@ -74,7 +74,7 @@ fn decode(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> R
     }
     let (kind, api_version) = type_of(&scale);
     let bad_body = |why: &str| body_type.bad_body(&kind, split_version(&api_version).1, why);
-    check_type(&kind, &api_version).map_err(|why| bad_body(&why))?;
+    check_type(&scale, &kind, &api_version).map_err(|why| bad_body(&why))?;
     let mut strict = Strict::of(duplicates);
     read(&mut scale, &mut strict).map_err(|why| bad_body(&why))?;
     if document.format == Format::Json {
@@ -112,16 +112,17 @@ fn type_of(scale: &Value) -> (String, String) {
     (given("kind", KIND), given("apiVersion", SCALE_VERSION))
 }
 
-/// Fails unless a type is that of Scales. The error is Go's text.
-fn check_type(kind: &str, api_version: &str) -> Result<(), String> {
+/// Fails unless the type of a body is that of Scales. The error is Go's text.
+fn check_type(scale: &Value, kind: &str, api_version: &str) -> Result<(), String> {
     if kind == KIND && api_version == SCALE_VERSION {
         return Ok(());
     }
+    if !builtin::is_known(api_version, kind) {
+        return Err(unknown_kind(kind, api_version));
+    }
     let version = builtin::type_version(api_version, kind);
-    Err(match builtin::is_known(api_version, kind) {
-        true => format!("converting ({version}.{kind}) to (autoscaling.{KIND}): unknown conversion"),
-        false => unknown_kind(kind, api_version),
-    })
+    let unknown = || format!("converting ({version}.{kind}) to (autoscaling.{KIND}): unknown conversion");
+    Err(builtin::shape_of(api_version, kind, scale).and_then(|shaped| shaped.error).unwrap_or_else(unknown))
 }
 
 /// Decodes a body as a Scale. The error is Go's text.

@@ -21,16 +21,16 @@ impl Strategy for CustomStrategy {
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
-        if self.0.0.version.status {
+        if self.0.at.version.status {
             object.remove_at(&["status"]);
         }
         object.set_at(&["metadata", "generation"], Value::Int(1));
     }
 
     fn validate(&self, object: &Value) -> Validity {
-        let Endpoint { resource, version } = &self.0.0;
+        let Endpoint { resource, version } = &self.0.at;
         let metadata = MetadataRules::CUSTOM.create_errors(object, resource.namespaced, resource.release);
-        validity(version.program().schema.validate_after(prior(&self.0.0, metadata, object), object, None))
+        validity(version.program().schema.validate_after(prior(&self.0.at, metadata, object), object, None))
     }
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
@@ -38,11 +38,11 @@ impl Strategy for CustomStrategy {
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        prepare_for_update(&self.0.0, object, old);
+        prepare_for_update(&self.0.at, object, old);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
-        validate_update(&self.0.0, object, old)
+        validate_update(&self.0.at, object, old)
     }
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
@@ -51,7 +51,7 @@ impl Strategy for CustomStrategy {
 
     /// Fields are reset only in objects of the version of the endpoint.
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        (version.name == self.0.0.version.name && version.status).then_some(&reset::STATUS)
+        (version.name == self.0.at.version.name && version.status).then_some(&reset::STATUS)
     }
 
     fn allow_create_on_apply(&self) -> bool {
@@ -59,7 +59,7 @@ impl Strategy for CustomStrategy {
     }
 
     fn allow_unconditional_update(&self) -> bool {
-        self.0.0.resource.third_party
+        self.0.at.resource.third_party
     }
 }
 
@@ -73,17 +73,17 @@ impl Strategy for CustomStatus {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
-        let Endpoint { resource, version } = &self.0.0;
+        let Endpoint { resource, version } = &self.0.at;
         let metadata = MetadataRules::CUSTOM.update_errors(object, old, resource.namespaced, resource.release);
         validity(version.program().schema.validate_status(
-            prior_to_update(&self.0.0, metadata, object, old),
+            prior_to_update(&self.0.at, metadata, object, old),
             object,
             old,
         ))
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        let reset = match self.0.0.resource.release {
+        let reset = match self.0.at.resource.release {
             Release::V1_35 => &reset::SPEC,
             _ => &reset::ALL_BUT_STATUS,
         };
@@ -91,7 +91,7 @@ impl Strategy for CustomStatus {
     }
 
     fn allow_unconditional_update(&self) -> bool {
-        self.0.0.resource.third_party
+        self.0.at.resource.third_party
     }
 }
 

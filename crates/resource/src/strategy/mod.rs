@@ -135,8 +135,8 @@ pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: S
             let main = strategy(resource, version, Subresource::None);
             Arc::new(scale::ScaleStrategy::new(at, main))
         }
-        (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec(at))),
-        (None, _) => Arc::new(custom::CustomStrategy(CustomCodec(at))),
+        (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec { at, keeps_metadata: true })),
+        (None, _) => Arc::new(custom::CustomStrategy(CustomCodec { at, keeps_metadata: false })),
         (Some(row), Subresource::Status) => Arc::new(builtin::BuiltInStatus(BuiltInCodec { at, row })),
         (Some(row), Subresource::Own(name)) => match row.part(name) {
             Some(part) => Arc::new(builtin::PartStrategy(BuiltInCodec { at, row }, part)),

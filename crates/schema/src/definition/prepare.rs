@@ -2,7 +2,7 @@
 
 use machinery::{Map, Value};
 
-use super::body::storage_version;
+use super::body::{default_stored_versions, storage_version};
 
 fn empty_status() -> Value {
     let names = Value::from([("kind", Value::from("")), ("plural", Value::from(""))]);
@@ -32,6 +32,8 @@ pub fn prepare_for_update(new: &mut Value, old: &Value) {
 pub fn prepare_for_status_update(new: &mut Value, old: &Value) {
     let spec = old.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
     new.set_at(&["spec"], spec);
+    // a request without a spec has not been defaulted; kube-apiserver defaults what it reads from the store
+    default_stored_versions(new);
     keep_generation(new, old);
 }
 

@@ -1,7 +1,8 @@
 //! Type errors of objects that are read by a shape, and how kube-apiserver words them.
 
-use machinery::Text;
-use machinery::value::KeyOrder;
+use machinery::types::typed_text;
+use machinery::value::{KeyOrder, key_order};
+use machinery::{Text, Value};
 
 /// A field of a wrong type.
 #[derive(Debug)]
@@ -104,9 +105,12 @@ pub fn first_error(errors: &[TypeError], order: Option<&KeyOrder>) -> Option<Str
     reported(errors, order).map(TypeError::message)
 }
 
-/// The same where maps become structs, as in strategic merge patches: there values are converted, not decoded.
-pub fn first_conversion_error(errors: &[TypeError]) -> Option<String> {
-    reported(errors, None).map(TypeError::conversion_message)
+/// The same where maps become structs, as in strategic merge patches and applies: `value`, which has these errors, is not
+/// decoded but converted to the type `go_type`, and the first field of the Go struct that cannot be converted is reported.
+pub fn first_conversion_error(errors: &[TypeError], value: &Value, go_type: &str) -> Option<String> {
+    let order = (errors.len() > 1).then(|| key_order(typed_text(value, go_type).as_bytes()));
+    let position = |error: &&TypeError| order.as_ref().map_or(0, |order| place(&error.path, order));
+    errors.iter().min_by_key(position).map(TypeError::conversion_message)
 }
 
 fn reported<'a>(errors: &'a [TypeError], order: Option<&KeyOrder>) -> Option<&'a TypeError> {

@@ -62,11 +62,12 @@ fn check_type(body: &Value) -> Result<(), Status> {
         _ => false,
     };
     let readable = in_meta || UNVERSIONED.contains(&kind);
-    Err(Status::bad_request(if readable {
-        format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
-    } else {
-        unknown_kind(kind, version)
-    }))
+    if !readable {
+        return Err(Status::bad_request(unknown_kind(kind, version)));
+    }
+    let error = resource::builtin::meta_shape(kind, body).and_then(|shaped| shaped.error);
+    let unknown = || format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion");
+    Err(Status::bad_request(error.unwrap_or_else(unknown)))
 }
 
 /// Deletes one object, or marks it as being deleted if it has finalizers.

@@ -7,7 +7,7 @@ use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, s
 use machinery::value::{Decoded, JsonProblem};
 use machinery::yaml::{self, YamlProblem};
 use machinery::{FieldError, FieldPath, Release, Status, Value};
-use resource::{Document, Format, Strict, Unpatched};
+use resource::{Document, Format, Patched, Strict, Unpatched};
 
 use super::Request;
 use super::meta;
@@ -175,8 +175,9 @@ impl Patch {
             Status::invalid("", "", "", &[error])
         };
         let mut strict = Strict::of(self.duplicates(old));
-        let strategic = matches!(self, Patch::Strategic(_));
-        let decoded = strategy.codec().decode_patched(&mut object, &mut strict, strategic);
+        let text = || self.printed(request, old);
+        let from = if matches!(self, Patch::Strategic(_)) { Patched::Maps } else { Patched::Text(&text) };
+        let decoded = strategy.codec().decode_patched(&mut object, &mut strict, from);
         decoded.map_err(|error| match error {
             Unpatched::Invalid(why) => invalid(why),
             // warnings of the patch, and another namespace or name, come first

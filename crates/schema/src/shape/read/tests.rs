@@ -104,7 +104,11 @@ fn custom_decoders_report_inner_paths() {
         ),
     ] {
         let value = decode(format!(r#"{{"openAPIV3Schema": {schema}}}"#).as_bytes()).unwrap();
-        let found = crate::shape::first_conversion_error(&read(&value, &crate::shape::VALIDATION).errors);
+        let found = crate::shape::first_conversion_error(
+            &read(&value, &crate::shape::VALIDATION).errors,
+            &value,
+            "apiextensions.v1.CustomResourceValidation",
+        );
         assert_eq!(found.as_deref(), Some(want), "{schema}");
     }
 }
