@@ -57,8 +57,8 @@ EXCLUDED = (*transcripts.ALONE, "control-namespace")
 class Report:
     """The number of requests, and the classes of differences."""
 
-    def __init__(self, known):
-        self.known, self.lock = known, threading.Lock()
+    def __init__(self, known, path=None):
+        self.known, self.path, self.lock = known, path, threading.Lock()
         self.steps, self.transient, self.base = collections.Counter(), collections.Counter(), collections.Counter()
         self.classes = {}
 
@@ -67,6 +67,7 @@ class Report:
             counter[area] += 1
             if counter is self.steps and sum(counter.values()) % PROGRESS == 0:
                 print(self.summary(), flush=True)
+                self.write()
 
     def is_new(self, text):
         with self.lock:
@@ -100,9 +101,10 @@ class Report:
         lines += [f"{found['count']:6} {found['known'] or 'UNLISTED'} {text}" for text, found in every]
         return "\n".join(lines)
 
-    def write(self, path):
-        value = {"steps": self.steps, "transient": self.transient, "classes": self.classes}
-        path.write_text(json.dumps(value, indent=1, ensure_ascii=False))
+    def write(self):
+        if self.path:
+            value = {"steps": self.steps, "transient": self.transient, "classes": self.classes}
+            self.path.write_text(json.dumps(value, indent=1, ensure_ascii=False))
 
 
 class Run:
@@ -232,7 +234,7 @@ def main():
     parser.add_argument("--only", default="", help="pattern of the names of scenarios")
     parser.add_argument("--report", type=pathlib.Path, help="file for all classes with their cases, JSON")
     args = parser.parse_args()
-    report, end = Report(Known(HERE / "known.toml")), time.time() + 60 * args.minutes
+    report, end = Report(Known(HERE / "known.toml"), args.report), time.time() + 60 * args.minutes
     scenarios = sources(args.only)
     # the readers of watches end when their connections are closed
     threading.excepthook = lambda _: None
@@ -241,8 +243,7 @@ def main():
             break
         one_pass(args, scenarios, report, args.seed + number, end)
         print(report.text(), flush=True)
-        if args.report:
-            report.write(args.report)
+        report.write()
     sys.exit(report.total(None) > 0)
 
 

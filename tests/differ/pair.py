@@ -24,6 +24,8 @@ PUNCTUATION = re.compile(r"[\[\],:'\"]+(?=\s|$)|(?<=\s)[\['\"]+")
 DESCRIPTION = re.compile(r"^( *)(- )?description:")
 # the length to which prefixes of generated names are cut
 PREFIX_MAX = 58
+# the length from which on saved texts are taken as generated: shorter ones, such as revisions, may occur by chance
+SAVED_MIN = 6
 # the headers that are compared
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
 
@@ -171,8 +173,9 @@ class Side:
         self.replay.close()
 
     def body(self, raw, step):
-        value, names = replay.parse(raw), generated(step)
-        value = replaced(value, names) if names else value
+        value = replay.parse(raw)
+        for names in filter(None, (generated(step), self.saved())):
+            value = replaced(value, names)
         if raw.startswith(b"k8s\0") or isinstance(value, dict) and "base64" in value:
             return "<protobuf>" if raw.startswith(b"k8s\0") else base64.b64encode(raw).decode()
         if isinstance(value, str) and value.startswith("apiVersion: "):
@@ -181,6 +184,11 @@ class Side:
             return {TEXT: "" if ignored else self.comparable(value, []), **self.comparable(parsed_yaml(value), ignored)}
         value = events(value) if isinstance(value, str) and "\n{" in value else value
         return self.comparable(value, step.get("ignore", []))
+
+    def saved(self):
+        """A pattern for the texts that the scenario has saved, such as generated names; None if there are none."""
+        texts = {value for value in self.replay.saved.values() if isinstance(value, str) and len(value) >= SAVED_MIN}
+        return re.compile("()(?:" + "|".join(sorted(map(re.escape, texts))) + ")") if texts else None
 
     @staticmethod
     def comparable(value, ignored):

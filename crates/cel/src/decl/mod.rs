@@ -279,6 +279,12 @@ pub(crate) enum DeclStep<'a> {
     Indices,
 }
 
+/// Whether a schema has a type that a declaration can have. Those of its items are not looked at.
+pub fn has_type(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-int-or-string")
+        || matches!(schema.str_at(&["type"]), "array" | "object" | "string" | "boolean" | "number" | "integer")
+}
+
 fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }

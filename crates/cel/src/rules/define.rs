@@ -101,11 +101,22 @@ fn check_fields(schema: &Value, rule: &Value, path: &FieldPath, errors: &mut Vec
     }
 }
 
+/// Whether rules apply to a node or to one above it, and whether these have types in CEL.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Outside,
+    Typed,
+    /// A node has no type, and so none below it has one.
+    Untyped,
+}
+
 /// The position in the schema.
 struct WalkPlace<'p> {
     path: &'p FieldPath,
     /// The declaration of this node, if a rule is here or above.
     decl: Option<Arc<Decl>>,
+    /// That of the parent.
+    scope: Scope,
     /// The greatest number of values; `None` if it is unbounded.
     cardinality: Option<u64>,
     /// The enclosing node below which old values cannot be correlated.
@@ -150,7 +161,8 @@ pub(super) fn observe(
     }
     check_all_fields(schema, path, &mut errors);
     let mut compiler = RuleCompiler { options, errors, total: 0, expensive: vec![], observed: vec![] };
-    let place = WalkPlace { path, decl: None, cardinality: Some(1), uncorrelatable: None, root: true };
+    let place =
+        WalkPlace { path, decl: None, scope: Scope::Outside, cardinality: Some(1), uncorrelatable: None, root: true };
     let root = compiler.node(schema, &place);
     compiler.finish(path);
     (root.map(|root| Rules { root }), compiler.errors, compiler.observed)
@@ -230,6 +242,12 @@ impl RuleCompiler<'_> {
             correlatable_map,
         };
         let inside = |name: Option<&str>| decl.as_ref().and_then(|decl| child_decl(decl, name));
+        let is_typed = || decl.as_ref().map_or_else(|| decl::has_type(schema), |decl| decl.exposed.is_some());
+        let scope = match place.scope {
+            Scope::Outside if schema.get(VALIDATIONS).is_none() => Scope::Outside,
+            Scope::Outside | Scope::Typed if is_typed() => Scope::Typed,
+            _ => Scope::Untyped,
+        };
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             for (name, property) in properties.iter() {
                 let path = place.path.child("properties").key(name);
@@ -237,6 +255,7 @@ impl RuleCompiler<'_> {
                 let place = WalkPlace {
                     path: &path,
                     decl: inside(Some(name)),
+                    scope,
                     cardinality: below,
                     uncorrelatable,
                     root: false,
@@ -247,13 +266,15 @@ impl RuleCompiler<'_> {
         if let Some(value) = decl::additional(schema) {
             let path = place.path.child("additionalProperties");
             let uncorrelatable = place.uncorrelatable;
-            let place = WalkPlace { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
+            let place =
+                WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
             node.additional = self.node(value, &place).map(Box::new);
         }
         if let Some(item) = decl::items(schema) {
             let path = place.path.child("items");
             let uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
-            let place = WalkPlace { path: &path, decl: inside(None), cardinality: below, uncorrelatable, root: false };
+            let place =
+                WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
             node.items = self.node(item, &place).map(Box::new);
         }
         self.rules(schema, place, decl.as_ref(), &mut node);
@@ -266,7 +287,7 @@ impl RuleCompiler<'_> {
             return;
         }
         let path = place.path.child(VALIDATIONS);
-        let Some(decl) = decl.filter(|decl| decl.exposed.is_some()) else {
+        let Some(decl) = decl.filter(|decl| decl.exposed.is_some() && place.scope != Scope::Untyped) else {
             let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                           unable to convert structural schema to CEL declarations";
             self.errors.push(FieldError::internal(&path, detail));

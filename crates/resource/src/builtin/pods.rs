@@ -88,9 +88,10 @@ fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Val
 
 /// `ephemeralcontainers` writes the list of ephemeral containers.
 fn add_ephemeral(pod: &mut Value, old: &Value) {
+    let is_empty = |list: &Value| list.as_array().is_none_or(<[Value]>::is_empty);
     keep_all_but(pod, old, |pod, new| match new.at(&["spec", "ephemeralContainers"]) {
-        Some(list) => pod.set_at(&["spec", "ephemeralContainers"], list.clone()),
-        None => drop(pod.remove_at(&["spec", "ephemeralContainers"])),
+        Some(list) if !is_empty(list) => pod.set_at(&["spec", "ephemeralContainers"], list.clone()),
+        _ => drop(pod.remove_at(&["spec", "ephemeralContainers"])),
     });
 }
 

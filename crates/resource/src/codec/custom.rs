@@ -8,6 +8,7 @@ use schema::apply::ConvertError;
 
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
 use crate::body::{Document, Format, Strict, type_error};
+use crate::rules::metadata::MetadataRules;
 use crate::{Registry, Version};
 
 /// Metadata that no write can choose. Upstream leaves it as it was applied until the write resets it.
@@ -88,7 +89,7 @@ impl Codec for CustomCodec {
         SYSTEM_FIELDS.iter().for_each(|name| drop(metadata.remove_at(&[name])));
         let why = if metadata.is_null() { None } else { schema::metadata::conversion_error(&metadata) };
         if let Some(why) = why {
-            return Err(self.bad_metadata(object, why));
+            return Err(self.bad_metadata(object, None, why));
         }
         // malformed metadata is dropped, as when the object is read
         self.coerce(object, Malformed::Drop).map_err(|why| Status::untyped(500, why))?;
@@ -184,12 +185,17 @@ impl CustomCodec {
         self.at.resource.release >= Release::V1_37
     }
 
-    fn bad_metadata(&self, object: &Value, why: String) -> Status {
+    /// The error of metadata that cannot be read. In an update, `live` is the stored object, which has the uid to keep.
+    fn bad_metadata(&self, object: &Value, live: Option<&Value>, why: String) -> Status {
+        let Endpoint { resource, .. } = &self.at;
+        let before = |live| MetadataRules::generic_update_errors(object, live, resource.namespaced, resource.release);
+        let mut errors = live.map(before).unwrap_or_default();
+        errors.retain(|error| error.field == "metadata.uid");
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
-        let error = FieldError::invalid(&FieldPath::new("metadata"), metadata, why);
+        errors.push(FieldError::invalid(&FieldPath::new("metadata"), metadata, why));
         let text = |name: &str| object.str_at(&[name]).into();
         let submitted = TypeMeta { api_version: text("apiVersion"), kind: text("kind") };
-        self.invalid(&submitted, object.str_at(&["metadata", "name"]), &[error])
+        self.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors)
     }
 
     /// Removes malformed values of system metadata from the result of an apply if the write resets them anyway; other malformed
@@ -201,7 +207,7 @@ impl CustomCodec {
         for (name, why) in malformed {
             match live.map(|live| live.at(&["metadata", name]).cloned()) {
                 Some(_) if name.starts_with("deletion") && self.refuses_metadata() && !self.keeps_metadata => {
-                    return Err(self.bad_metadata(object, why));
+                    return Err(self.bad_metadata(object, live, why));
                 }
                 Some(Some(value)) => object.set_at(&["metadata", name], value),
                 _ => {

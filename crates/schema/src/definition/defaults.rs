@@ -113,12 +113,16 @@ impl DefaultsWalk<'_> {
             steps = &mut steps_from_here;
         }
         if let Some(default) = &node.default {
+            if !inside_meta {
+                self.refuse_unknown(default, node, path);
+            }
             let before = self.errors.len();
             if inside_meta {
                 self.inside_meta(default, node, resource, steps, path);
             } else {
                 self.plain(default, node, path);
             }
+            // a default with unknown fields is evaluated all the same
             if self.errors.len() == before {
                 let place = path.child("default");
                 self.errors.extend(rules::validate_default(schema, default, &place, self.options, &mut self.budget));
@@ -139,15 +143,19 @@ impl DefaultsWalk<'_> {
         }
     }
 
+    fn refuse_unknown(&mut self, default: &Value, node: &Node, path: &FieldPath) {
+        if !self.options.require_pruned_defaults {
+            return;
+        }
+        let mut pruned = default.clone();
+        prune::prune_node(&mut pruned, node, false);
+        if pruned != *default {
+            self.errors.push(FieldError::invalid(&path.child("default"), default, "must not have unknown fields"));
+        }
+    }
+
     fn plain(&mut self, default: &Value, node: &Node, path: &FieldPath) {
         let place = path.child("default");
-        if self.options.require_pruned_defaults {
-            let mut pruned = default.clone();
-            prune::prune_node(&mut pruned, node, false);
-            if pruned != *default {
-                self.errors.push(FieldError::invalid(&place, default, "must not have unknown fields"));
-            }
-        }
         let at = Path::Field(&Path::Root, place.as_str());
         if let Some(error) = coerce::coerce_at(&mut default.clone(), node, crate::Malformed::Refuse, &at) {
             self.errors.push(error);

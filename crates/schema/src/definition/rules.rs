@@ -54,13 +54,16 @@ impl<'a> BrokenFields<'a> {
         self.0.binary_search(&path.as_str()).is_ok() || begins(format!("{path}.")) || begins(format!("{path}["))
     }
 
-    /// Removes the rules of nodes that have schema errors at or below them.
+    /// Removes the rules of nodes that have schema errors at or below them. An empty list remains: for the nodes below, it
+    /// matters that a rule is above.
     fn drop_rules(&self, schema: &mut Value, path: &FieldPath) {
         if !self.has_below(path) {
             return;
         }
         let Some(map) = schema.as_object_mut() else { return };
-        map.remove(KEY);
+        if let Some(rules) = map.get_mut(KEY) {
+            *rules = Value::Array(vec![]);
+        }
         for key in ["items", "additionalProperties"] {
             if let Some(inner) = map.get_mut(key) {
                 self.drop_rules(inner, &path.child(key));

@@ -142,6 +142,10 @@ impl Reply {
                     return Ok(response);
                 }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);
+                if accepted.shape == Shape::Table {
+                    // a Status is shown as it is, but the options of tables are checked
+                    table::Table::new(request, &accepted)?;
+                }
                 Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
             }
             Outcome::Object(code, shown) => {

@@ -31,6 +31,9 @@ fn metadata(object: &Value) -> Value {
     metadata
 }
 
+/// The annotation of the bookmark after the initial events of a watch.
+const INITIAL_EVENTS_END: [&str; 3] = ["metadata", "annotations", "k8s.io/initial-events-end"];
+
 /// The part of the object that each row includes: `?includeObject=`.
 enum Include {
     None,
@@ -191,8 +194,9 @@ impl Table {
         let name = self.has_name.then_some(name).into_iter();
         let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
         let shown = match self.include {
-            Include::None => Value::Null,
-            Include::Metadata => partial(object, &self.accepted),
+            // the bookmark after the initial events is recognized by its annotation
+            Include::None if object.at(&INITIAL_EVENTS_END).is_none() => Value::Null,
+            Include::None | Include::Metadata => partial(object, &self.accepted),
             Include::Object => object.clone(),
         };
         [("cells", cells), ("object", shown)].into()

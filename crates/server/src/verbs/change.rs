@@ -96,8 +96,12 @@ impl Write<'_> {
                 let object = std::mem::take(object);
                 self.created(object).await?
             }
-            (Change::Replace(object), None) if self.request.strategy.allow_create_on_update() => {
-                let object = object.clone();
+            (Change::Replace(object), None) => {
+                let mut object = object.clone();
+                meta::dedup_owners(self.request, &mut object, meta::Stage::BeforeMutation);
+                if !self.request.strategy.allow_create_on_update() {
+                    return Err(not_found());
+                }
                 self.check_uid(object.str_at(&["metadata", "uid"]), "")?;
                 self.created(object).await?
             }
@@ -135,9 +139,9 @@ impl Write<'_> {
         let (request, old) = (self.request, live.editable());
         let mut object = match &self.change {
             Change::Replace(object) => {
-                self.check_uid(object.str_at(&["metadata", "uid"]), &live.stored.meta.uid)?;
                 let mut object = object.clone();
                 meta::dedup_owners(request, &mut object, meta::Stage::BeforeMutation);
+                self.check_uid(object.str_at(&["metadata", "uid"]), &live.stored.meta.uid)?;
                 object
             }
             Change::Patch(patch) => {

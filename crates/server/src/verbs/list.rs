@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::metrics::{GroupResource, METRICS};
 use base::request::{ListOptions, Verb, VersionMatch, parse_uint};
 use machinery::status::{Cause, Details, Reason};
-use machinery::{Status, Text};
+use machinery::{Status, Text, Value};
 use objects::{Expired, Meta, Root, Scope, Stored};
 use store::Revision;
 
@@ -15,12 +15,23 @@ use super::selection::Selection;
 use super::{Context, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 
+/// Returns one of the objects that are computed and so have no resourceVersion to wait for.
+fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome, Status> {
+    request.check_path(request.name())?;
+    let found = all.into_iter().find(|object| object.str_at(&["metadata", "name"]) == request.name());
+    let found = found.ok_or_else(|| Status::not_found("", &request.resource.singular, request.name()))?;
+    Ok(Outcome::Object(200, Shown::Tree(found)))
+}
+
 /// Returns one object.
 pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let query = request.query();
     if query.flag("export") {
         let message = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(Status::bad_request(message));
+    }
+    if let Some(all) = request.computed() {
+        return get_computed(request, all);
     }
     let wanted = query.get("resourceVersion").unwrap_or_default();
     let version = parse_version(wanted).map_err(|why| Status::untyped(500, why))?;
@@ -29,14 +40,6 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
         catch_up(context).await?
     } else {
         wait_until(context, version).await?
-    }
-    if let Some(mut all) = request.computed() {
-        all.retain(|object| object.str_at(&["metadata", "name"]) == request.name());
-        let found = all.pop().ok_or_else(|| {
-            let kind = &request.resource.singular;
-            Status::not_found("", kind, request.name())
-        })?;
-        return Ok(Outcome::Object(200, Shown::Tree(found)));
     }
     let path = request.place()?.path;
     let stored = request.resource.collection.get(&path);

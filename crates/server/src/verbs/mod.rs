@@ -293,6 +293,16 @@ impl Request {
         self.show(stored.clone()).await.map_err(unreadable)
     }
 
+    /// The object that a write changes, in the version of the endpoint. Dry runs and deletions decode it as a get does, which
+    /// words errors in another way.
+    async fn read_for_write(&self, stored: &Arc<Stored>, as_get: bool) -> Result<Value, Status> {
+        let read = self.resource.read_converted(stored, &self.version).await;
+        read.map_err(|why| match as_get {
+            true => self.resource.unreadable(stored, why),
+            false => self.resource.undecodable(stored, why),
+        })
+    }
+
     /// `group/version` of the request.
     pub fn api_version(&self) -> Text {
         self.resource.api_version(&self.version)

@@ -104,13 +104,8 @@ impl Write<'_> {
             object.set_at(&["metadata", "resourceVersion"], Value::from(stored.revision.to_string()));
             return Ok(Live { stored, object, view: None, outline: Some(outline) });
         }
-        let read = request.resource.read_converted(&stored, &request.version).await;
-        let object = read.map_err(|why| match self.change {
-            // a dry run decodes the object as a get does
-            Change::Delete(_) => request.resource.unreadable(&stored, why),
-            _ if self.options.dry_run => request.resource.unreadable(&stored, why),
-            _ => request.resource.undecodable(&stored, why),
-        })?;
+        let as_get = self.options.dry_run || matches!(self.change, Change::Delete(_));
+        let object = request.read_for_write(&stored, as_get).await?;
         let view = if request.strategy.is_view() { Some(request.strategy.editable(&object)?) } else { None };
         Ok(Live { stored, object, view, outline: None })
     }

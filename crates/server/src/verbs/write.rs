@@ -49,6 +49,12 @@ pub async fn patch(
         patch::check_encoding(kind, document)?;
     }
     check_exists(context, request, kind).await?;
+    if change.is_err()
+        && let Some(stored) = request.resource.collection.get(&request.place()?.path)
+    {
+        // kube-apiserver reads the object before it decodes the patch
+        request.read_for_write(&stored, options.dry_run).await?;
+    }
     let change = change?;
     Write::new(context, request, change, &options).run().await
 }
