@@ -172,11 +172,16 @@ impl Write<'_> {
         let ApplyOutcome { mut object, is_live } =
             request.track_apply(Some(live), configuration, *force, &self.manager()).await?;
         request.strategy.check_applied(configuration, live, &object)?;
-        repeated.report(request)?;
-        if request.resource.is_custom() {
+        let is_custom = request.resource.is_custom();
+        if is_custom {
+            repeated.report(request)?;
             self.check_identity(&mut object)?;
         }
         let differs = !is_live && request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?;
+        if !is_custom {
+            // kube-apiserver has converted the object by then
+            repeated.report(request)?;
+        }
         self.check_identity(&mut object)?;
         Ok(Changed { object, differs })
     }
@@ -192,8 +197,14 @@ impl Write<'_> {
         let request = self.request;
         let Change::Apply { configuration, force, repeated } = &self.change else { return Err(request.not_found()) };
         let mut object = request.track_apply(None, configuration, *force, &self.manager()).await?.object;
-        repeated.report(request)?;
+        let is_custom = request.resource.is_custom();
+        if is_custom {
+            repeated.report(request)?;
+        }
         request.strategy.codec().normalize_applied(&mut object, configuration, None)?;
+        if !is_custom {
+            repeated.report(request)?;
+        }
         let uid = configuration.str_at(&["metadata", "uid"]);
         if !uid.is_empty() {
             let why =
