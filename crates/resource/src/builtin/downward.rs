@@ -39,8 +39,13 @@ pub fn container_amount(reference: &Value, path: &FieldPath, errors: &mut Vec<Fi
     }
 }
 
-/// A field of the Pod: one of `shown`, a label or an annotation.
-pub fn field_path(field: &str, shown: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// The field of the Pod that a `fieldRef` refers to: one of `shown`, a label or an annotation. `path` is that of `fieldPath`.
+pub fn field_path(reference: &Value, shown: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let (version, field) = (text(reference, "apiVersion"), text(reference, "fieldPath"));
+    if !field.is_empty() && version != "v1" {
+        let why = format!("error converting fieldPath: unsupported pod version: {version}");
+        return errors.push(FieldError::invalid(path, &Value::from(field), why));
+    }
     let is_subscript = |name: &str| field.starts_with(&format!("metadata.{name}['")) && field.ends_with("']");
     if field.is_empty() || shown.contains(&field) || is_subscript("labels") || is_subscript("annotations") {
         return;

@@ -31,7 +31,10 @@ pub fn downward_files(source: &Value, path: &FieldPath, errors: &mut Errors) {
         {
             (Some(reference), amount) => {
                 let place = path.child("fieldRef").child("fieldPath");
-                field_path(text(reference, "fieldPath"), &FIELDS, &place, errors);
+                if text(reference, "fieldPath").is_empty() {
+                    errors.push(FieldError::required(&place, ""));
+                }
+                field_path(reference, &FIELDS, &place, errors);
                 if amount.is_some() {
                     let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
                     errors.push(FieldError::invalid(path, &Value::from("resource"), why));
@@ -40,7 +43,13 @@ pub fn downward_files(source: &Value, path: &FieldPath, errors: &mut Errors) {
             (None, Some(reference)) if text(reference, "containerName").is_empty() => {
                 errors.push(FieldError::required(&path.child("resourceFieldRef").child("containerName"), ""));
             }
-            (None, Some(reference)) => container_amount(reference, &path.child("resourceFieldRef"), errors),
+            (None, Some(reference)) => {
+                let path = path.child("resourceFieldRef");
+                if text(reference, "resource").is_empty() {
+                    errors.push(FieldError::required(&path.child("resource"), ""));
+                }
+                container_amount(reference, &path, errors);
+            }
             (None, None) => {
                 errors.push(FieldError::required(path, "one of fieldRef and resourceFieldRef is required"));
             }

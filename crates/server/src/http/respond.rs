@@ -137,8 +137,9 @@ impl Reply {
                 if let Some(audit_context) = &self.audit_context {
                     audit_context.status(&value);
                 }
-                let is_protobuf = self.protobuf(request).is_some_and(|accepted| accepted.shape == Shape::Whole);
-                if is_protobuf && let Some(response) = self.envelope(StatusCode::OK, &value) {
+                if self.protobuf(request).is_some()
+                    && let Some(response) = self.envelope(StatusCode::OK, &value)
+                {
                     return Ok(response);
                 }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);

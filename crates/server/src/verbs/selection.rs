@@ -80,9 +80,10 @@ impl Selection {
     }
 
     /// Fails if the namespace of the request cannot be part of a key of kube-apiserver, whose key of a selection ends with the
-    /// name that a field selector requires.
+    /// name in the path, or with the one that a field selector requires.
     pub fn check_path(&self, request: &Request) -> Result<(), Status> {
-        let name = self.options.field_selector.exact("metadata.name");
+        let in_path = Some(request.name()).filter(|name| !name.is_empty());
+        let name = in_path.or_else(|| self.options.field_selector.exact("metadata.name"));
         request.check_path(name.filter(|name| names::path_segment(name).is_empty()).map_or("", Text::as_str))
     }
 }

@@ -32,7 +32,7 @@ pub async fn delete(context: &Context, request: &Request, options: &DeleteOption
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage",
             upstream_key(&place)
         );
-        return Err(Status::conflict(&resource.storage_group(), &resource.plural, request.name(), &why));
+        return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
     }
     if !options.dry_run {
         match context.objects.delete(&place, stored.revision).await {

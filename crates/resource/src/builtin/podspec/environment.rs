@@ -35,14 +35,7 @@ pub(super) fn environment(variable: &Value, path: &FieldPath, errors: &mut Error
         file_key(reference, &path.child("fileKeyRef"), errors);
     }
     if let Some(reference) = source.get("fieldRef") {
-        let (path, field) = (path.child("fieldRef").child("fieldPath"), text(reference, "fieldPath"));
-        match text(reference, "apiVersion") {
-            "" | "v1" => field_path(field, &VARIABLES, &path, errors),
-            version => {
-                let why = format!("error converting fieldPath: unsupported pod version: {version}");
-                errors.push(FieldError::invalid(&path, &Value::from(field), why));
-            }
-        }
+        field_path(reference, &VARIABLES, &path.child("fieldRef").child("fieldPath"), errors);
     }
     if let Some(reference) = source.get("resourceFieldRef") {
         container_amount(reference, &path.child("resourceFieldRef"), errors);
