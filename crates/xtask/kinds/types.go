@@ -42,7 +42,7 @@ var furtherTypes = []reflect.Type{
 	reflect.TypeFor[meta.DeleteOptions](), reflect.TypeFor[meta.Patch](), reflect.TypeFor[meta.Status](),
 	reflect.TypeFor[meta.CreateOptions](), reflect.TypeFor[meta.UpdateOptions](), reflect.TypeFor[meta.PatchOptions](),
 	reflect.TypeFor[meta.GetOptions](), reflect.TypeFor[meta.ListOptions](), reflect.TypeFor[meta.TableOptions](),
-	reflect.TypeFor[meta.PartialObjectMetadata](), reflect.TypeFor[meta.PartialObjectMetadataList](),
+	reflect.TypeFor[meta.Table](), reflect.TypeFor[meta.PartialObjectMetadata](), reflect.TypeFor[meta.PartialObjectMetadataList](),
 	reflect.TypeFor[meta.WatchEvent](), reflect.TypeFor[core.PodLogOptions](), reflect.TypeFor[version.Info](),
 }
 
@@ -276,6 +276,9 @@ func (t *types) typeOf(of reflect.Type) (string, error) {
 	case reflect.Map:
 		inner, err := t.typeOf(of.Elem())
 		return "{}" + inner + named(of, "map[string]"+of.Elem().String()), err
+	case reflect.Interface:
+		// the cells of tables
+		return "runtime.RawExtension", nil
 	}
 	return "", fmt.Errorf("a %s has no place in the table", of)
 }
