@@ -70,7 +70,9 @@ fn restarts(container: &Value, of_pod: &str, code: i64) -> bool {
 }
 
 fn matches(rule: &Value, code: i64) -> bool {
-    let has_code = || list(rule.get("exitCodes").unwrap_or(&Value::Null), "values").iter().any(|value| value.as_int() == Some(code));
+    let has_code = || {
+        list(rule.get("exitCodes").unwrap_or(&Value::Null), "values").iter().any(|value| value.as_int() == Some(code))
+    };
     match rule.str_at(&["exitCodes", "operator"]) {
         "In" => has_code(),
         "NotIn" => !has_code(),
@@ -82,12 +84,15 @@ fn matches(rule: &Value, code: i64) -> bool {
 pub fn users(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let system = spec.str_at(&["os", "name"]);
     let is_linux = !is_set(spec, "os") || system == "linux";
-    for (path, container) in [STATUSES[0].0, STATUSES[1].0, EPHEMERAL].iter().flat_map(|name| items(status, name, path)) {
+    for (path, container) in [STATUSES[0].0, STATUSES[1].0, EPHEMERAL].iter().flat_map(|name| items(status, name, path))
+    {
         let Some(user) = container.at(&["user", "linux"]).filter(|user| !user.is_null()) else { continue };
         let path = path.child("user").child("linux");
         match is_linux {
             true => linux_user(user, &path, errors),
-            false if system == "windows" => errors.push(FieldError::forbidden(&path, "cannot be set for a windows pod")),
+            false if system == "windows" => {
+                errors.push(FieldError::forbidden(&path, "cannot be set for a windows pod"))
+            }
             false => {}
         }
     }

@@ -45,7 +45,8 @@ pub fn prepare(pod: &mut Value, old: &Value) {
 /// Conditions without a generation keep those that the conditions of their type had, in order.
 fn keep_seen_generations(pod: &mut Value, old: &Value) {
     const SEEN: &str = "observedGeneration";
-    let conditions = |pod: &Value| pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let conditions =
+        |pod: &Value| pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
     let old = conditions(old);
     let mut before: HashMap<&str, VecDeque<Option<&Value>>> = HashMap::new();
     for condition in &old {
@@ -97,7 +98,9 @@ const NOT_NEGATIVE: &str = "must be a non-negative integer";
 fn conditions(status: &Value, path: &FieldPath, errors: &mut Errors) {
     const OWN: [&str; 3] = ["Initialized", "PodScheduled", "Ready"];
     for (path, condition) in items(status, "conditions", path) {
-        if let Some(seen) = condition.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0)) {
+        if let Some(seen) =
+            condition.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0))
+        {
             errors.push(FieldError::invalid(&path.child("observedGeneration"), seen, NOT_NEGATIVE));
         }
         let kind = text(condition, "type");
@@ -216,7 +219,9 @@ fn extended_claim(claim: &Value, spec: &Value, path: &FieldPath, errors: &mut Er
         }
         invalid_each(&path.child("requestName"), request, names::dns1123_label(request), errors);
         if !known.insert([container, resource, request]) {
-            errors.extend(FIELDS.map(|field| FieldError::duplicate(&at.child(field), &Value::from(text(mapping, field)))));
+            errors.extend(
+                FIELDS.map(|field| FieldError::duplicate(&at.child(field), &Value::from(text(mapping, field)))),
+            );
         }
     }
     let (name, path) = (text(claim, "resourceClaimName"), path.child("resourceClaimName"));
