@@ -36,20 +36,17 @@ pub fn prepare(pod: &mut Value, old: &Value) {
             pod.set_at(&path, value.clone());
         }
     }
-    keep_seen_generations(pod, old);
+    keep_observed(pod, old);
     for field in ["deletionTimestamp", "ownerReferences"] {
         restore(pod, old, &["metadata", field]);
     }
 }
 
 /// Conditions without a generation keep those that the conditions of their type had, in order.
-fn keep_seen_generations(pod: &mut Value, old: &Value) {
+fn keep_observed(pod: &mut Value, old: &Value) {
     const SEEN: &str = "observedGeneration";
-    let conditions =
-        |pod: &Value| pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    let old = conditions(old);
     let mut before: HashMap<&str, VecDeque<Option<&Value>>> = HashMap::new();
-    for condition in &old {
+    for condition in old.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default() {
         before.entry(text(condition, "type")).or_default().push_back(condition.get(SEEN));
     }
     let new = super::defaults::at_mut(pod, &["status", "conditions"]).and_then(Value::as_array_mut);
