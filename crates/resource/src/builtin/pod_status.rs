@@ -183,8 +183,10 @@ fn claims(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
         if !known.insert(name) {
             errors.push(FieldError::duplicate(&at, &Value::from(name)));
         }
-        if let Some(name) = claim.get("resourceClaimName").and_then(Value::as_str) {
-            invalid_each(&path.child("resourceClaimName"), name, names::dns1123_subdomain(name), errors);
+        if let Some(name) = claim.get("resourceClaimName") {
+            let path = path.child("resourceClaimName");
+            let problems = names::dns1123_subdomain(name.as_str().unwrap_or_default()).into_iter();
+            errors.extend(problems.map(|why| named(FieldError::invalid(&path, name, why), name)));
         }
     }
 }
