@@ -204,3 +204,63 @@ fn health(resource: &Value, path: &FieldPath, errors: &mut Errors) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    fn texts(check: impl Fn(&FieldPath, &mut Errors)) -> Vec<String> {
+        let mut errors = vec![];
+        check(&FieldPath::new("status"), &mut errors);
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn containers_that_have_ended_restart_by_their_policies_and_rules() {
+        let rule = json!({"action": "Restart", "exitCodes": {"operator": "In", "values": [7]}});
+        let cases = [
+            ("Always", json!({"name": "c"}), 0, true),
+            ("OnFailure", json!({"name": "c"}), 0, false),
+            ("OnFailure", json!({"name": "c"}), 1, true),
+            ("Always", json!({"name": "c", "restartPolicy": "Never"}), 1, false),
+            ("Never", json!({"name": "c", "restartPolicy": "Never", "restartPolicyRules": [(rule.clone())]}), 7, true),
+            ("Never", json!({"name": "c", "restartPolicy": "Never", "restartPolicyRules": [rule]}), 8, false),
+            ("Always", json!({"name": "d"}), 0, false),
+        ];
+        for (policy, container, code, restarts) in cases {
+            let spec = json!({"restartPolicy": policy, "containers": [(container.clone())]});
+            let before = json!({"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": code}}}]});
+            let status = json!({"containerStatuses": [{"name": "c", "state": {"running": {}}}]});
+            let errors = texts(|path, errors| transitions(&status, &before, &spec, path, errors));
+            let want = "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state";
+            let want = if restarts { vec![] } else { vec![want] };
+            assert_eq!(errors, want, "{policy} {} {code}", container.to_json());
+        }
+    }
+
+    #[test]
+    fn resources_are_those_that_the_container_has() {
+        let resources =
+            json!({"requests": {"cpu": "1", "example.com/a": "1"}, "claims": [{"name": "k", "request": "r"}]});
+        let spec = json!({"containers": [{"name": "c", "resources": resources}]});
+        let extended = json!({
+            "resourceClaimName": "e",
+            "requestMappings": [{"containerName": "c", "resourceName": "example.com/a", "requestName": "x"}]
+        });
+        let of = |name: &str| {
+            let allocated = json!([{"name": name, "resources": [{"resourceID": "u", "health": "Healthy"}]}]);
+            let status = json!({
+                "containerStatuses": [{"name": "c", "allocatedResourcesStatus": allocated}],
+                "extendedResourceClaimStatus": (extended.clone())
+            });
+            texts(|path, errors| allocated_resources(&status, &spec, path, errors)).len()
+        };
+        for (name, errors) in
+            [("cpu", 0), ("memory", 1), ("claim:k/r", 0), ("claim:k", 1), ("claim:e/x", 0), ("claim:e", 1)]
+        {
+            assert_eq!(of(name), errors, "{name}");
+        }
+    }
+}

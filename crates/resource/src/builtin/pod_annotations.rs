@@ -279,6 +279,25 @@ mod tests {
     }
 
     #[test]
+    fn annotations_of_new_pods_are_former_unless_a_field_has_their_profile() {
+        let (none, unconfined) = (json!({}), json!({"appArmorProfile": {"type": "Unconfined"}}));
+        for (annotation, of_pod, of_container, want) in [
+            ("unconfined", &none, &none, true),
+            ("unconfined", &none, &unconfined, false),
+            ("unconfined", &unconfined, &none, false),
+            ("runtime/default", &unconfined, &none, true),
+            ("zog", &none, &none, true),
+        ] {
+            let mut annotations = Value::object();
+            annotations.set_at(&[&format!("{APP_ARMOR_OF}c")], Value::from(annotation));
+            let containers = json!([{"name": "c", "securityContext": (of_container.clone())}]);
+            let spec = json!({"securityContext": (of_pod.clone()), "containers": containers});
+            let pod = json!({"metadata": {"annotations": annotations}, "spec": spec});
+            assert_eq!(!early_warnings(&pod).is_empty(), want, "{}", pod.to_json());
+        }
+    }
+
+    #[test]
     fn annotations_stand_for_fields() {
         let spec =
             json!({"containers": [{"name": "c", "securityContext": {"appArmorProfile": {"type": "Unconfined"}}}]});

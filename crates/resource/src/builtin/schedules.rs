@@ -59,3 +59,25 @@ fn unreadable(zone: &str) -> String {
         format!("unknown time zone {zone}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_zones_have_exact_names() {
+        let is_complete = is_known("Europe/Berlin");
+        for (zone, want) in [
+            ("Europe/Berlin", vec![]),
+            ("eUROPE/bERLIN", vec!["unknown time zone eUROPE/bERLIN"]),
+            ("Europe/Berlin/x", vec!["not a directory"]),
+            ("Europe", vec!["is a directory"]),
+            ("a..b", vec!["time: invalid location name"]),
+        ] {
+            let mut errors = vec![];
+            check_zone(&Value::from(zone), &FieldPath::new("zone"), &mut errors);
+            let details: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
+            assert_eq!(details, if is_complete { want } else { vec![] }, "{zone}");
+        }
+    }
+}
