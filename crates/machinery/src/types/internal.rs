@@ -104,6 +104,8 @@ impl Printer {
         }
         match (kind, value) {
             ("selector", Some(value)) => self.published(value, "meta.v1.LabelSelector"),
+            ("owner", Some(value)) => self.published(value, "meta.v1.OwnerReference"),
+            ("manager", Some(value)) => self.published(value, "meta.v1.ManagedFieldsEntry"),
             ("selector", None) => self.text.push_str("{}"),
             ("string", None) => self.text.push_str("\"\""),
             ("quantity", None) => self.text.push_str("\"0\""),
@@ -126,7 +128,12 @@ impl Printer {
                 let order = go_struct("meta.v1.ObjectMeta").map(|go| go.fields.iter().map(|field| field.name));
                 let given = order.into_iter().flatten().filter_map(|name| Some((name, metadata.get(name)?)));
                 let given = given.filter(|(_, value)| !is_empty(value));
-                given.map(|(name, value)| (name, Some(value), "any")).collect()
+                let kind = |name| match name {
+                    "ownerReferences" => "[]owner",
+                    "managedFields" => "[]manager",
+                    _ => "any",
+                };
+                given.map(|(name, value)| (name, Some(value), kind(name))).collect()
             }
             _ => vec![],
         };
@@ -245,6 +252,11 @@ mod tests {
         let taint = json!({"key": "k", "effect": "NoSchedule"});
         let want = r#"{"Key":"k","Value":"","Effect":"NoSchedule","TimeAdded":null}"#;
         assert_eq!(internal_json(&taint, "core.Taint", false), want);
+        let owner = json!({"controller": true, "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
+        let template = json!({"metadata": {"ownerReferences": [owner]}});
+        let want =
+            r#"{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}],"Spec""#;
+        assert!(internal_json(&template, "core.PodTemplateSpec", false).starts_with(want));
         let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"dnsPolicy": "Default"}});
         let shown = internal_json(&template, "core.PodTemplateSpec", true);
         assert!(

@@ -6,8 +6,8 @@ use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, StatusMetadata, autoscaling,
     certificates, claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes,
-    object_warnings, pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks, runtime_classes,
-    storage_kinds, tables, track_generation, volumes, workloads,
+    object_warnings, pod_annotations, pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks,
+    runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
 };
 use crate::rules::{Deletion, MetadataRules, OnCreate, OnUpdate, Propagation};
 
@@ -149,6 +149,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         subresources: pods::SUBRESOURCES,
         selectable: pods::SELECTABLE,
         default: pods::default,
+        early_warnings: pod_annotations::early_warnings,
         prepare: pods::prepare,
         validate: pods::validate,
         prepare_status: pod_status::prepare,

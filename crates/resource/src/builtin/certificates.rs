@@ -12,7 +12,7 @@ use schema::apply::FieldSet;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use super::checks::{items, list, text};
+use super::checks::{items, list, named, text};
 use super::{OwnEndpoint, OwnSubresource, Part, pem};
 use crate::rules::metadata;
 
@@ -205,7 +205,8 @@ fn condition_errors(request: &Value, errors: &mut Vec<FieldError>) {
         match text(condition, "status") {
             "" => errors.push(FieldError::required(&path.child("status"), "")),
             given if !allowed.contains(&given) => {
-                errors.push(FieldError::not_supported(&path.child("status"), &Value::from(given), allowed));
+                let given = Value::from(given);
+                errors.push(named(FieldError::not_supported(&path.child("status"), &given, allowed), &given));
             }
             _ => {}
         }

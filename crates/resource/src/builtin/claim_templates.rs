@@ -9,14 +9,16 @@ use super::checks::{items, list, text};
 pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let name = "volumeClaimTemplates";
-    match old.map(|old| list(old.get("spec").unwrap_or(&Value::Null), name)) {
+    let form = schema::shape::named("apps.v1.StatefulSetSpec").fields.iter().find(|field| field.name == name);
+    let is_same = |old: Option<&Value>| form.is_some_and(|form| schema::shape::same(spec.get(name), old, form));
+    match old.map(|old| old.at(&["spec", name])) {
         None => {
             for (path, claim) in items(spec, name, path) {
                 let empty = Value::object();
                 super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), true, &path.child("spec"), errors);
             }
         }
-        Some(old) if old != list(spec, name) => {
+        Some(old) if !is_same(old) => {
             let shown = |claim| machinery::types::internal_json(claim, "core.PersistentVolumeClaim", false);
             let claims = spec.get(name).and_then(Value::as_array);
             let claims = claims.map(|claims| claims.iter().map(shown).collect::<Vec<_>>().join(","));

@@ -13,6 +13,7 @@ mod claim_templates;
 mod columns;
 mod components;
 mod config;
+mod container_statuses;
 mod declarative;
 mod declared;
 mod defaults;

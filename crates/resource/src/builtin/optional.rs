@@ -6,7 +6,7 @@ use super::{
     BASE, BuiltIn, Form, StoredAs, declared, evictions, in_version, lease_candidates, migrations, mutations,
     pool_requests, storage_versions, tables, workload_groups,
 };
-use crate::rules::MetadataRules;
+use crate::rules::{Deletion, MetadataRules};
 
 static LEASE_CANDIDATES: [BuiltIn; 2] = [
     LEASE_CANDIDATE,
@@ -76,6 +76,7 @@ static POOL_REQUESTS: [BuiltIn; 1] = [BuiltIn {
     form: Form::Named("resource.v1alpha3.ResourcePoolStatusRequest"),
     deprecation: "resource.k8s.io/v1alpha3 ResourcePoolStatusRequest is deprecated in v1.39+, unavailable in v1.42+",
     removed_release: "1.42",
+    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     unconditional_update: false,
     validate_status: pool_requests::validate_status,
     declarative: Some(|object, old| declared::errors(object, old, "resource.v1alpha3.ResourcePoolStatusRequest")),

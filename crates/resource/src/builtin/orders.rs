@@ -7,14 +7,32 @@ use machinery::field::{FieldError, FieldErrorKind};
 
 static TEXT: &str = include_str!("orders.txt");
 
-/// The ranks of the fields at a path of a kind.
-type Orders = HashMap<(&'static str, &'static str), Vec<&'static str>>;
+/// What orders the errors at a path of a kind.
+enum Order {
+    /// The ranks of the fields: a name, and of some the kind of the errors or a word of their details.
+    Fields(Vec<(&'static str, Option<&'static str>)>),
+    /// That of another kind, at its root.
+    Of(&'static str),
+}
+
+type Orders = HashMap<(&'static str, &'static str), Order>;
 
 static ORDERS: LazyLock<Orders> = LazyLock::new(|| {
     let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
     let parts = lines.filter_map(|line| line.split(' ').collect::<Vec<_>>().try_into().ok());
-    parts.map(|[kind, path, fields]: [&str; 3]| ((kind, path), fields.split(',').collect())).collect()
+    let each = parts.flat_map(|[kinds, path, fields]: [&'static str; 3]| {
+        kinds.split(',').map(move |kind| ((kind, path), order(fields)))
+    });
+    each.collect()
 });
+
+fn order(fields: &'static str) -> Order {
+    let field = |field: &'static str| field.split_once(':').map_or((field, None), |(name, what)| (name, Some(what)));
+    match fields.strip_prefix('=') {
+        Some(kind) => Order::Of(kind),
+        None => Order::Fields(fields.split(',').map(field).collect()),
+    }
+}
 
 /// The place of an error: whether it is about a change, and then a rank and an index for each level that a line orders.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -32,18 +50,32 @@ pub fn sort(kind: &str, errors: &mut [FieldError]) {
     }
 }
 
+/// The rank of a field that has an error, or of the path itself; `kind` is that of the error.
+fn rank(fields: &[(&str, Option<&str>)], name: &str, kind: &str, error: &FieldError) -> usize {
+    let is_meant = |what: &str| what == kind || error.detail.contains(what);
+    let special = fields.iter().position(|(field, what)| *field == name && what.is_some_and(is_meant));
+    let rank = special.or_else(|| fields.iter().position(|field| *field == (name, None)));
+    rank.map_or(if name == "." { 0 } else { fields.len() + 1 }, |rank| rank + 1)
+}
+
 fn place(kind: &str, error: &FieldError) -> Place {
-    let (mut levels, mut path) = (vec![], String::new());
+    let (mut kind, mut levels, mut path) = (kind, vec![], String::new());
+    let of_kind = format!("{:?}", error.kind);
     let mut segments = error.field.split('.');
     loop {
         let at = if path.is_empty() { "." } else { &path };
-        let Some(fields) = ORDERS.get(&(kind, at)) else { break };
+        let fields = match ORDERS.get(&(kind, at)) {
+            Some(Order::Fields(fields)) => fields,
+            Some(Order::Of(other)) => {
+                (kind, path) = (other, String::new());
+                continue;
+            }
+            None => break,
+        };
         let segment = segments.next();
         let (name, rest) = segment.map_or((".", ""), |segment| segment.split_once('[').unwrap_or((segment, "")));
-        let rank = fields.iter().position(|field| *field == name);
-        let rank = rank.map_or(if name == "." { 0 } else { fields.len() + 1 }, |rank| rank + 1);
         let index = rest.split(']').next().and_then(|index| index.parse().ok()).unwrap_or_default();
-        levels.push((rank, index));
+        levels.push((rank(fields, name, &of_kind, error), index));
         if segment.is_none() {
             break;
         }
@@ -58,6 +90,38 @@ mod tests {
     use machinery::field::FieldPath;
 
     use super::*;
+
+    #[test]
+    fn references_end() {
+        for order in ORDERS.values() {
+            if let Order::Of(kind) = order {
+                assert!(matches!(ORDERS.get(&(*kind, ".")), Some(Order::Fields(_))), "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_have_an_order_of_their_own() {
+        let path = |text: &str| FieldPath::new(text);
+        let mut errors = vec![
+            FieldError::forbidden(&path("spec"), "changed"),
+            FieldError::duplicate(&path("spec.containers[0].name"), &machinery::Value::Null),
+            FieldError::required(&path("spec.containers[1].name"), ""),
+            FieldError::required(&path("spec.containers[0].image"), ""),
+            FieldError::required(&path("spec.volumes[1].nfs.path"), ""),
+            FieldError::required(&path("spec.volumes[1].nfs.server"), ""),
+        ];
+        let want = [
+            errors[5].clone(),
+            errors[4].clone(),
+            errors[3].clone(),
+            errors[1].clone(),
+            errors[2].clone(),
+            errors[0].clone(),
+        ];
+        sort("Pod", &mut errors);
+        assert_eq!(errors, want);
+    }
 
     #[test]
     fn errors_are_in_the_order_of_their_kind() {

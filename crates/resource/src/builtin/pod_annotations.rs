@@ -191,7 +191,7 @@ pub fn set_profiles(pod: &mut Value) {
         let containers = super::defaults::at_mut(pod, &["spec", kind]).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| container.at(&FIELD).is_none()) {
             let given = annotations.get(&format!("{APP_ARMOR_OF}{}", text(container, "name"))).and_then(Value::as_str);
-            let profile = given.and_then(app_armor_profile).filter(|profile| is_padded(profile).is_none());
+            let profile = given.and_then(valid_profile);
             if let Some(profile) = profile.filter(|profile| Some(profile) != of_pod.as_ref()) {
                 container.set_at(&FIELD, profile);
             }
@@ -199,10 +199,33 @@ pub fn set_profiles(pod: &mut Value) {
     }
 }
 
-/// The file of a profile that has blanks around it.
-fn is_padded(profile: &Value) -> Option<&str> {
-    let file = text(profile, "localhostProfile");
-    (file.trim() != file).then_some(file)
+/// The profile of AppArmor that an annotation stands for, if a field could have it.
+fn valid_profile(annotation: &str) -> Option<Value> {
+    let is_valid = |file: &str| file.trim() == file && file.len() <= podspec::PROFILE_BYTES_MAX;
+    app_armor_profile(annotation).filter(|profile| is_valid(text(profile, "localhostProfile")))
+}
+
+/// The warnings about annotations of a new Pod that stand for profiles of AppArmor which no field has.
+pub fn early_warnings(pod: &Value) -> Vec<String> {
+    let is_windows = pod.str_at(&["spec", "os", "name"]) == "windows";
+    let Some(given) = given(pod).filter(|_| !is_windows) else { return vec![] };
+    let (spec, path) = (pod.get("spec").unwrap_or(&Value::Null), FieldPath::new("metadata").child("annotations"));
+    let of_pod = spec.at(&["securityContext", "appArmorProfile"]);
+    let mut warnings = vec![];
+    for (_, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, &path)) {
+        let key = format!("{APP_ARMOR_OF}{}", text(container, "name"));
+        let has_field = container.at(&["securityContext", "appArmorProfile"]).is_some();
+        let Some(annotation) = given.get(&key).and_then(Value::as_str).filter(|_| !has_field) else { continue };
+        let profile = valid_profile(annotation);
+        if profile.is_none() || profile.as_ref() != of_pod {
+            warnings.push(former_profile(&path.key(&key)));
+        }
+    }
+    warnings
+}
+
+fn former_profile(path: &FieldPath) -> String {
+    format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
 }
 
 /// The warnings about annotations that have no effect, or that fields replace.
@@ -231,18 +254,12 @@ pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
             warnings.push(seccomp(&key));
         }
         let key = format!("{APP_ARMOR_OF}{name}");
-        let Some(annotation) = given.get(&key).and_then(Value::as_str) else { continue };
-        let (field, of_pod) = (own.get("appArmorProfile"), context.get("appArmorProfile"));
-        let profile = app_armor_profile(annotation);
-        let is_pod = root.as_str().is_empty();
-        // the annotation of a new Pod has become a field
-        let is_former = match field {
-            Some(field) => is_pod && profile.as_ref() == Some(field),
-            None => of_pod.is_none() || of_pod != profile.as_ref(),
-        };
-        if is_former {
-            let path = at.key(&key);
-            warnings.push(format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead"));
+        // those of a new Pod are early warnings
+        let is_seen = root.as_str().is_empty() || own.get("appArmorProfile").is_some();
+        let Some(annotation) = given.get(&key).and_then(Value::as_str).filter(|_| !is_seen) else { continue };
+        let of_pod = context.get("appArmorProfile");
+        if of_pod.is_none() || of_pod != app_armor_profile(annotation).as_ref() {
+            warnings.push(former_profile(&at.key(&key)));
         }
     }
 }
@@ -259,6 +276,25 @@ mod tests {
         errors(&pod, None, &FieldPath::new("metadata.annotations"), &mut found);
         mismatches(&pod, &FieldPath::new("spec"), &mut found);
         found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn annotations_of_new_pods_are_former_unless_a_field_has_their_profile() {
+        let (none, unconfined) = (json!({}), json!({"appArmorProfile": {"type": "Unconfined"}}));
+        for (annotation, of_pod, of_container, want) in [
+            ("unconfined", &none, &none, true),
+            ("unconfined", &none, &unconfined, false),
+            ("unconfined", &unconfined, &none, false),
+            ("runtime/default", &unconfined, &none, true),
+            ("zog", &none, &none, true),
+        ] {
+            let mut annotations = Value::object();
+            annotations.set_at(&[&format!("{APP_ARMOR_OF}c")], Value::from(annotation));
+            let containers = json!([{"name": "c", "securityContext": (of_container.clone())}]);
+            let spec = json!({"securityContext": (of_pod.clone()), "containers": containers});
+            let pod = json!({"metadata": {"annotations": annotations}, "spec": spec});
+            assert_eq!(!early_warnings(&pod).is_empty(), want, "{}", pod.to_json());
+        }
     }
 
     #[test]

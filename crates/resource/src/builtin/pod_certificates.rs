@@ -203,7 +203,8 @@ fn condition_errors(status: &Value, path: &FieldPath) -> Errors {
             errors.push(FieldError::invalid(&path.child("type"), &Value::from(kind), why));
         }
         if holds != "True" {
-            errors.push(FieldError::not_supported(&path.child("status"), &Value::from(holds), &["True"]));
+            let holds = Value::from(holds);
+            errors.push(named(FieldError::not_supported(&path.child("status"), &holds, &["True"]), &holds));
         }
     }
     errors

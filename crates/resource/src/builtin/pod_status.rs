@@ -1,15 +1,13 @@
-//! Validation of the status of a Pod: its addresses, and consistency with the containers and claims of the spec.
+//! Validation of the status of a Pod: its conditions and addresses, and consistency with the claims of the spec.
 
-use std::collections::HashSet;
-
-use std::net::IpAddr;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, items, list, text};
+use super::checks::{invalid_each, invalid_shown, items, list, named, text};
 use super::defaults::restore;
-use super::rule_checks;
+use super::{container_statuses, ip, pod_annotations, rule_checks};
 
 type Errors = Vec<FieldError>;
 
@@ -38,63 +36,138 @@ pub fn prepare(pod: &mut Value, old: &Value) {
             pod.set_at(&path, value.clone());
         }
     }
+    keep_observed(pod, old);
     for field in ["deletionTimestamp", "ownerReferences"] {
         restore(pod, old, &["metadata", field]);
     }
 }
 
-pub fn validate(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+/// Conditions without a generation keep those that the conditions of their type had, in order.
+fn keep_observed(pod: &mut Value, old: &Value) {
+    const SEEN: &str = "observedGeneration";
+    let mut before: HashMap<&str, VecDeque<Option<&Value>>> = HashMap::new();
+    for condition in old.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default() {
+        before.entry(text(condition, "type")).or_default().push_back(condition.get(SEEN));
+    }
+    let new = super::defaults::at_mut(pod, &["status", "conditions"]).and_then(Value::as_array_mut);
+    for condition in new.into_iter().flatten() {
+        let seen = before.get_mut(text(condition, "type")).and_then(VecDeque::pop_front).flatten();
+        if let Some(seen) = seen.filter(|_| condition.get(SEEN).is_none()) {
+            condition.set_at(&[SEEN], seen.clone());
+        }
+    }
+}
+
+pub fn validate(pod: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
     let (status, spec) = (pod.get("status").unwrap_or(&empty), pod.get("spec").unwrap_or(&empty));
-    let class = text(status, "qosClass");
-    if !old.str_at(&["status", "qosClass"]).is_empty() && old.str_at(&["status", "qosClass"]) != class {
-        errors.push(FieldError::invalid(&path.child("qosClass"), &Value::from(class), "field is immutable"));
-    }
-    let node = text(status, "nominatedNodeName");
-    if !node.is_empty() {
-        invalid_each(&path.child("nominatedNodeName"), node, names::dns1123_subdomain(node), &mut errors);
-    }
+    let before = old.get("status").unwrap_or(&empty);
+    let annotations = FieldPath::new("metadata").child("annotations");
+    pod_annotations::errors(pod, Some(old), &annotations, &mut errors);
+    pod_annotations::change_errors(pod, old, &annotations, &mut errors);
+    conditions(status, &path, &mut errors);
+    nomination(pod, old, &path, &mut errors);
     if let Some(seen) = status.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0)) {
-        errors.push(FieldError::invalid(&path.child("observedGeneration"), seen, "must be a non-negative integer"));
+        errors.push(FieldError::invalid(&path.child("observedGeneration"), seen, NOT_NEGATIVE));
     }
-    addresses(status, "podIPs", &path, &mut errors);
-    addresses(status, "hostIPs", &path, &mut errors);
+    let class = text(status, "qosClass");
+    if text(before, "qosClass") != class {
+        let value = Value::from(class);
+        errors.push(named(FieldError::invalid(&path.child("qosClass"), &value, "field is immutable"), &value));
+    }
+    container_statuses::transitions(status, before, spec, &path, &mut errors);
+    claims(status, spec, &path, &mut errors);
+    if let Some(extended) = status.get("extendedResourceClaimStatus").filter(|extended| !extended.is_null()) {
+        extended_claim(extended, spec, &path.child("extendedResourceClaimStatus"), &mut errors);
+    }
+    pod_addresses(status, before, &path, &mut errors);
+    host_addresses(status, before, &path, &mut errors);
+    container_statuses::users(status, spec, &path, &mut errors);
+    if release >= Release::V1_36 {
+        container_statuses::allocated_resources(status, spec, &path, &mut errors);
+    }
+    errors
+}
+
+const NOT_NEGATIVE: &str = "must be a non-negative integer";
+
+/// Types of conditions are qualified names, except those of the kubelet. Errors have the Go name of the field.
+fn conditions(status: &Value, path: &FieldPath, errors: &mut Errors) {
+    const OWN: [&str; 3] = ["Initialized", "PodScheduled", "Ready"];
+    for (path, condition) in items(status, "conditions", path) {
+        if let Some(seen) =
+            condition.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0))
+        {
+            errors.push(FieldError::invalid(&path.child("observedGeneration"), seen, NOT_NEGATIVE));
+        }
+        let kind = text(condition, "type");
+        if !OWN.contains(&kind) {
+            invalid_each(&path.child("Type"), kind, names::qualified_name(kind), errors);
+        }
+    }
+}
+
+/// A Node is nominated for Pods that are not assigned to one.
+fn nomination(pod: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
+    const FIELD: [&str; 2] = ["status", "nominatedNodeName"];
+    let (node, path) = (pod.str_at(&FIELD), path.child(FIELD[1]));
+    if node.is_empty() || node == old.str_at(&FIELD) {
+        return;
+    }
+    invalid_each(&path, node, names::dns1123_subdomain(node), errors);
+    if !old.str_at(&["spec", "nodeName"]).is_empty() {
+        errors.push(FieldError::forbidden(&path, "may not be set on pods that are already bound to a node"));
+    }
+}
+
+/// The texts of a list of addresses.
+fn texts<'a>(status: &'a Value, name: &str) -> Vec<&'a str> {
+    list(status, name).iter().map(|address| text(address, "ip")).collect()
+}
+
+/// A list of addresses as Go prints it.
+fn shown_addresses(given: &[&str]) -> String {
+    let shown: Vec<String> = given.iter().map(|ip| format!("{{\"IP\":{}}}", machinery::value::quote(ip))).collect();
+    format!("[{}]", shown.join(","))
+}
+
+fn pod_addresses(status: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
+    addresses(status, before, "podIPs", path, errors);
+    let (one, all, path) = (text(status, "podIP"), texts(status, "podIPs"), path.child("podIPs"));
+    if one.is_empty() && !all.is_empty() {
+        let why = "podIP and podIPs must either both be set or both be unset";
+        errors.push(invalid_shown(&path, shown_addresses(&all), why));
+    }
+}
+
+fn host_addresses(status: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
     let host = list(status, "hostIPs").first().map(|host| text(host, "ip"));
     if let Some(host) = host.filter(|host| *host != text(status, "hostIP")) {
         let path = path.child("hostIPs").index(0).child("ip");
         errors.push(FieldError::invalid(&path, &Value::from(host), "must be equal to `hostIP`"));
     }
-    claims(status, spec, &path, &mut errors);
-    for (path, container) in items(status, "ephemeralContainerStatuses", &path) {
-        if !list(container, "allocatedResourcesStatus").is_empty() {
-            let why = "must not be specified in container status";
-            errors.push(FieldError::forbidden(&path.child("allocatedResourcesStatus"), why));
-        }
-    }
-    errors
+    addresses(status, before, "hostIPs", path, errors);
 }
 
-/// At most one address of each family.
-fn addresses(status: &Value, name: &str, path: &FieldPath, errors: &mut Errors) {
-    let given: Vec<&str> = list(status, name).iter().map(|address| text(address, "ip")).collect();
-    for (i, address) in given.iter().enumerate() {
-        rule_checks::ip(address, &path.child(name).index(i), errors);
+/// At most one address of each family. Those that the status had are not checked.
+fn addresses(status: &Value, before: &Value, name: &str, path: &FieldPath, errors: &mut Errors) {
+    let (given, path) = (texts(status, name), path.child(name));
+    let known: HashSet<&str> = texts(before, name).into_iter().collect();
+    for (i, address) in given.iter().enumerate().filter(|(_, address)| !known.contains(*address)) {
+        rule_checks::ip(address, &path.index(i), errors);
     }
     if given.len() < 2 {
         return;
     }
-    let path = path.child(name);
-    let families: Vec<_> = given.iter().map(|ip| ip.parse::<IpAddr>().map(|ip| ip.is_ipv6())).collect();
-    if let Some(i) = families.iter().position(Result::is_err) {
+    let families: Vec<_> = given.iter().map(|text| Some(ip::parse(text)?.is_ipv6())).collect();
+    if let Some(i) = families.iter().position(Option::is_none) {
         let why = format!("failed to check for dual stack with error:invalid IP[{i}]: {}", given[i]);
         errors.push(FieldError::internal(&path, why));
     }
-    let is_dual = given.len() == 2 && matches!(families[..], [Ok(one), Ok(other)] if one != other);
+    let is_dual = given.len() == 2 && matches!(families[..], [Some(one), Some(other)] if one != other);
     if !is_dual {
-        let shown: Vec<String> = given.iter().map(|ip| format!("{{\"IP\":{}}}", machinery::value::quote(ip))).collect();
         let why = "may specify no more than one IP for each IP family";
-        let error = FieldError::invalid(&path, &Value::Null, why);
-        errors.push(FieldError { value: format!("[{}]", shown.join(",")), ..error });
+        errors.push(invalid_shown(&path, shown_addresses(&given), why));
     }
 }
 
@@ -102,27 +175,58 @@ fn claims(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let of_spec: HashSet<&str> = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name")).collect();
     let mut known = HashSet::new();
     for (path, claim) in items(status, "resourceClaimStatuses", path) {
-        let (name, path) = (text(claim, "name"), path.child("name"));
+        let (name, at) = (text(claim, "name"), path.child("name"));
         if !of_spec.contains(name) {
             let why = "must match the name of an entry in `spec.resourceClaims`";
-            errors.push(FieldError::invalid(&path, &Value::from(name), why));
+            errors.push(FieldError::invalid(&at, &Value::from(name), why));
         }
         if !known.insert(name) {
-            errors.push(FieldError::duplicate(&path, &Value::from(name)));
+            errors.push(FieldError::duplicate(&at, &Value::from(name)));
+        }
+        if let Some(name) = claim.get("resourceClaimName") {
+            let path = path.child("resourceClaimName");
+            let problems = names::dns1123_subdomain(name.as_str().unwrap_or_default()).into_iter();
+            errors.extend(problems.map(|why| named(FieldError::invalid(&path, name, why), name)));
         }
     }
-    let containers: HashSet<&str> = ["initContainers", "containers"]
+}
+
+/// The claim for extended resources, and the requests of containers that it stands for.
+fn extended_claim(claim: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
+    let containers: HashMap<&str, &Value> = ["initContainers", "containers"]
         .into_iter()
         .flat_map(|kind| list(spec, kind))
-        .map(|container| text(container, "name"))
+        .map(|container| (text(container, "name"), container))
         .collect();
-    let Some(extended) = status.get("extendedResourceClaimStatus") else { return };
-    for (path, mapping) in items(extended, "requestMappings", &path.child("extendedResourceClaimStatus")) {
-        let name = text(mapping, "containerName");
-        if !containers.contains(name) {
-            let why = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
-            errors.push(FieldError::invalid(&path.child("containerName"), &Value::from(name), why));
+    if list(claim, "requestMappings").is_empty() {
+        errors.push(FieldError::required(&path.child("requestMappings"), "at least one request mapping is required"));
+    }
+    let mut known = HashSet::new();
+    for (at, mapping) in items(claim, "requestMappings", path) {
+        const FIELDS: [&str; 3] = ["containerName", "resourceName", "requestName"];
+        let [container, resource, request] = FIELDS.map(|field| text(mapping, field));
+        match containers.get(container) {
+            None => {
+                let why = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                errors.push(FieldError::invalid(&at.child("containerName"), &Value::from(container), why));
+            }
+            Some(container) if container.at(&["resources", "requests", resource]).is_none() => {
+                let why = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
+                errors.push(FieldError::invalid(&at.child("resourceName"), &Value::from(resource), why));
+            }
+            Some(_) => {}
         }
+        invalid_each(&path.child("requestName"), request, names::dns1123_label(request), errors);
+        if !known.insert([container, resource, request]) {
+            errors.extend(
+                FIELDS.map(|field| FieldError::duplicate(&at.child(field), &Value::from(text(mapping, field)))),
+            );
+        }
+    }
+    let (name, path) = (text(claim, "resourceClaimName"), path.child("resourceClaimName"));
+    match name.is_empty() {
+        true => errors.push(FieldError::required(&path, "")),
+        false => invalid_each(&path, name, names::dns1123_subdomain(name), errors),
     }
 }
 

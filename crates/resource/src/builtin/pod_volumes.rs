@@ -147,17 +147,20 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
             errors.push(FieldError::required(&path.child("volumeName"), ""));
         }
         "azureDisk" => disk_address(source, &path, errors),
-        "flexVolume" => {
-            let options = source.get("options").and_then(Value::as_object);
-            for (key, _) in options.into_iter().flat_map(machinery::Map::iter).filter(|(key, _)| is_reserved(key)) {
-                let why = "kubernetes.io and k8s.io namespaces are reserved";
-                errors.push(FieldError::invalid(&path.child("options").key(key), &Value::from(key.as_str()), why));
-            }
-        }
+        "flexVolume" => own_options(source, &path, errors),
         "quobyte" => registry_errors(source, &path, errors),
         "downwardAPI" => downward_files(source, &path, errors),
         "projected" => projected(source, &path, errors),
         _ => {}
+    }
+}
+
+/// The options of a flexible volume are those of its driver.
+pub fn own_options(source: &Value, path: &FieldPath, errors: &mut Errors) {
+    let options = source.get("options").and_then(Value::as_object);
+    for (key, _) in options.into_iter().flat_map(machinery::Map::iter).filter(|(key, _)| is_reserved(key)) {
+        let why = "kubernetes.io and k8s.io namespaces are reserved";
+        errors.push(FieldError::invalid(&path.child("options").key(key), &Value::from(key.as_str()), why));
     }
 }
 

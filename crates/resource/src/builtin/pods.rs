@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, json};
+use schema::shape::same_fields;
 
 use super::checks::{items, list, text};
 use super::pod_annotations;
@@ -373,6 +374,8 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
 
 const CHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
+const SECONDS_MAX: i64 = i32::MAX as i64;
+
 fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for kind in ["containers", "initContainers"] {
         if list(spec, kind).len() != list(old, kind).len() {
@@ -382,6 +385,10 @@ fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec
     }
     let seconds = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_int);
     match (seconds(spec), seconds(old)) {
+        (Some(new), _) if !(0..=SECONDS_MAX).contains(&new) => {
+            let why = format!("must be between 0 and {SECONDS_MAX}, inclusive");
+            return errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Int(new), why));
+        }
         (Some(new), Some(old)) if new > old => {
             let why = "must be less than or equal to previous value";
             return errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Int(new), why));
@@ -396,7 +403,7 @@ fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec
     removed_gates(spec, old, path, errors);
     let mut new = with_changeable(spec, old);
     take_additions(&mut new, old, path, errors);
-    if new != *old {
+    if !same_fields(&new, old, schema::shape::named("core.v1.PodSpec"), &[]) {
         let print = |spec: &Value| machinery::types::internal_json(spec, "core.PodSpec", true);
         let difference = machinery::difflines::unified(&print(old), &print(&new));
         errors.push(FieldError::forbidden(path, format!("{CHANGEABLE}\n{difference}")));
@@ -438,16 +445,18 @@ fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut V
     }
 }
 
-/// Scheduling gates are only removed.
+/// Scheduling gates are only removed. Of equal ones the last is reported.
 fn removed_gates(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let known: HashSet<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
-    for (path, gate) in items(spec, "schedulingGates", path) {
+    let mut known: HashSet<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
+    let (path, start) = (path.child("schedulingGates"), errors.len());
+    for (i, gate) in list(spec, "schedulingGates").iter().enumerate().rev() {
         let name = text(gate, "name");
-        if !known.contains(name) {
+        if known.insert(name) {
             let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            errors.push(FieldError::forbidden(&path.child("name"), why));
+            errors.push(FieldError::forbidden(&path.index(i).child("name"), why));
         }
     }
+    errors[start..].reverse();
 }
 
 /// The labels of a template of Pods.

@@ -10,9 +10,8 @@ use super::checks::{OBJECT_COUNTS, invalid_each, list, text};
 use super::{BASE, BuiltIn, Form, columns, declarative, object_warnings};
 use crate::rules::Deletion;
 
-static QUANTITY: Shape = Shape::Quantity;
 static SCOPE: Shape = Shape::Text("v1.ResourceQuotaScope");
-const AMOUNTS: Shape = Shape::Map("v1.ResourceList", &QUANTITY);
+const AMOUNTS: Shape = Shape::Map("v1.ResourceList", &Shape::Amount);
 
 static REQUIREMENT: Struct = Struct {
     name: "ScopedResourceSelectorRequirement",

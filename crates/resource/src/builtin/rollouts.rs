@@ -15,11 +15,11 @@ fn percent(text: &str) -> Option<i64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// The amount of a number or a percentage; 0 for other values.
+/// The amount of a number or a percentage; 0 for other values. Texts of numbers are refused, but count.
 fn amount(value: Option<&Value>) -> i64 {
     match value {
         Some(Value::Int(number)) => *number,
-        Some(Value::String(text)) => percent(text).unwrap_or_default(),
+        Some(Value::String(text)) => percent(text).or_else(|| text.parse().ok()).unwrap_or_default(),
         _ => 0,
     }
 }
@@ -80,7 +80,7 @@ fn deployment(spec: &Value, path: &FieldPath, errors: &mut Errors) {
                 rolling.get(name).into_iter().for_each(|value| number_or_percent(value, &path.child(name), errors));
             }
             let (unavailable, path) = (rolling.get("maxUnavailable"), path.child("maxUnavailable"));
-            if amount(unavailable) == 0 && amount(rolling.get("maxSurge")) == 0 && errors.is_empty() {
+            if amount(unavailable) == 0 && amount(rolling.get("maxSurge")) == 0 {
                 let given = unavailable.cloned().unwrap_or_default();
                 errors.push(FieldError::invalid(&path, &given, "may not be 0 when `maxSurge` is 0"));
             }
@@ -147,8 +147,7 @@ fn stateful_set(strategy: &Value, path: &FieldPath, errors: &mut Errors) {
                 path.child("rollingUpdate").child("maxUnavailable"),
             );
             number_or_percent(value, &path, errors);
-            let is_number = value.as_int().is_some() || value.as_str().and_then(percent).is_some();
-            if is_number && amount(Some(value)) == 0 {
+            if amount(Some(value)) == 0 {
                 errors.push(FieldError::invalid(&path, value, "cannot be 0"));
             }
             at_most_all(value, &path, errors);

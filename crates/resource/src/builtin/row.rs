@@ -244,6 +244,8 @@ pub struct BuiltIn {
     /// Refuses the body of a create or an update before anything of it is reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
     pub default: fn(&mut Value),
+    /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
+    pub early_warnings: fn(&Value) -> Vec<String>,
     /// Changes an object before it is validated; the second is the stored one.
     pub prepare: fn(&mut Value, Option<&Value>),
     /// Canonicalizes a changed object before its fields get owners.
@@ -327,6 +329,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     removed_release: "",
     check_body: |_| None,
     default: |_| {},
+    early_warnings: |_| vec![],
     prepare: |_, _| {},
     validate: |_, _, _| vec![],
     prepare_status: |_, _| {},

@@ -22,6 +22,7 @@ pub fn errors(name: &str, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     match kind {
         "cinder" => required(source, "secretRef", &["name", "namespace"], &at, errors),
         "csi" => SECRETS.iter().for_each(|secret| secret_errors(source, secret, &at, errors)),
+        "flexVolume" => pod_volumes::own_options(source, &at, errors),
         "iscsi" => portal_errors(name, source, &at, errors),
         "local" if !is_set(spec, "nodeAffinity") => {
             errors.push(FieldError::required(&path.child("nodeAffinity"), "Local volume requires node affinity"));

@@ -254,7 +254,7 @@ fn claim_changes(claim: &Value, before: &Value, path: &FieldPath, errors: &mut V
         }
     }
     let old = &old;
-    if new != *old {
+    if !schema::shape::same_fields(&new, old, schema::shape::named("core.v1.PersistentVolumeClaimSpec"), &[]) {
         let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeClaimSpec", true);
         let difference = machinery::difflines::unified(&print(old), &print(&new));
         errors.push(FieldError::forbidden(path, format!("{FIXED}\n{difference}")));
@@ -289,9 +289,8 @@ fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
     if super::checks::is_set(old, "csi") && old.at(&expansion).is_none_or(Value::is_null) {
         source.remove_at(&expansion);
     }
-    let (before, after) = (print(old), print(&source));
-    if before != after {
-        let difference = machinery::difflines::unified(&before, &after);
+    if !schema::shape::same_fields(&source, old, schema::shape::named("core.v1.PersistentVolumeSource"), &[]) {
+        let difference = machinery::difflines::unified(&print(old), &print(&source));
         let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), why));
     }

@@ -52,6 +52,10 @@ impl Strategy for BuiltInStrategy {
         &self.0
     }
 
+    fn early_warnings(&self, object: &Value) -> Vec<String> {
+        (self.0.row.early_warnings)(object)
+    }
+
     fn prepare_for_create(&self, object: &mut Value) {
         let gates = &self.0.at.resource.gates;
         self.0.row.in_checked_form(object, |row, object| {

@@ -44,6 +44,11 @@ pub trait Strategy: Send + Sync {
         self.storage_codec().invalid(submitted, name, errors)
     }
 
+    /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
+    fn early_warnings(&self, _object: &Value) -> Vec<String> {
+        vec![]
+    }
+
     /// Sets the fields of a new object that the server owns, and resets those that clients may not set.
     fn prepare_for_create(&self, _object: &mut Value) {}
 

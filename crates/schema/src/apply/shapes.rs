@@ -34,7 +34,7 @@ impl Shapes {
             Shape::Text(_) | Shape::Bytes => self.compiler.scalar(Scalar::String),
             Shape::Bool => self.compiler.scalar(Scalar::Boolean),
             Shape::Int32 | Shape::Int64 | Shape::Float => self.compiler.scalar(Scalar::Numeric),
-            Shape::Time | Shape::MicroTime | Shape::Quantity => self.compiler.scalar(Scalar::Untyped),
+            Shape::Time | Shape::MicroTime | Shape::Quantity | Shape::Amount => self.compiler.scalar(Scalar::Untyped),
             Shape::List(_, item) => {
                 let kind = list_kind(merge);
                 let whole = matches!(merge, Merge::PatchedWhole(_) | Merge::Table(_, true));

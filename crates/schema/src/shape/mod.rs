@@ -51,6 +51,8 @@ pub enum Shape {
     MicroTime,
     /// A number with a suffix, in its canonical form.
     Quantity,
+    /// A quantity of a `v1.ResourceList`, which has no parts smaller than a thousandth.
+    Amount,
     /// A 32-bit integer or a string.
     IntOrString,
     /// Any JSON, kept as it is.

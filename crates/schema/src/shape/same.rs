@@ -1,5 +1,6 @@
 //! Equality as kube-apiserver compares objects: lists and maps that are empty are like absent ones.
 
+use machinery::quantity::Quantity;
 use machinery::{Map, Value};
 
 use super::{Field, Print, Shape, Struct};
@@ -46,8 +47,14 @@ fn is_same(one: Option<&Value>, other: Option<&Value>, shape: &Shape, is_plain: 
                 && Map::iter(one)
                     .all(|(key, one)| other.get(key).is_some_and(|it| is_same(Some(one), Some(it), item, true)))
         }
+        (Shape::Quantity | Shape::Amount, Some(one), Some(other)) => one == other || is_same_amount(one, other),
         (_, one, other) => one == other,
     }
+}
+
+/// Whether two texts stand for the same amount, in whatever unit.
+fn is_same_amount(one: &Value, other: &Value) -> bool {
+    matches!((Quantity::of(one), Quantity::of(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 #[cfg(test)]

@@ -105,6 +105,10 @@ fn shape(go: &GoType, outer: (&'static str, usize)) -> Shape {
     match go.container {
         Container::None | Container::Embedded => single(go.alias),
         Container::List => Shape::List(name("[]"), item(go.item_alias)),
+        // Kubernetes rounds amounts of Pods and the like, but not what RuntimeClasses add to them
+        Container::Map if go.alias == Some("v1.ResourceList") && outer.0 != "node.v1.Overhead" => {
+            Shape::Map("v1.ResourceList", &Shape::Amount)
+        }
         Container::Map => Shape::Map(name("map[string]"), item(go.item_alias)),
         Container::MapOfLists => {
             let list = Shape::List(go.alias.unwrap_or("[]string"), item(None));
@@ -205,6 +209,9 @@ mod tests {
             let got = read(&node, named("core.v1.Node"));
             assert_eq!(got.value.str_at(&["status", "capacity", "cpu"]), want, "{given}");
         }
+        let class = json!({"overhead": {"podFixed": {"cpu": "0.1n"}}});
+        let got = read(&class, named("node.v1.RuntimeClass"));
+        assert_eq!(got.value.str_at(&["overhead", "podFixed", "cpu"]), "1n");
     }
 
     #[test]

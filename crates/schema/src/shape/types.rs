@@ -41,12 +41,12 @@ fn of(shape: &Shape, formats: bool) -> Value {
         Shape::Time | Shape::MicroTime if formats => json!({"type": "string", "format": "date-time"}),
         Shape::Any | Shape::IntOrString if formats => json!({"x-kubernetes-int-or-string": true}),
         // of several types, which is none
-        Shape::Quantity if formats => Value::object(),
+        Shape::Quantity | Shape::Amount if formats => Value::object(),
         Shape::Text(_) | Shape::Bytes | Shape::Time | Shape::MicroTime => json!({"type": "string"}),
         Shape::Bool => json!({"type": "boolean"}),
         Shape::Int32 | Shape::Int64 => json!({"type": "integer"}),
         Shape::Float => json!({"type": "number"}),
-        Shape::Quantity => json!({"x-kubernetes-int-or-string": true}),
+        Shape::Quantity | Shape::Amount => json!({"x-kubernetes-int-or-string": true}),
         Shape::List(_, item) => {
             json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (of(item, formats))})
         }

@@ -46,8 +46,7 @@ fn set_node_port(service: &mut Value, index: usize, port: i64) {
 }
 
 fn take_any(pool: &mut Pool) -> Result<i64, Status> {
-    let taken = pool.take_any().map_err(|why| Status::internal(format!("failed to allocate a nodePort: {why}")));
-    taken.map(i64::from)
+    pool.take_any().map_err(|why| Status::internal(format!("failed to allocate a nodePort: {why}")))
 }
 
 /// Takes the node port that the port at `index` requests.
@@ -68,7 +67,7 @@ fn take_health_port(service: &mut Value, pool: &mut Pool) -> Result<(), Status> 
             let port = pool
                 .take_any()
                 .map_err(|why| Status::internal(format!("failed to allocate a HealthCheck NodePort 0: {why}")))?;
-            service.set_at(&path, Value::Int(i64::from(port)));
+            service.set_at(&path, Value::Int(port));
             Ok(())
         }
     }

@@ -27,14 +27,21 @@ pub(super) struct Pool {
     pub changed: bool,
     /// Ports allocated to this Service.
     pub allocated: BTreeSet<u16>,
-    dry_run: bool,
+    /// The ports of a dry run, which may have any number.
+    dry: Option<BTreeSet<i32>>,
 }
 
 impl Pool {
     /// The ports of a range, none of which is allocated.
     pub fn new(range: &RangeInclusive<u16>, dry_run: bool) -> Pool {
         let taken = vec![false; range.len()];
-        Pool { first: *range.start(), taken, changed: false, allocated: BTreeSet::new(), dry_run }
+        Pool {
+            first: *range.start(),
+            taken,
+            changed: false,
+            allocated: BTreeSet::new(),
+            dry: dry_run.then(BTreeSet::new),
+        }
     }
 
     fn index(&self, port: i64) -> Option<usize> {
@@ -56,16 +63,19 @@ impl Pool {
 
     /// Allocates the given port. The error has kube-apiserver's text.
     pub fn take(&mut self, port: i64) -> Result<(), String> {
+        let index = self.index(port);
+        let is_taken = index.is_some_and(|index| self.taken.get(index) == Some(&true));
+        if let Some(dry) = &mut self.dry {
+            let is_new = dry.insert(i32::try_from(port).unwrap_or_default());
+            return if is_taken || !is_new { Err(TAKEN.to_owned()) } else { Ok(()) };
+        }
         let number = u16::try_from(port).unwrap_or_default();
-        match self.index(port) {
-            // a dry run allows any port once
-            None if self.dry_run && !self.allocated.contains(&number) => {}
-            None if self.dry_run => return Err(TAKEN.to_owned()),
+        match index {
             None => {
                 let valid = self.text();
                 return Err(format!("provided port is not in the valid range. The range of valid ports is {valid}"));
             }
-            Some(index) if self.taken.get(index) == Some(&true) => return Err(TAKEN.to_owned()),
+            Some(_) if is_taken => return Err(TAKEN.to_owned()),
             Some(_) => self.set(number, true),
         }
         self.allocated.insert(number);
@@ -73,13 +83,13 @@ impl Pool {
     }
 
     /// Allocates any free port; from the low part of the range only if the rest is exhausted.
-    pub fn take_any(&mut self) -> Result<u16, String> {
-        if self.dry_run {
+    pub fn take_any(&mut self) -> Result<i64, String> {
+        if let Some(dry) = &mut self.dry {
             // not reserved, so it only has to differ from the others
-            const DUMMY: u16 = 32_768;
-            let port = self.allocated.last().map_or(DUMMY, |port| *port).saturating_add(1);
-            self.allocated.insert(port);
-            return Ok(port);
+            const DUMMY: i32 = 32_768;
+            let port = dry.last().map_or(DUMMY, |port| *port).max(0).wrapping_add(1);
+            dry.insert(port);
+            return Ok(i64::from(port));
         }
         let low = low_part(self.taken.len() as u64, 32, 16, 128) as usize;
         let found = self.free_in(low..self.taken.len()).or_else(|| self.free_in(0..low));
@@ -87,7 +97,7 @@ impl Pool {
         let port = self.first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
         self.set(port, true);
         self.allocated.insert(port);
-        Ok(port)
+        Ok(i64::from(port))
     }
 
     /// The first free index at or after a random one, within a part of the range and from its end to its start.
@@ -107,8 +117,16 @@ mod tests {
         assert_eq!(pool.take(30_001), Ok(()));
         assert_eq!(pool.take(30_001), Err(TAKEN.to_owned()));
         assert!(pool.take(30_004).unwrap_err().ends_with("30000-30003"));
-        let mut rest: Vec<u16> = (0..3).map(|_| pool.take_any().unwrap()).collect();
+        let mut rest: Vec<i64> = (0..3).map(|_| pool.take_any().unwrap()).collect();
         rest.sort_unstable();
         assert_eq!((rest, pool.take_any()), (vec![30_000, 30_002, 30_003], Err(FULL.to_owned())));
+    }
+
+    #[test]
+    fn a_dry_run_allows_any_port_once() {
+        let mut pool = Pool::new(&(30_000..=30_003), true);
+        assert_eq!(pool.take_any(), Ok(32_769));
+        assert_eq!((pool.take(65_536), pool.take(65_536)), (Ok(()), Err(TAKEN.to_owned())));
+        assert_eq!(pool.take_any(), Ok(65_537));
     }
 }

@@ -221,8 +221,11 @@ impl Write<'_> {
 fn prepare_and_validate(strategy: &dyn Strategy, object: &mut Value, old: Option<&Value>) -> Validity {
     match old {
         None => {
+            let mut warnings = strategy.early_warnings(object);
             strategy.prepare_for_create(object);
-            strategy.validate(object)
+            let validity = strategy.validate(object);
+            warnings.extend(validity.warnings);
+            Validity { warnings, ..validity }
         }
         Some(old) => {
             strategy.prepare_for_update(object, old);

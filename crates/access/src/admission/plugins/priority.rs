@@ -69,9 +69,8 @@ fn resolve(call: &Call<'_>, pod: &mut Value, kind: &Prioritized) -> Decision {
     }
     let is_off = kind.is_gated && !call.world.registry.gates().is_on("PodGroupPreemptionPolicy");
     let policy = policy.filter(|_| !is_off);
-    let given = pod.str_at(&["spec", "preemptionPolicy"]);
-    if let Some(policy) = &policy
-        && !given.is_empty()
+    let given = pod.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str);
+    if let (Some(policy), Some(given)) = (&policy, given)
         && given != policy
     {
         return Err(format!("the string value of PreemptionPolicy ({given}) must not be provided in {} spec; priority admission controller computed {policy} from the given PriorityClass name", kind.what).into());

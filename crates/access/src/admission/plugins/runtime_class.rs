@@ -14,6 +14,7 @@ fn class_of(call: &Call<'_>, pod: &Value) -> Result<Option<Value>, PluginRefusal
     let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
     match call.get("node.k8s.io", "runtimeclasses", name) {
         Some(class) => Ok(Some(class)),
+        None if name.is_empty() => Err(Status::untyped(500, "resource name may not be empty").into()),
         None => match names::path_segment(name)[..] {
             [] => Err(format!("pod rejected: RuntimeClass {name:?} not found").into()),
             // kube-apiserver asks for the class by a request

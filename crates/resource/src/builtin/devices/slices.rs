@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
 
-use super::super::checks::{NOT_PER_DEVICE, invalid_each, is_set, items, list, text};
+use super::super::checks::{NOT_PER_DEVICE, invalid_each, is_set, items, list, named, text};
 use super::super::podspec;
 use super::capacity;
 use super::fields::{self, Errors};
@@ -71,7 +71,9 @@ fn unchanged(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
         if spec.at(name) != old.at(name) {
             let path = name.iter().fold(path.clone(), |path, name| path.child(name));
             let shown = spec.at(name).cloned().unwrap_or_default();
-            errors.push(FieldError::invalid(&path, &shown, "field is immutable"));
+            let error = FieldError::invalid(&path, &shown, "field is immutable");
+            // the name of the Node is a pointer
+            errors.push(if *name == ["nodeName"] { named(error, &shown) } else { error });
         }
     }
 }
@@ -254,6 +256,10 @@ fn abbreviated(key: &str) -> String {
 }
 
 fn attribute(value: &Value, path: &FieldPath, errors: &mut Errors) {
+    const SINGLE: [&str; 4] = ["bool", "int", "string", "version"];
+    if SINGLE.into_iter().chain(LISTS).filter(|name| is_set(value, name)).count() != 1 {
+        errors.push(FieldError::invalid(path, &Value::from(""), "exactly one value must be specified"));
+    }
     let mut checked = |name: &str, text: &str, path: &FieldPath| {
         if name.starts_with("version") && !is_semantic_version(text) {
             let why = "must be a string compatible with semver.org spec 2.0.0";

@@ -8,7 +8,7 @@ use machinery::{Value, names};
 use super::environment::{environment, environment_source};
 use super::resources::resources;
 use super::{Errors, Pod, one_of_named};
-use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, text};
+use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, named, text};
 use crate::builtin::rule_checks;
 
 impl<'a> Pod<'a> {
@@ -109,7 +109,8 @@ impl<'a> Pod<'a> {
             }
             if pod_policy == "Never" && given != "NotRequired" {
                 let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-                errors.push(FieldError::invalid(&path, &Value::from(given), why));
+                let given = Value::from(given);
+                errors.push(named(FieldError::invalid(&path, &given, why), &given));
             }
         }
     }

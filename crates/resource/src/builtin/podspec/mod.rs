@@ -14,6 +14,7 @@ pub use super::checks::selector_operators;
 pub use containers::image_errors;
 pub use resources::{container_resource, is_overcommitted, resource_name};
 pub use scheduling::{node_selector, take_label_keys, validate_toleration};
+pub use security::PROFILE_BYTES_MAX;
 pub use whole::{complete, quality_of_service};
 
 use std::collections::HashSet;

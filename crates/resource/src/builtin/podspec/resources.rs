@@ -243,16 +243,24 @@ const COUNTED: [&str; 18] = [
     "requests.hugepages-",
 ];
 
+/// An error of the name of a resource.
+fn invalid_name(name: &str, path: &FieldPath, why: impl Into<String>) -> FieldError {
+    let value = Value::from(name);
+    named(FieldError::invalid(path, &value, why), &value)
+}
+
+/// Whether a name is one of a kind of its own, or has a domain.
+fn is_container_resource(name: &str) -> bool {
+    name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-")
+}
+
 /// The name of a resource: a standard one, or one with a domain.
 pub fn resource_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     let problems = names::qualified_name(name);
-    let is_name = problems.is_empty();
-    invalid_each(path, name, problems, errors);
-    let is_known = name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-");
-    if is_name && !is_known && !COUNTED.contains(&name) {
-        let why = "must be a standard resource type or fully qualified";
-        errors.push(FieldError::invalid(path, &Value::from(name), why));
+    if problems.is_empty() && !is_container_resource(name) && !COUNTED.contains(&name) {
+        errors.push(invalid_name(name, path, "must be a standard resource type or fully qualified"));
     }
+    errors.extend(problems.into_iter().map(|why| invalid_name(name, path, why)));
 }
 
 /// Whether the name of a resource with a domain can be that of a quota of requests, too.
@@ -262,18 +270,11 @@ fn is_extended(name: &str) -> bool {
 
 /// A resource of a container.
 pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
-    let problems = names::qualified_name(name);
-    let is_name = problems.is_empty();
-    invalid_each(path, name, problems, errors);
-    let is_known = name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-");
-    let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(name), why));
-    if !is_known && !COUNTED.contains(&name) && is_name {
-        invalid("must be a standard resource type or fully qualified");
-    }
-    if !is_known {
-        invalid("must be a standard resource for containers");
+    resource_name(name, path, errors);
+    if !is_container_resource(name) {
+        errors.push(invalid_name(name, path, "must be a standard resource for containers"));
     }
     if name.contains('/') && !name.contains("kubernetes.io/") && !is_extended(name) {
-        invalid("doesn't follow extended resource name standard");
+        errors.push(invalid_name(name, path, "doesn't follow extended resource name standard"));
     }
 }

@@ -60,17 +60,18 @@ pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
+/// The longest name of the file of a profile: a path of Linux without its terminating zero.
+pub const PROFILE_BYTES_MAX: usize = 4095;
+
 fn app_armor_file(given: &Value, path: &FieldPath, errors: &mut Errors) {
-    /// A path of Linux without its terminating zero.
-    const BYTES_MAX: usize = 4095;
     let file = given.as_str().unwrap_or_default();
     if file.trim() != file {
         errors.push(FieldError::invalid(path, given, "must not be padded with whitespace"));
     } else if file.is_empty() {
         errors.push(FieldError::required(path, "must be set when AppArmor type is Localhost"));
     }
-    if file.len() > BYTES_MAX {
-        errors.push(FieldError::too_long(path, BYTES_MAX));
+    if file.len() > PROFILE_BYTES_MAX {
+        errors.push(FieldError::too_long(path, PROFILE_BYTES_MAX));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 
-use crate::builtin::checks::{invalid_each, invalid_shown, items, list, text};
+use crate::builtin::checks::{invalid_each, invalid_shown, items, list, named, text};
 
 /// How a Job responds to failed Pods.
 pub(super) fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -31,7 +31,8 @@ pub(super) fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, erro
             errors.push(FieldError::required(&path.child("action"), why));
         } else if !["Count", "FailIndex", "FailJob", "Ignore"].contains(&action) {
             let known = ["Count", "FailIndex", "FailJob", "Ignore"];
-            errors.push(FieldError::not_supported(&path.child("action"), &Value::from(action), &known));
+            let action = Value::from(action);
+            errors.push(named(FieldError::not_supported(&path.child("action"), &action, &known), &action));
         }
         if action == "FailIndex" && spec.get("backoffLimitPerIndex").is_none_or(Value::is_null) {
             let why = "requires the backoffLimitPerIndex to be set";
@@ -76,7 +77,8 @@ fn pod_conditions(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
             let why = "valid values: [\"False\" \"True\" \"Unknown\"]";
             errors.push(FieldError::required(&path, why));
         } else if !STATUSES.contains(&status) {
-            errors.push(FieldError::not_supported(&path, &Value::from(status), &STATUSES));
+            let status = Value::from(status);
+            errors.push(named(FieldError::not_supported(&path, &status, &STATUSES), &status));
         }
     }
 }
@@ -86,7 +88,8 @@ fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut
     if operator.is_empty() {
         errors.push(FieldError::required(&path.child("operator"), "valid values: [\"In\" \"NotIn\"]"));
     } else if !["In", "NotIn"].contains(&operator) {
-        errors.push(FieldError::not_supported(&path.child("operator"), &Value::from(operator), &["In", "NotIn"]));
+        let given = Value::from(operator);
+        errors.push(named(FieldError::not_supported(&path.child("operator"), &given, &["In", "NotIn"]), &given));
     }
     if codes.get("containerName").is_some_and(|name| !name.is_null()) && !containers.contains(&name) {
         let why = "must be one of the container or initContainer names in the pod template";

@@ -3,12 +3,14 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, names};
+use schema::shape::{named, same, same_fields};
 
 use super::failures::failure_policy;
 use super::prepare::JOB_LABELS;
 use super::{is_usable, labels_or_null, shown_selector, template_errors};
-use crate::builtin::checks::{GENERATED_SELECTOR, invalid_shown, list, text};
-use crate::builtin::{job_rules, pods};
+use crate::builtin::checks::{GENERATED_SELECTOR, invalid_shown, is_set, list, text};
+use crate::builtin::defaults::restore;
+use crate::builtin::{checks, job_rules, pods};
 
 /// A Job.
 pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -48,9 +50,7 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
         }
     }
     if let Some((old, before)) = old.and_then(|old| Some((old, old.get("spec")?))) {
-        let started = old.at(&["status", "startTime"]).is_some_and(|time| !time.is_null());
-        let suspended = before.get("suspend").and_then(Value::as_bool).unwrap_or_default();
-        job_changes(spec, before, suspended && !started, &path, &mut errors);
+        job_changes(spec, before, waits(old), &path, &mut errors);
     }
     errors
 }
@@ -98,6 +98,7 @@ fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors:
         "managedBy",
         "successPolicy",
     ];
+    let form = named("batch.v1.JobSpec");
     for name in names {
         let (new, old) = (spec.get(name), old.get(name));
         if name == "completions" && is_indexed(spec) {
@@ -107,35 +108,44 @@ fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors:
             }
             continue;
         }
+        let field = form.fields.iter().find(|field| field.name == name);
         if name == "template" && waits {
             waiting_template(new, old, &path.child("template").child("spec"), errors);
-        } else if new != old {
+        } else if !field.is_some_and(|field| same(new, old, field)) {
             errors.push(invalid_shown(&path.child(name), shown_part(name, new), "field is immutable"));
         }
     }
 }
 
-/// The template of a Job that waits to be started: where its Pods may run, and what they need, still changes.
+/// Whether a Job waits to be started, or to be continued.
+fn waits(job: &Value) -> bool {
+    let is_suspended = job.at(&["spec", "suspend"]).and_then(Value::as_bool).unwrap_or_default();
+    let status = job.get("status").unwrap_or(&Value::Null);
+    let is_active = status.get("active").and_then(Value::as_int).is_some_and(|active| active != 0);
+    let is_stopped = |condition: &Value| text(condition, "type") == "Suspended" && text(condition, "status") == "True";
+    let has_stopped = || !is_set(status, "startTime") || list(status, "conditions").iter().any(is_stopped);
+    is_suspended && !is_active && has_stopped()
+}
+
+/// The template of a Job that waits: where its Pods may run, and what they need, still changes.
 fn waiting_template(new: Option<&Value>, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (empty, new) = (Value::object(), new.and_then(|template| template.get("spec")));
     let (new, mut old) = (new.unwrap_or(&empty), old.and_then(|old| old.get("spec")).cloned().unwrap_or_default());
-    let mut take = |path: &[&str]| match new.at(path) {
-        Some(value) => old.set_at(path, value.clone()),
-        None => drop(old.remove_at(path)),
-    };
-    take(&["affinity", "nodeAffinity"]);
-    ["nodeSelector", "tolerations", "schedulingGates"].into_iter().for_each(|name| take(&[name]));
-    if old.get("affinity").and_then(Value::as_object).is_some_and(Map::is_empty) {
-        old.remove_at(&["affinity"]);
+    restore(&mut old, new, &["affinity", "nodeAffinity"]);
+    ["nodeSelector", "tolerations", "schedulingGates"].into_iter().for_each(|name| restore(&mut old, new, &[name]));
+    match (new.get("affinity"), old.get("affinity")) {
+        (Some(_), None) => old.set_at(&["affinity"], Value::object()),
+        (None, Some(bare)) if bare.as_object().is_some_and(Map::is_empty) => drop(old.remove_at(&["affinity"])),
+        _ => {}
     }
-    let containers = old.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten();
-    for (before, container) in containers.zip(list(new, "containers")) {
-        match container.get("resources") {
-            Some(resources) => before.set_at(&["resources"], resources.clone()),
-            None => drop(before.remove_at(&["resources"])),
+    for kind in ["containers", "initContainers"] {
+        let containers = old.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten();
+        let pairs = containers.zip(list(new, kind));
+        for (before, now) in pairs.filter(|(before, now)| text(before, "name") == text(now, "name")) {
+            restore(before, now, &["resources"]);
         }
     }
-    if *new != old {
+    if !same_fields(new, &old, named("core.v1.PodSpec"), &[]) {
         let shown = machinery::types::internal_json(new, "core.PodSpec", false);
         errors.push(invalid_shown(path, shown, "field is immutable"));
     }
@@ -150,7 +160,7 @@ fn shown_part(name: &str, value: Option<&Value>) -> String {
         "podFailurePolicy" => internal_json(value, "batch.PodFailurePolicy", false),
         "successPolicy" => internal_json(value, "batch.SuccessPolicy", false),
         "selector" => shown_selector(value),
-        _ => machinery::field::render(value),
+        _ => internal_json(value, "any", false),
     }
 }
 
@@ -211,7 +221,9 @@ fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::required(&path, "valid values: \"OnFailure\", \"Never\""));
             }
             other => {
-                errors.push(FieldError::not_supported(&path, &Value::from(other), &["OnFailure", "Never"]));
+                let given = Value::from(other);
+                let error = FieldError::not_supported(&path, &given, &["OnFailure", "Never"]);
+                errors.push(checks::named(error, &given));
             }
         }
     }
@@ -220,7 +232,8 @@ fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let known: &[&str] = if is_set("podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
     if is_set("podReplacementPolicy") && !known.contains(&text(spec, "podReplacementPolicy")) {
         let given = value("podReplacementPolicy");
-        errors.push(FieldError::not_supported(&path.child("podReplacementPolicy"), &given, known));
+        let error = FieldError::not_supported(&path.child("podReplacementPolicy"), &given, known);
+        errors.push(checks::named(error, &given));
     }
     if indexed {
         index_limits(spec, path, errors);

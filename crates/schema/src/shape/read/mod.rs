@@ -6,7 +6,6 @@ mod scalars;
 #[cfg(test)]
 mod tests;
 
-use machinery::quantity::Quantity;
 use machinery::value::Paths;
 use machinery::{Map, Value};
 
@@ -254,11 +253,8 @@ impl Reader {
             if self.keys == Keys::Included {
                 self.down(key);
             }
-            let mut read = if inner.is_null() { None } else { self.value(inner, item) };
+            let read = if inner.is_null() { None } else { self.value(inner, item) };
             self.path.truncate(length);
-            if go == RESOURCE_LIST {
-                read = read.map(in_thousandths);
-            }
             let none = || match item {
                 Shape::Bytes if self.empty == Empty::Forgotten => Value::from(""),
                 _ => zero_value(item),
@@ -266,15 +262,5 @@ impl Reader {
             out.push((key.clone(), read.unwrap_or_else(none)));
         }
         Some(Value::Object(out.into_iter().collect()))
-    }
-}
-
-/// The type whose quantities have no parts smaller than a thousandth.
-const RESOURCE_LIST: &str = "v1.ResourceList";
-
-fn in_thousandths(quantity: Value) -> Value {
-    match Quantity::of(&quantity) {
-        Ok(read) => Value::from(read.rounded_to_thousandths().to_string()),
-        Err(_) => quantity,
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn zero_value(shape: &Shape) -> Value {
         Shape::Bool => Value::Bool(false),
         Shape::Int32 | Shape::Int64 | Shape::Float => Value::Int(0),
         Shape::Struct(inner) => zero(inner),
-        Shape::Quantity => Value::from("0"),
+        Shape::Quantity | Shape::Amount => Value::from("0"),
         _ => Value::Null,
     }
 }

@@ -23,6 +23,10 @@ impl Reader {
             (Shape::Quantity, value) => {
                 self.result(Quantity::of(value).map(|q| Some(q.to_string())).map_err(str::to_owned))
             }
+            (Shape::Amount, value) => {
+                let rounded = Quantity::of(value).map(Quantity::rounded_to_thousandths);
+                self.result(rounded.map(|q| Some(q.to_string())).map_err(str::to_owned))
+            }
             (Shape::Time | Shape::MicroTime, other) => {
                 self.own_mismatch(other, "string");
                 None
