@@ -290,7 +290,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         status_resets: Some(certificates::status_resets),
         prepare: certificates::prepare,
         validate: certificates::validate,
-        prepare_status: certificates::set_times,
+        prepare_status: certificates::prepare_status,
         validate_status: certificates::validate_status,
         subresources: certificates::SUBRESOURCES,
         ..with_status(kind(

@@ -92,8 +92,29 @@ fn approve(request: &mut Value, old: &Value) {
     metadata::restore_system_fields(request, old);
 }
 
+/// The status of a request is updated without its decisions, which `approval` writes.
+pub fn prepare_status(request: &mut Value, old: &Value) {
+    for decision in ["Approved", "Denied"] {
+        keep_decisions(request, old, decision);
+    }
+    set_times(request, old);
+}
+
+/// Keeps the conditions of a type. If their number changes, they stay as they are and are refused later.
+fn keep_decisions(request: &mut Value, old: &Value, decision: &str) {
+    let is_decision = |condition: &Value| text(condition, "type") == decision;
+    let before = old.get("status").map(|status| list(status, "conditions")).unwrap_or_default();
+    let before: Vec<&Value> = before.iter().filter(|condition| is_decision(condition)).collect();
+    let conditions = request.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
+    let given: Vec<&mut Value> = conditions.filter(|condition| is_decision(condition)).collect();
+    if given.len() == before.len() {
+        given.into_iter().zip(before).for_each(|(given, before)| *given = before.clone());
+    }
+}
+
 /// Sets missing times of conditions; a condition with unchanged status keeps its transition time.
-pub fn set_times(request: &mut Value, old: &Value) {
+fn set_times(request: &mut Value, old: &Value) {
     let now = clock::now_rfc3339();
     let is_unset = |condition: &Value, name: &str| condition.get(name).is_none_or(Value::is_null);
     let mut transition_times = HashMap::new();

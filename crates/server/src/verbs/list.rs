@@ -33,6 +33,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     if let Some(all) = request.computed() {
         return get_computed(request, all);
     }
+    let path = request.place()?.path;
     let wanted = query.get("resourceVersion").unwrap_or_default();
     let version = parse_version(wanted).map_err(|why| Status::untyped(500, why))?;
     request.check_path(request.name())?;
@@ -41,7 +42,6 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     } else {
         wait_until(context, version).await?
     }
-    let path = request.place()?.path;
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
     Ok(Outcome::Object(200, request.read(stored).await?))
