@@ -120,7 +120,7 @@ def normalize(value, key=""):
         if key == "cells" and AGE.match(value):
             return "<age>"
         if value.startswith("apiVersion: "):
-            value = without_descriptions(value)
+            value = VERSIONED.sub(r"\1<rv>", without_descriptions(value))
             value = CONTINUE.sub(r"\1<token>", YAML_AGE.sub(r"\1<age>", value))
             # unordered lists, such as conditions, are sorted in JSON only; the order of errors, and so of the lines of a message,
             # is random
