@@ -187,11 +187,12 @@ fn conditions(status: &Value, before: &Value, path: &FieldPath, errors: &mut Err
             let why = "cannot set completionTime when there is no Complete=True condition";
             errors.push(FieldError::invalid(&path.child("completionTime"), time, why));
         }
-        Some(time) if started.is_some_and(|started| started.as_str() > time.as_str()) => {
-            let why = "must be equal to or after `startTime`";
-            errors.push(FieldError::invalid(&path.child("completionTime"), time, why));
-        }
         _ => {}
+    }
+    if let (Some(time), Some(started)) = (completed, started)
+        && started.as_str() > time.as_str()
+    {
+        errors.push(FieldError::invalid(&path.child("completionTime"), time, "must be equal to or after `startTime`"));
     }
     if has("Failed") && !has("FailureTarget") {
         errors.push(refused("cannot set Failed=True condition without the FailureTarget=true condition"));

@@ -50,6 +50,9 @@ pub fn sort(kind: &str, errors: &mut [FieldError]) {
     }
 }
 
+/// Errors of changes come last, unless a line says where.
+const CHANGE: &str = "immutable";
+
 /// The rank of a field that has an error, or of the path itself; `kind` is that of the error.
 fn rank(fields: &[(&str, Option<&str>)], name: &str, kind: &str, error: &FieldError) -> usize {
     let is_meant = |what: &str| what == kind || error.detail.contains(what);
@@ -61,6 +64,7 @@ fn rank(fields: &[(&str, Option<&str>)], name: &str, kind: &str, error: &FieldEr
 fn place(kind: &str, error: &FieldError) -> Place {
     let (mut kind, mut levels, mut path) = (kind, vec![], String::new());
     let of_kind = format!("{:?}", error.kind);
+    let mut is_change = error.detail.contains(CHANGE);
     let mut segments = error.field.split('.');
     loop {
         let at = if path.is_empty() { "." } else { &path };
@@ -75,6 +79,7 @@ fn place(kind: &str, error: &FieldError) -> Place {
         let segment = segments.next();
         let (name, rest) = segment.map_or((".", ""), |segment| segment.split_once('[').unwrap_or((segment, "")));
         let index = rest.split(']').next().and_then(|index| index.parse().ok()).unwrap_or_default();
+        is_change &= !fields.contains(&(name, Some(CHANGE)));
         levels.push((rank(fields, name, &of_kind, error), index));
         if segment.is_none() {
             break;
@@ -82,7 +87,7 @@ fn place(kind: &str, error: &FieldError) -> Place {
         path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     }
     let is_given = error.kind != FieldErrorKind::Required;
-    Place { is_change: error.detail.contains("immutable"), levels, is_given }
+    Place { is_change, levels, is_given }
 }
 
 #[cfg(test)]

@@ -153,6 +153,8 @@ fn restart_errors(object: &Value, template: &Value, path: &FieldPath, errors: &m
     }
     if spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null()) {
         let kind = object.str_at(&["kind"]);
+        // a Deployment is checked as its ReplicaSets are
+        let kind = if kind == "Deployment" { "ReplicaSet" } else { kind };
         let why = format!("activeDeadlineSeconds in {kind} is not Supported");
         errors.push(FieldError::forbidden(&path.child("activeDeadlineSeconds"), why));
     }

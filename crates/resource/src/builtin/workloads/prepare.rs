@@ -1,6 +1,7 @@
 //! What the server sets in workloads: the selector of a Job, and how changes are counted.
 
 use machinery::Value;
+use schema::shape::{named, same};
 
 use crate::builtin::defaults::set_default;
 
@@ -41,8 +42,10 @@ pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
         None => 1,
         Some(old) => {
             let text = old.str_at(&["metadata", "annotations", TEMPLATE_GENERATION]);
-            let template = ["spec", "template"];
-            text.parse::<i64>().unwrap_or_default() + i64::from(object.at(&template) != old.at(&template))
+            const TEMPLATE: &[&str] = &["spec", "template"];
+            let template = named("apps.v1.DaemonSetSpec").fields.iter().find(|field| field.name == "template");
+            let is_same = template.is_some_and(|field| same(object.at(TEMPLATE), old.at(TEMPLATE), field));
+            text.parse::<i64>().unwrap_or_default() + i64::from(!is_same)
         }
     };
     object.set_at(&["metadata", "annotations", TEMPLATE_GENERATION], Value::from(generation.to_string()));
