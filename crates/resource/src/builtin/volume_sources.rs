@@ -17,12 +17,14 @@ const TYPE: &str = "core.v1.PersistentVolumeSource";
 /// The errors of the source of the volume `name` that depend on several fields.
 pub fn errors(name: &str, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     pod_volumes::source_errors(spec, TYPE, path, errors);
+    if let Some(flexible) = spec.get("flexVolume") {
+        pod_volumes::own_options(flexible, &path.child("flexVolume"), errors);
+    }
     let Some(kind) = pod_volumes::first_source(spec, TYPE) else { return };
     let (source, at) = (spec.get(kind).unwrap_or(&Value::Null), path.child(kind));
     match kind {
         "cinder" => required(source, "secretRef", &["name", "namespace"], &at, errors),
         "csi" => SECRETS.iter().for_each(|secret| secret_errors(source, secret, &at, errors)),
-        "flexVolume" => pod_volumes::own_options(source, &at, errors),
         "iscsi" => portal_errors(name, source, &at, errors),
         "local" if !is_set(spec, "nodeAffinity") => {
             errors.push(FieldError::required(&path.child("nodeAffinity"), "Local volume requires node affinity"));
