@@ -77,7 +77,8 @@ static EVICTION: BuiltIn = BuiltIn {
 /// Keeps the stored Pod, except one part.
 fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
     let new = std::mem::replace(pod, old.clone());
-    for path in [&["metadata", "managedFields"][..], &["metadata", "resourceVersion"]] {
+    for name in ["generateName", "managedFields", "resourceVersion"] {
+        let path = &["metadata", name][..];
         match new.at(path) {
             Some(value) => pod.set_at(path, value.clone()),
             None => drop(pod.remove_at(path)),

@@ -208,6 +208,8 @@ pub(crate) fn apply(
     let mut object = merge(write.types, live, configuration)
         .map_err(|errors| Failure::Other(format!("failed to merge config: {}", errors_text(&errors))))?;
     object.remove_at(&["metadata", "managedFields"]);
+    // null is a difference from the live object, whose list kube-apiserver has taken off
+    let has_null_list = configuration.at(&["metadata", "managedFields"]).is_some_and(Value::is_null);
     let mut set = collect(write.types, configuration);
     if let Some(reset) = write.versions.reset_fields(write.version) {
         set.remove_recursively(reset);
@@ -224,7 +226,7 @@ pub(crate) fn apply(
         let mut changes = AllChanges { write, live: &mut live_renditions, new, known: vec![] };
         take_changes(&mut owners, &mut changes, Some(writer), force)?
     };
-    let changed = !same_object(live, &object);
+    let changed = has_null_list || !same_object(live, &object);
     if let Some(own) = owners.get_mut(writer) {
         own.set.remove(&UNTRACKED);
         if changed {
