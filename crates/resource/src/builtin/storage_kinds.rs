@@ -174,14 +174,17 @@ pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Re
     } else if count == SOURCES.len() {
         errors.push(FieldError::forbidden(&path, NO_SINGLE_SOURCE));
     } else if is_set(source, SOURCES[1]) {
-        let (name, path) = (text(source, SOURCES[1]), path.child(SOURCES[1]));
-        if name.is_empty() {
-            errors.push(FieldError::required(&path, "must specify non empty persistentVolumeName"));
+        if text(source, SOURCES[1]).is_empty() {
+            let why = "must specify non empty persistentVolumeName";
+            errors.push(FieldError::required(&path.child(SOURCES[1]), why));
         }
-        invalid_each(&path, name, names::dns1123_subdomain(name), &mut errors);
     } else {
         let volume = source.get(SOURCES[0]).unwrap_or(&Value::Null);
         volumes::inline_errors(volume, &path.child(SOURCES[0]), &mut errors);
+    }
+    if is_set(source, SOURCES[1]) {
+        let name = text(source, SOURCES[1]);
+        invalid_each(&path.child(SOURCES[1]), name, names::dns1123_subdomain(name), &mut errors);
     }
     let attacher = attachment.str_at(&["spec", "attacher"]);
     if !attacher.is_empty() {
