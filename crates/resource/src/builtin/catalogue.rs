@@ -144,6 +144,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
         columns: tables::POD,
+        row_conditions: tables::ended,
         short_names: &["po"],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..RETURNED },
         subresources: pods::SUBRESOURCES,

@@ -270,6 +270,8 @@ pub struct BuiltIn {
     pub name_column: bool,
     /// The columns of tables besides the name.
     pub columns: &'static [BuiltInColumn],
+    /// The conditions of an object's row in a table.
+    pub row_conditions: fn(&Value) -> Option<Value>,
     /// The columns before a release.
     pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
 }
@@ -343,6 +345,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     status_warnings: |_, _| vec![],
     name_column: true,
     columns: &[columns::AGE],
+    row_conditions: |_| None,
     former_columns: None,
 };
 

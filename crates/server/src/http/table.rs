@@ -149,6 +149,7 @@ pub struct Table {
     has_name: bool,
     name_format: &'static str,
     include: Include,
+    built_in: Option<&'static BuiltIn>,
     /// Whether the kind has only the default columns, in which case `rows` of an empty table is null.
     has_null_rows: bool,
 }
@@ -171,7 +172,9 @@ impl Table {
         let has_null_rows = request.version.built_in.is_some_and(BuiltIn::has_null_rows);
         let is_own_scale = request.subresource == Subresource::Scale && request.resource.built_in().is_some();
         let name_format = if is_own_scale { "" } else { "name" };
-        Ok(Table { accepted: *accepted, columns: cells(request), has_name, name_format, include, has_null_rows })
+        let built_in = request.resource.built_in().filter(|_| request.subresource != Subresource::Scale);
+        let columns = cells(request);
+        Ok(Table { accepted: *accepted, columns, has_name, name_format, include, built_in, has_null_rows })
     }
 
     fn definitions(&self) -> Value {
@@ -199,7 +202,11 @@ impl Table {
             Include::None | Include::Metadata => partial(object, &self.accepted),
             Include::Object => object.clone(),
         };
-        [("cells", cells), ("object", shown)].into()
+        let mut row: Value = [("cells", cells), ("object", shown)].into();
+        if let Some(conditions) = self.built_in.and_then(|built_in| (built_in.row_conditions)(object)) {
+            row.set_at(&["conditions"], conditions);
+        }
+        row
     }
 
     fn table(&self, metadata: Value, definitions: Value, rows: Vec<Value>) -> Value {

@@ -80,10 +80,12 @@ impl Selection {
     }
 
     /// Fails if the namespace of the request cannot be part of a key of kube-apiserver, whose key of a selection ends with the
-    /// name in the path, or with the one that a field selector requires.
+    /// name in the path, or with the one that a field selector requires of the first page.
     pub fn check_path(&self, request: &Request) -> Result<(), Status> {
         let in_path = Some(request.name()).filter(|name| !name.is_empty());
-        let name = in_path.or_else(|| self.options.field_selector.exact("metadata.name"));
+        let is_first_page = self.options.continue_token.is_empty();
+        let selected = || self.options.field_selector.exact("metadata.name").filter(|_| is_first_page);
+        let name = in_path.or_else(selected);
         request.check_path(name.filter(|name| names::path_segment(name).is_empty()).map_or("", Text::as_str))
     }
 }

@@ -3,6 +3,7 @@
 mod certificates;
 mod network;
 mod optional;
+mod pod_cells;
 mod pods;
 mod storage;
 mod workloads;

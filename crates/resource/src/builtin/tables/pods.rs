@@ -1,21 +1,19 @@
 //! Pods and what concerns them, and Nodes.
 
-use super::{NONE, at, boolean, flag, int, integer, joined, number, selector_at, text_column, text_or, wide};
+use super::pod_cells::PodCells;
+use super::{NONE, at, boolean, flag, int, integer, joined, selector_at, text_column, text_or, wide};
 use crate::builtin::BuiltInColumn;
 use crate::builtin::checks::text;
 use crate::builtin::columns::AGE;
-use machinery::{Map, Value, jsonpath};
+use machinery::{Map, Value, json, jsonpath};
 
 pub const POD: &[BuiltInColumn] = &[
-    text_column("Ready", "Ready and all containers.", |pod, _| {
-        let ready =
-            at(pod, &["status", "containerStatuses"]).iter().filter(|s| flag(s, &["ready"]) == Value::Bool(true));
-        Value::from(format!("{}/{}", ready.count(), at(pod, &["spec", "containers"]).len()))
+    text_column("Ready", "Ready and all containers.", |pod, _| Value::from(PodCells::of(pod).ready())),
+    text_column("Status", "Phase of the Pod, or why it is not running.", |pod, _| {
+        Value::from(PodCells::of(pod).status())
     }),
-    text_column("Status", "Phase of the Pod, or why it is not running.", |pod, _| pod_status(pod)),
-    text_column("Restarts", "How often containers were started again.", |pod, _| {
-        let restarts = at(pod, &["status", "containerStatuses"]).iter().map(|status| number(status, &["restartCount"]));
-        Value::from(restarts.sum::<i64>().to_string())
+    text_column("Restarts", "How often containers were started again.", |pod, now| {
+        Value::from(PodCells::of(pod).restarts(now))
     }),
     AGE,
     wide(text_column("IP", "Address of the Pod.", |pod, _| text_or(pod, &["status", "podIP"], NONE))),
@@ -27,8 +25,8 @@ pub const POD: &[BuiltInColumn] = &[
         let gates = at(pod, &["spec", "readinessGates"]);
         let conditions = at(pod, &["status", "conditions"]);
         let is_met = |gate: &&Value| {
-            let of_gate = conditions.iter().filter(|c| text(c, "type") == text(gate, "conditionType"));
-            of_gate.into_iter().any(|c| text(c, "status") == "True")
+            let of_gate = conditions.iter().find(|c| text(c, "type") == text(gate, "conditionType"));
+            of_gate.is_some_and(|c| text(c, "status") == "True")
         };
         match gates.len() {
             0 => Value::from(NONE),
@@ -37,17 +35,15 @@ pub const POD: &[BuiltInColumn] = &[
     })),
 ];
 
-/// The reason of the Pod or of a waiting or terminated container; otherwise its phase.
-fn pod_status(pod: &Value) -> Value {
-    if !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
-        return Value::from("Terminating");
-    }
-    let reasons = at(pod, &["status", "containerStatuses"])
-        .iter()
-        .rev()
-        .flat_map(|status| ["waiting", "terminated"].map(|state| status.str_at(&["state", state, "reason"])));
-    let first = [pod.str_at(&["status", "reason"])].into_iter().chain(reasons).find(|reason| !reason.is_empty());
-    Value::from(first.unwrap_or_else(|| pod.str_at(&["status", "phase"])))
+/// The condition of the row of a Pod that has ended.
+pub fn ended(pod: &Value) -> Option<Value> {
+    let message = match pod.str_at(&["status", "phase"]) {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    let reason = pod.str_at(&["status", "phase"]);
+    Some(json!([{"type": "Completed", "status": "True", "reason": (reason), "message": (message)}]))
 }
 
 pub const POD_TEMPLATE: &[BuiltInColumn] = &[
