@@ -324,6 +324,7 @@ fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: V
 /// The error for a single object requested as PartialObjectMetadataList.
 fn no_list(request: &Request) -> Status {
     let go_type = match (request.resource.go_type(), request.subresource) {
+        (Some(_), Subresource::Scale) => "*autoscaling.Scale".to_owned(),
         (Some(go_type), _) => go_type,
         (None, Subresource::Scale) => "*v1.Scale".to_owned(),
         (None, _) => return Status::untyped(500, "content is not a list"),

@@ -304,7 +304,12 @@ impl Watch {
         if end_of_initial {
             object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
         }
-        object
+        // in a typed object, fields that are always printed have their zero values
+        let shaped = self.request.version.built_in.map(|row| row.shape(&object));
+        match shaped.filter(|shaped| shaped.error.is_none()) {
+            Some(shaped) => shaped.value,
+            None => object,
+        }
     }
 }
 
