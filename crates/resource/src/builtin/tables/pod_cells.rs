@@ -1,4 +1,4 @@
-//! What the table of Pods tells from the statuses of containers: how many are ready, why a Pod does not run, and how often
+//! What the table of Pods shows of the statuses of containers: how many are ready, why a Pod does not run, and how often
 //! containers were started again.
 
 use std::collections::HashSet;
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_tell_why_a_pod_does_not_run() {
+    fn cells_show_why_a_pod_does_not_run() {
         let ended = |code: i64| json!({"name": "c", "restartCount": 2, "state": {"terminated": {"exitCode": (code)}}});
         let named = |reason: &str| json!({"name": "c", "state": {"terminated": {"exitCode": 1, "reason": (reason)}}});
         let waiting =
