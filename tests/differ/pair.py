@@ -14,6 +14,8 @@ AGE = re.compile(r"^(\d+[smhdy])+$|^<invalid>$|^<unknown>$")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 # the first bytes of protobuf, in base64
 PROTOBUF = "azhz"
+# the types that CEL's messages name, by a random number
+SELF_TYPE = re.compile(r"selfType\d+")
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 VERSIONED = re.compile(r"""(resourceVersion[\\"]*: ?[\\"]*|current: |in record \()[1-9]\d*""")
 YAML_AGE = re.compile(r"(?m)^( +- +)(\d+[smhdy])+$")
@@ -127,7 +129,8 @@ def normalize(value, key=""):
             parts = PUNCTUATION.sub(" ", value).split() if "\nkind: Status\n" in value else value.split("\n")
             value = "\n".join(sorted(parts))
         value = sorted_errors(value)
-        return VERSIONED.sub(r"\1<rv>", ADDRESS.sub("<address>", TIME.sub("<time>", value)))
+        value = SELF_TYPE.sub("selfType<n>", ADDRESS.sub("<address>", TIME.sub("<time>", value)))
+        return VERSIONED.sub(r"\1<rv>", value)
     return value
 
 
