@@ -40,6 +40,10 @@ pub fn rfc3339_micro(microseconds: i64) -> String {
 /// nanoseconds.
 pub fn parse_rfc3339(text: &str) -> Option<(i64, u32)> {
     let bytes = text.as_bytes();
+    if bytes.get(11).is_some_and(u8::is_ascii_digit) && bytes.get(12) == Some(&b':') {
+        // Go accepts an hour of one digit
+        return parse_rfc3339(&format!("{}0{}", text.get(..11)?, text.get(11..)?));
+    }
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = bytes.get(from..to)?;
         if !digits.iter().all(u8::is_ascii_digit) {
@@ -112,7 +116,16 @@ mod tests {
             assert_eq!(rfc3339(seconds), text);
         }
         assert_eq!(parse_rfc3339("2024-01-01T01:00:00.5+01:00"), Some((1_704_067_200, 500_000_000)));
-        for bad in ["2024-02-30T00:00:00Z", "2024-01-01t00:00:00z", "2024-01-01T00:00:00", "2024-1-01T00:00:00Z", ""] {
+        assert_eq!(parse_rfc3339("2024-01-01T1:00:00Z"), Some((1_704_070_800, 0)));
+        for bad in [
+            "2024-01-01T:00:00Z",
+            "2024-01-01T1:0:00Z",
+            "2024-02-30T00:00:00Z",
+            "2024-01-01t00:00:00z",
+            "2024-01-01T00:00:00",
+            "2024-1-01T00:00:00Z",
+            "",
+        ] {
             assert_eq!(parse_rfc3339(bad), None, "{bad}");
         }
         assert_eq!(rfc3339_micro(1_500_000), "1970-01-01T00:00:01.500000Z");
