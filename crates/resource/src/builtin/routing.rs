@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, json, names};
+use machinery::{Map, Release, Value, json, names};
 
 use super::checks::{TWO_BACKENDS, invalid_each, items, list, text};
 use super::ip::Cidr;
@@ -479,14 +479,16 @@ pub fn prepare_priority_class(object: &mut Value, old: Option<&Value>) {
 
 /// A generation that counts the changes of labels, too. That of the rest is counted afterwards.
 pub fn count_labels(object: &mut Value, old: Option<&Value>) {
-    let path = ["metadata", "labels"];
     let Some(old) = old else { return };
+    fn labels(object: &Value) -> Option<&Map> {
+        object.at(&["metadata", "labels"]).and_then(Value::as_object).filter(|labels| !labels.is_empty())
+    }
     let unchanged = |object: &Value| {
         let mut object = object.clone();
         ["metadata", "apiVersion", "kind", "status"].iter().for_each(|name| drop(object.remove_at(&[name])));
         object
     };
-    if object.at(&path) != old.at(&path) && unchanged(object) == unchanged(old) {
+    if labels(object) != labels(old) && unchanged(object) == unchanged(old) {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
