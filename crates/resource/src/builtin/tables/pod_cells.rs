@@ -38,17 +38,17 @@ impl<'a> PodCells<'a> {
             init.iter().filter(|c| text(c, "restartPolicy") == "Always").map(|c| text(c, "name")).collect();
         let total = at(pod, &["spec", "containers"]).len() + sidecars.len();
         let mut cells = PodCells { ready: 0, total, status: phase(pod), restarts: Restarts::default() };
-        let of_sidecars = cells.initialize(pod, &sidecars);
-        if of_sidecars.is_some() || has_condition(pod, "Initialized") {
-            cells.run(pod, of_sidecars.unwrap_or_else(|| restarts_of(pod, &sidecars)));
+        let (is_initialized, of_sidecars) = cells.initialize(pod, &sidecars);
+        if is_initialized || has_condition(pod, "Initialized") {
+            cells.run(pod, of_sidecars);
         }
         cells.end(pod);
         cells
     }
 
-    /// Reads the statuses of init containers, up to the first that has not ended well and is no sidecar that runs. Returns the
-    /// restarts of sidecars if there is none.
-    fn initialize(&mut self, pod: &'a Value, sidecars: &HashSet<&str>) -> Option<Restarts<'a>> {
+    /// Reads the statuses of init containers, up to the first that has not ended well and is no sidecar that runs. Returns
+    /// whether there is none, and the restarts of the sidecars that were read.
+    fn initialize(&mut self, pod: &'a Value, sidecars: &HashSet<&str>) -> (bool, Restarts<'a>) {
         let mut of_sidecars = Restarts::default();
         for (i, status) in at(pod, &["status", "initContainerStatuses"]).iter().enumerate() {
             let is_sidecar = sidecars.contains(text(status, "name"));
@@ -70,9 +70,9 @@ impl<'a> PodCells<'a> {
                 None if !matches!(waits_for, "" | "PodInitializing") => format!("Init:{waits_for}"),
                 None => format!("Init:{i}/{}", at(pod, &["spec", "initContainers"]).len()),
             };
-            return None;
+            return (false, of_sidecars);
         }
-        Some(of_sidecars)
+        (true, of_sidecars)
     }
 
     /// Reads the statuses of containers, of which the first one counts that does not run.
@@ -132,13 +132,6 @@ impl<'a> PodCells<'a> {
             Restarts { count, last } => format!("{count} ({} ago)", jsonpath::columns::age(last, now)),
         }
     }
-}
-
-fn restarts_of<'a>(pod: &'a Value, sidecars: &HashSet<&str>) -> Restarts<'a> {
-    let statuses = at(pod, &["status", "initContainerStatuses"]).iter();
-    let mut restarts = Restarts::default();
-    statuses.filter(|status| sidecars.contains(text(status, "name"))).for_each(|status| restarts.add(status));
-    restarts
 }
 
 /// The phase of a Pod, unless it says why it has that or waits for its scheduling gates.
