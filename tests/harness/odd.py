@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asks two servers the same odd values, for each field of each built-in kind, and reports what differs.
 
-  odd.py --reference URL --server URL --token TOKEN [--only PLURAL,...] [--report FILE] [--seconds N]
+  odd.py --reference URL --server URL --token TOKEN [--only PLURAL[/LABEL],...] [--report FILE] [--seconds N]
 
 kube-apiserver is the reference. Each field of the full sample of a kind (kind_samples.py), and each field that the sample does
 not have, gets values that are empty, long, negative, huge, doubled, null, of another case or beyond ASCII: in creations and
@@ -22,6 +22,7 @@ import replay  # noqa: E402
 from kind_samples import ODD_SAMPLES, SAMPLES  # noqa: E402
 from kinds import DROP, DRY, JSON, MERGE, Schemas, changed, name_of, synthetic  # noqa: E402
 from pair import Pair  # noqa: E402
+from union_samples import UNION_SAMPLES  # noqa: E402
 
 WORKERS = 4
 TEXTS = ["", " ", "a" * 64, "a" * 254, "a" * 1100, "-a", "A.b", "Ab", "a/b", "a/b/c", "/a", "a/", "ä", "a_b", "a.", "..", ".a", "0", "a..b",
@@ -239,6 +240,10 @@ def ask_all(asker, servers, counts, end):
         pair.close()
 
 
+def is_wanted(sample, wanted):
+    return not wanted or sample["plural"] in wanted or f"{sample['plural']}/{sample.get('label', '')}" in wanted
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reference", required=True)
@@ -250,7 +255,7 @@ def main():
     args = parser.parse_args()
     servers = [replay.Server(url, args.token) for url in (args.reference, args.server)]
     schemas, wanted, counts = Schemas(servers[0]), set(filter(None, args.only.split(","))), Counts()
-    samples = [sample for sample in [*SAMPLES, *ODD_SAMPLES] if not sample.get("unstable") and (not wanted or sample["plural"] in wanted)]
+    samples = [sample for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES] if not sample.get("unstable") and is_wanted(sample, wanted)]
     # the large ones last
     samples.sort(key=lambda sample: len(json.dumps(sample)))
     end = time.time() + args.seconds

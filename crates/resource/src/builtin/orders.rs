@@ -55,7 +55,7 @@ const CHANGE: &str = "immutable";
 
 /// The rank of a field that has an error, or of the path itself; `kind` is that of the error.
 fn rank(fields: &[(&str, Option<&str>)], name: &str, kind: &str, error: &FieldError) -> usize {
-    let is_meant = |what: &str| what == kind || error.detail.contains(what);
+    let is_meant = |what: &str| what == kind || error.detail.contains(&what.replace('_', " "));
     let special = fields.iter().position(|(field, what)| *field == name && what.is_some_and(is_meant));
     let rank = special.or_else(|| fields.iter().position(|field| *field == (name, None)));
     rank.map_or(if name == "." { 0 } else { fields.len() + 1 }, |rank| rank + 1)

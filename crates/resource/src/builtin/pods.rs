@@ -7,7 +7,7 @@ use machinery::{Map, Release, Value, json};
 use schema::shape::same_fields;
 
 use super::checks::{items, list, text};
-use super::pod_annotations;
+use super::{pod_annotations, pod_volumes};
 use super::pod_gates::take_additions;
 use super::podspec::{self, image_errors, take_label_keys};
 pub use super::podspec::{selector_operators, validate_spec};
@@ -351,12 +351,17 @@ pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     let path = FieldPath::new("spec");
     let empty = Value::object();
     let spec = pod.get("spec").unwrap_or(&empty);
+    pod_volumes::claim_names(pod, &path, &mut errors);
     validate_spec(spec, &path, &mut errors);
     for name in ["containers", "initContainers"] {
         items(spec, name, &path).for_each(|(path, container)| image_errors(container, &path, &mut errors));
     }
     if old.is_none() && !list(spec, "ephemeralContainers").is_empty() {
         errors.push(FieldError::forbidden(&path.child("ephemeralContainers"), "cannot be set on create"));
+    }
+    if old.is_none() && !text(spec, "nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden(&path.child("nodeName"), why));
     }
     if text(spec, "serviceAccountName").is_empty() {
         tokens_without_account(spec, &path, &mut errors);

@@ -30,11 +30,11 @@ pub fn downward_files(source: &Value, path: &FieldPath, errors: &mut Errors) {
         match (file.get("fieldRef").filter(|it| !it.is_null()), file.get("resourceFieldRef").filter(|it| !it.is_null()))
         {
             (Some(reference), amount) => {
-                let place = path.child("fieldRef").child("fieldPath");
+                let path_of_field = path.child("fieldRef");
                 if text(reference, "fieldPath").is_empty() {
-                    errors.push(FieldError::required(&place, ""));
+                    errors.push(FieldError::required(&path_of_field.child("fieldPath"), ""));
                 }
-                field_path(reference, &FIELDS, &place, errors);
+                field_path(reference, &FIELDS, &path_of_field, errors);
                 if amount.is_some() {
                     let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
                     errors.push(FieldError::invalid(path, &Value::from("resource"), why));

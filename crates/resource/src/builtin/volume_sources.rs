@@ -23,19 +23,12 @@ pub fn errors(name: &str, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let Some(kind) = pod_volumes::first_source(spec, TYPE) else { return };
     let (source, at) = (spec.get(kind).unwrap_or(&Value::Null), path.child(kind));
     match kind {
-        "cinder" => required(source, "secretRef", &["name", "namespace"], &at, errors),
         "csi" => SECRETS.iter().for_each(|secret| secret_errors(source, secret, &at, errors)),
         "iscsi" => portal_errors(name, source, &at, errors),
         "local" if !is_set(spec, "nodeAffinity") => {
             errors.push(FieldError::required(&path.child("nodeAffinity"), "Local volume requires node affinity"));
         }
-        "storageos" => {
-            for field in ["volumeName", "volumeNamespace"].into_iter().filter(|field| !text(source, field).is_empty()) {
-                let problems = names::dns1123_label(text(source, field));
-                invalid_each(&at.child(field), text(source, field), problems, errors);
-            }
-            required(source, "secretRef", &["name", "namespace"], &at, errors);
-        }
+        "cinder" | "storageos" => required(source, "secretRef", &["name", "namespace"], &at, errors),
         _ => {}
     }
 }

@@ -8,7 +8,7 @@ use schema::apply::ConvertError;
 
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
 use crate::body::{Document, Format, Strict, type_error};
-use crate::rules::metadata::MetadataRules;
+use crate::rules::metadata::{MetadataRules, restore_system_fields};
 use crate::{Registry, Version};
 
 /// Metadata that no write can choose. Upstream leaves it as it was applied until the write resets it.
@@ -185,12 +185,17 @@ impl CustomCodec {
         self.at.resource.release >= Release::V1_37
     }
 
-    /// The error of metadata that cannot be read. In an update, `live` is the stored object, which has the uid to keep.
+    /// The error of metadata that cannot be read. In an update, `live` is the stored object.
     fn bad_metadata(&self, object: &Value, live: Option<&Value>, why: String) -> Status {
         let Endpoint { resource, .. } = &self.at;
-        let before = |live| MetadataRules::generic_update_errors(object, live, resource.namespaced, resource.release);
+        let before = |live| {
+            let mut restored = object.clone();
+            restore_system_fields(&mut restored, live);
+            restored.remove_at(&["metadata", "deletionTimestamp"]);
+            MetadataRules::generic_update_errors(&restored, live, resource.namespaced, resource.release)
+        };
         let mut errors = live.map(before).unwrap_or_default();
-        errors.retain(|error| error.field == "metadata.uid");
+        errors.retain(|error| error.field != "metadata.deletionTimestamp");
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
         errors.push(FieldError::invalid(&FieldPath::new("metadata"), metadata, why));
         let text = |name: &str| object.str_at(&[name]).into();

@@ -35,7 +35,7 @@ pub(super) fn environment(variable: &Value, path: &FieldPath, errors: &mut Error
         file_key(reference, &path.child("fileKeyRef"), errors);
     }
     if let Some(reference) = source.get("fieldRef") {
-        field_path(reference, &VARIABLES, &path.child("fieldRef").child("fieldPath"), errors);
+        field_path(reference, &VARIABLES, &path.child("fieldRef"), errors);
     }
     if let Some(reference) = source.get("resourceFieldRef") {
         container_amount(reference, &path.child("resourceFieldRef"), errors);

@@ -4,11 +4,13 @@ mod containers;
 mod environment;
 mod ephemeral;
 mod groups;
+mod host;
 mod mounts;
 mod resources;
 mod scheduling;
 mod security;
 mod whole;
+mod windows;
 
 pub use super::checks::selector_operators;
 pub use containers::image_errors;
@@ -50,7 +52,7 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let pod = Pod { spec, volumes, claim_volumes, targets, claims };
     pod.containers(path, errors);
     pod.restart_policy(path, errors);
-    pod.host(path, errors);
+    host::errors(spec, path, errors);
     pod.names(path, errors);
     pod.dns(path, errors);
     pod.claims(path, errors);
@@ -59,6 +61,9 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         one_of_named(system, &path.child("os"), &SYSTEMS, errors);
     }
     security(spec, path, errors);
+    windows::host_processes(spec, path, errors);
+    host::user_namespace(spec, path, errors);
+    windows::system_errors(spec, path, errors);
     resources::of_pod(spec, path, &pod.claims, errors);
     overhead(spec.get("overhead"), &path.child("overhead"), errors);
     for (path, toleration) in items(spec, "tolerations", path) {
@@ -104,31 +109,6 @@ impl<'a> Pod<'a> {
         }
         if text(self.spec, "dnsPolicy").is_empty() {
             errors.push(FieldError::required(&path.child("dnsPolicy"), ""));
-        }
-    }
-
-    fn host(&self, path: &FieldPath, errors: &mut Errors) {
-        if truth(self.spec, &["hostPID"]) && truth(self.spec, &["shareProcessNamespace"]) {
-            let why = "ShareProcessNamespace and HostPID cannot both be enabled";
-            errors.push(FieldError::invalid(&path.child("shareProcessNamespace"), &Value::Bool(true), why));
-        }
-        if is_set(self.spec, "hostnameOverride") {
-            self.hostname(&path.child("hostnameOverride"), errors);
-        }
-    }
-
-    /// The `hostnameOverride`, which replaces what the Pod's host name is computed from.
-    fn hostname(&self, path: &FieldPath, errors: &mut Errors) {
-        const BYTES_MAX: usize = 64;
-        for (other, is_given) in ["hostNetwork", "setHostnameAsFQDN"].map(|name| (name, truth(self.spec, &[name]))) {
-            if is_given {
-                errors.push(FieldError::forbidden(path, format!("may not be specified when {other} is true")));
-            }
-        }
-        let name = text(self.spec, "hostnameOverride");
-        invalid_each(path, name, names::dns1123_subdomain(name), errors);
-        if name.len() > BYTES_MAX {
-            errors.push(FieldError::too_long(path, BYTES_MAX));
         }
     }
 

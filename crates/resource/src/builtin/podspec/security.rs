@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
-use super::{Errors, truth};
+use super::{Errors, truth, windows};
 use crate::builtin::checks::{invalid_internal, items, text};
 use crate::builtin::rule_checks::local_path;
 
@@ -38,12 +38,19 @@ pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         }
     }
     profiles(context, &path, errors);
+    windows::options(context, &path, errors);
+    let shares_users = spec.get("hostUsers").and_then(Value::as_bool) != Some(false);
     for kind in ["containers", "initContainers"] {
         for (path, container) in items(spec, kind, &FieldPath::new(path.as_str().trim_end_matches(".securityContext")))
         {
             let context = container.get("securityContext").unwrap_or(&empty);
             let path = path.child("securityContext");
             profiles(context, &path, errors);
+            windows::options(context, &path, errors);
+            if shares_users && text(context, "procMount") == "Unmasked" {
+                let why = "`hostUsers` must be false to use `Unmasked`";
+                errors.push(FieldError::invalid(&path.child("procMount"), &Value::from("Unmasked"), why));
+            }
             let escalates = context.get("allowPrivilegeEscalation").and_then(Value::as_bool) == Some(false);
             let added = context.at(&["capabilities", "add"]).and_then(Value::as_array).unwrap_or_default();
             let is_admin = added.iter().any(|name| name.as_str() == Some("CAP_SYS_ADMIN"));
