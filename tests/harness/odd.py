@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Asks two servers the same odd values, for each field of each built-in kind, and reports what differs.
 
-  odd.py --reference URL --server URL --token TOKEN [--only PLURAL[/LABEL],...] [--report FILE] [--seconds N]
+  odd.py --reference URL --server URL --token TOKEN [--only PLURAL[/LABEL],...] [--together N [--seed N]] [--report FILE] [--seconds N]
 
 kube-apiserver is the reference. Each field of the full sample of a kind (kind_samples.py), and each field that the sample does
 not have, gets values that are empty, long, negative, huge, doubled, null, of another case or beyond ASCII: in creations and
-updates, and in writes of the status, all as dry runs. The order of the causes of an error is counted apart.
+updates, and in writes of the status, all as dry runs. The order of the causes of an error is counted apart. With --together, two to
+four random fields of each sample have odd values at once, N times, which finds rules that relate fields.
 """
 import argparse
 import collections
@@ -13,6 +14,7 @@ import concurrent.futures
 import copy
 import json
 import os
+import random
 import sys
 import time
 
@@ -111,6 +113,26 @@ def added(body, path, schema, schemas, api_version, depth):
                     yield from added(more, here, inner, schemas, api_version, depth - 1)
 
 
+def exists(body, path):
+    try:
+        for part in path:
+            body = body[part]
+        return True
+    except (KeyError, IndexError, TypeError):
+        return False
+
+
+def has_parent(body, path):
+    """Whether a value at a path can be set: the object that it is in, or the item, exists."""
+    return exists(body, path) if isinstance(path[-1], int) else exists(body, path[:-1]) and holds_fields(body, path[:-1])
+
+
+def holds_fields(body, path):
+    for part in path:
+        body = body[part]
+    return isinstance(body, dict)
+
+
 class Asker:
     """What is asked of one kind."""
 
@@ -151,6 +173,22 @@ class Asker:
         metadata = body.get("metadata")
         is_versioned = self.sample.get("versioned") and isinstance(metadata, dict)
         return changed(body, ("metadata", "resourceVersion"), "${version}") if is_versioned else body
+
+    def together(self, count, chance):
+        """Writes of objects with several odd values at once."""
+        changes = []
+        for _, path, value, schema in present(self.body, self.schemas, self.api_version, self.schema):
+            if path[0] not in ("apiVersion", "kind", "metadata", "status") and has_parent(self.body, path):
+                changes.append((path, [value, DROP, *odd_values(value, schema)]))
+        for _ in range(count):
+            body, labels = self.body, []
+            for path, values in chance.sample(changes, min(len(changes), chance.choice((2, 2, 3, 4)))):
+                new = chance.choice(values)
+                if has_parent(body, path) and (new is not DROP or exists(body, path)):
+                    body = changed(body, path, new)
+                    labels.append(f"{name_of(path)}={'-' if new is DROP else json.dumps(new)[:60]}")
+            for step in self.writes(body, (), None):
+                yield {**step, "id": step["id"].split(" ")[0] + " " + " & ".join(labels)}
 
     def steps(self):
         for body, path, value, schema in present(self.body, self.schemas, self.api_version, self.schema):
@@ -207,7 +245,7 @@ class Counts:
         self.found, self.moved = [], []
 
 
-def ask_all(asker, servers, counts, end):
+def ask_all(asker, steps, servers, counts, end):
     pair = Pair(servers, {"name": "odd", "about": "", "steps": []})
     orders = [None, None]
     for side, asked in enumerate(pair.sides):
@@ -220,7 +258,7 @@ def ask_all(asker, servers, counts, end):
                 except KeyError:
                     refused = asked.send({key: value for key, value in one.items() if key != "save"})
                     print(f"!! {asker.name} is not created: {refused['body']}", flush=True)
-        for one in asker.steps():
+        for one in steps:
             if time.time() > end:
                 return
             orders[:] = [None, None]
@@ -250,6 +288,8 @@ def main():
     parser.add_argument("--server", required=True)
     parser.add_argument("--token", required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--together", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report")
     parser.add_argument("--seconds", type=float, default=3600)
     args = parser.parse_args()
@@ -271,7 +311,8 @@ def main():
         except (IndexError, KeyError, ValueError):
             return print(f"{sample['apiVersion']} {sample['plural']} is not served")
         try:
-            ask_all(asker, servers, counts, end)
+            steps = asker.together(args.together, random.Random(args.seed)) if args.together else asker.steps()
+            ask_all(asker, steps, servers, counts, end)
         except Exception as error:
             print(f"!! {sample['plural']}: {type(error).__name__}: {error}")
         p = sample["plural"]

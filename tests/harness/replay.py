@@ -49,6 +49,7 @@ UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 TOKEN = re.compile(r"<(?:uid|rv):\d+>")
 MARK = re.compile(r"<(?:uid|rv)=[^>]*>")
 DIFF_LINES = 24
+READ_SECONDS = 90
 POLL_SECONDS = 0.02
 # how long a fast replay waits for more events than were recorded
 QUIET_SECONDS = 0.5
@@ -358,7 +359,7 @@ class Replay:
         end = time.time() + until.get("seconds", 20 if until else 0)
         while True:
             connection, response = self.server.send(step["method"], self.substitute(step["path"]), headers, body)
-            raw = response.read()
+            raw = read_all(response)
             connection.close()
             if fulfils(until, response.status, raw.decode(errors="replace")) or time.time() > end:
                 return response, raw
@@ -392,6 +393,16 @@ class Replay:
             return []
         a, b = (json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (want, got))
         return list(difflib.unified_diff(a, b, "recorded", "this server", n=1, lineterm=""))
+
+
+def read_all(response):
+    """The body of a response. A stream that does not end, in which each event comes in time, is an error after READ_SECONDS."""
+    chunks, end = [], time.time() + READ_SECONDS
+    while chunk := response.read1(1 << 16):
+        chunks.append(chunk)
+        if time.time() > end:
+            raise TimeoutError("the response does not end")
+    return b"".join(chunks)
 
 
 def fulfils(until, status, text):

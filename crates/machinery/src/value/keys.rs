@@ -52,6 +52,7 @@ pub struct KeyOrder {
 struct KeyPlace {
     first: u32,
     again: Option<u32>,
+    last: u32,
 }
 
 fn hash(path: &str) -> u64 {
@@ -71,18 +72,24 @@ impl KeyOrder {
         self.places.get(&hash(path)).and_then(|place| place.again)
     }
 
+    /// The last position of a path.
+    pub fn last(&self, path: &str) -> Option<u32> {
+        self.places.get(&hash(path)).map(|place| place.last)
+    }
+
     fn add_key(&mut self, path: u64) {
         let here = self.keys;
         self.keys += 1;
-        let place = self.places.entry(path).or_insert(KeyPlace { first: here, again: None });
+        let place = self.places.entry(path).or_insert(KeyPlace { first: here, again: None, last: here });
         if place.first != here {
             place.again.get_or_insert(here);
         }
+        place.last = here;
     }
 
     fn add_item(&mut self, path: u64) {
-        let first = self.keys.saturating_sub(1);
-        self.places.entry(path).or_insert(KeyPlace { first, again: None });
+        let here = self.keys.saturating_sub(1);
+        self.places.entry(path).or_insert(KeyPlace { first: here, again: None, last: here }).last = here;
     }
 }
 
@@ -162,6 +169,7 @@ mod tests {
         let places = ["b", "b[0]", "b[1]", "b[1].x", "b[2]", "a", "a.y", ""].map(|path| order.first(path));
         assert_eq!(places, [0, 0, 0, 1, 1, 2, 3, 6].map(Some));
         assert_eq!((order.again("a.y"), order.again("a"), order.first("c")), (Some(4), None, None));
+        assert_eq!((order.last("a.y"), order.last("b[1]"), order.last("c")), (Some(5), Some(0), None));
     }
 
     /// The paths of all keys, and of all duplicates, took gigabytes.

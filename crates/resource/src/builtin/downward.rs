@@ -38,7 +38,8 @@ pub fn container_amount(reference: &Value, path: &FieldPath, errors: &mut Vec<Fi
     if !resource.is_empty() && !RESOURCES.contains(&resource) && !is_huge {
         return errors.push(FieldError::not_supported(&path.child("resource"), &Value::from(resource), &RESOURCES));
     }
-    let divisor = reference.get("divisor").and_then(|divisor| Quantity::of(divisor).ok());
+    let divisor = reference.get("divisor").filter(|_| !resource.is_empty());
+    let divisor = divisor.and_then(|divisor| Quantity::of(divisor).ok());
     let (divisors, of) = divisors(resource);
     if let Some(divisor) = divisor.filter(|divisor| divisor.signum() != 0)
         && !divisors.contains(&divisor.to_string().as_str())

@@ -94,7 +94,8 @@ const KIND: BuiltIn = BuiltIn {
 
 pub const CORE_EVENT: BuiltIn = BuiltIn {
     metadata: MetadataRules {
-        name: |name, _| names::path_segment(name),
+        // only what every kind checks
+        name: |_, _| vec![],
         on_create: OnCreate::Last,
         on_update: &[],
         ..MetadataRules::CUSTOM

@@ -39,7 +39,7 @@ fn order(fields: &'static str) -> Order {
 struct Place {
     is_change: bool,
     levels: Vec<(usize, usize)>,
-    /// What is required comes first.
+    /// What is required comes first, unless the field has a line of its own.
     is_given: bool,
 }
 
@@ -64,7 +64,7 @@ fn rank(fields: &[(&str, Option<&str>)], name: &str, kind: &str, error: &FieldEr
 fn place(kind: &str, error: &FieldError) -> Place {
     let (mut kind, mut levels, mut path) = (kind, vec![], String::new());
     let of_kind = format!("{:?}", error.kind);
-    let mut is_change = error.detail.contains(CHANGE);
+    let (mut is_change, mut is_given) = (error.detail.contains(CHANGE), error.kind != FieldErrorKind::Required);
     let mut segments = error.field.split('.');
     loop {
         let at = if path.is_empty() { "." } else { &path };
@@ -82,11 +82,12 @@ fn place(kind: &str, error: &FieldError) -> Place {
         is_change &= !fields.contains(&(name, Some(CHANGE)));
         levels.push((rank(fields, name, &of_kind, error), index));
         if segment.is_none() {
+            // the errors of a field that has a line keep their order
+            is_given = true;
             break;
         }
         path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     }
-    let is_given = error.kind != FieldErrorKind::Required;
     Place { is_change, levels, is_given }
 }
 

@@ -7,13 +7,13 @@ use machinery::{Map, Release, Value, json};
 use schema::shape::same_fields;
 
 use super::checks::{items, list, text};
-use super::{pod_annotations, pod_volumes};
 use super::pod_gates::take_additions;
 use super::podspec::{self, image_errors, take_label_keys};
 pub use super::podspec::{selector_operators, validate_spec};
 use super::row::NO_RESETS;
 use super::services::PROXY_VERBS;
 use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
+use super::{pod_annotations, pod_volumes};
 
 /// The lists of containers in a Pod's spec.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];

@@ -244,6 +244,9 @@ pub struct BuiltIn {
     /// Refuses the body of a create or an update before anything of it is reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
     pub default: fn(&mut Value),
+    /// Completes an object that is to be stored by defaults that depend on what was prepared. kube-apiserver sets them when it
+    /// reads the stored object.
+    pub complete_stored: fn(&mut Value),
     /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
     pub early_warnings: fn(&Value) -> Vec<String>,
     /// Changes an object before it is validated; the second is the stored one.
@@ -331,6 +334,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     removed_release: "",
     check_body: |_| None,
     default: |_| {},
+    complete_stored: |_| {},
     early_warnings: |_| vec![],
     prepare: |_, _| {},
     validate: |_, _, _| vec![],

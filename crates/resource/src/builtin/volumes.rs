@@ -6,12 +6,20 @@ use machinery::quantity::Quantity;
 use machinery::{Release, Value, json, names};
 
 use super::checks::{invalid_each, list, text};
-use super::defaults::at_mut;
+use super::defaults::{at_mut, set_default};
 use super::object_warnings::CLASS;
 use super::{pod_volumes, podspec, volume_sources};
 
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
+
+/// Defaults of volumes that do not apply to inline volumes of attachments.
+pub fn default_volume(volume: &mut Value) {
+    if volume.str_at(&["spec", "persistentVolumeReclaimPolicy"]).is_empty() {
+        volume.set_at(&["spec", "persistentVolumeReclaimPolicy"], Value::from("Retain"));
+    }
+    set_default(volume, &["spec", "volumeMode"], Value::from("Filesystem"));
+}
 
 /// Sets the phase of a new volume to Pending, with its transition time.
 pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
@@ -369,7 +377,7 @@ pub fn inline_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     if !text(spec, "storageClassName").is_empty() {
         forbid("storageClassName", "may not be specified");
     }
-    if !["", "Filesystem"].contains(&text(spec, "volumeMode")) {
+    if is_given("volumeMode") && text(spec, "volumeMode") != "Filesystem" {
         forbid("volumeMode", "may not specify volumeMode other than Filesystem");
     }
     if !is_given("csi") {

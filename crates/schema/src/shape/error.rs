@@ -119,11 +119,12 @@ fn reported<'a>(errors: &'a [TypeError], order: Option<&KeyOrder>) -> Option<&'a
     ending.or_else(|| errors.iter().min_by_key(place))
 }
 
-/// The position of a path in a document; that of its nearest ancestor for a path that the document does not have.
+/// The position of a path in a document, where the value stands that counts; that of its nearest ancestor for a path that the
+/// document does not have.
 fn place(path: &str, order: &KeyOrder) -> u32 {
     let mut path = path;
     loop {
-        if let Some(place) = order.first(path) {
+        if let Some(place) = order.last(path) {
             return place;
         }
         let Some(end) = path.rfind(['.', '[']) else { return u32::MAX };

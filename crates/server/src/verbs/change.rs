@@ -131,6 +131,7 @@ impl Write<'_> {
     async fn created(&self, mut object: Value) -> Result<Changed, Status> {
         meta::wipe_system_fields(self.request, &mut object)?;
         meta::dedup_owners(self.request, &mut object, meta::Stage::BeforeMutation);
+        self.request.strategy.canonicalize(&mut object);
         Ok(self.tracked(None, object).await)
     }
 

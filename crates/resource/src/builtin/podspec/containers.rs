@@ -22,10 +22,11 @@ impl<'a> Pod<'a> {
             for (path, container) in items(self.spec, kind, path) {
                 self.container_name(container, &path, &mut known, errors);
                 self.container(container, &path, errors);
+                let grace = self.spec.get("terminationGracePeriodSeconds").and_then(Value::as_int);
                 match kind {
-                    "initContainers" => init_container(container, &path, errors),
+                    "initContainers" => init_container(container, grace, &path, errors),
                     "ephemeralContainers" => self.ephemeral_container(container, &path, errors),
-                    _ => lifecycle(container, &path, errors),
+                    _ => lifecycle(container, grace, &path, errors),
                 }
                 if kind == "containers" {
                     host_ports(container, &path, &mut ports, errors);
@@ -140,10 +141,10 @@ fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {
+fn init_container(container: &Value, grace: Option<i64>, path: &FieldPath, errors: &mut Errors) {
     let is_sidecar = text(container, "restartPolicy") == "Always";
     if is_sidecar {
-        return lifecycle(container, path, errors);
+        return lifecycle(container, grace, path, errors);
     }
     for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if is_set(container, name) {
@@ -153,7 +154,9 @@ fn init_container(container: &Value, path: &FieldPath, errors: &mut Errors) {
 }
 
 /// Probes before their other rules.
-fn lifecycle(container: &Value, path: &FieldPath, errors: &mut Errors) {
+/// Probes and handlers; `grace` is the time in seconds in which the Pod ends.
+fn lifecycle(container: &Value, grace: Option<i64>, path: &FieldPath, errors: &mut Errors) {
+    sleeps(container, grace, &path.child("lifecycle"), errors);
     const GRACE: &str = "terminationGracePeriodSeconds";
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let Some(probe) = container.get(name).filter(|probe| !probe.is_null()) else { continue };
@@ -169,6 +172,24 @@ fn lifecycle(container: &Value, path: &FieldPath, errors: &mut Errors) {
         }
         if let Some(threshold) = probe.get("successThreshold").filter(|number| number.as_int() != Some(1)) {
             errors.push(FieldError::invalid(&path.child("successThreshold"), threshold, "must be 1"));
+        }
+    }
+}
+
+/// Handlers sleep no longer than the Pod has to end.
+fn sleeps(container: &Value, grace: Option<i64>, path: &FieldPath, errors: &mut Errors) {
+    const DEFAULT_SECONDS: i64 = 30;
+    // a negative time stands for the least one
+    let most = grace.map_or(DEFAULT_SECONDS, |grace| if grace < 0 { 1 } else { grace });
+    for hook in ["postStart", "preStop"] {
+        let Some(handler) = container.at(&["lifecycle", hook]).filter(|handler| is_set(handler, "sleep")) else {
+            continue;
+        };
+        let is_other = ["exec", "httpGet", "tcpSocket"].iter().any(|other| is_set(handler, other));
+        let seconds = handler.at(&["sleep", "seconds"]).and_then(Value::as_int).unwrap_or_default();
+        if !is_other && !(0..=most).contains(&seconds) {
+            let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({most})");
+            errors.push(FieldError::invalid(&path.child(hook).child("sleep"), &Value::Int(seconds), why));
         }
     }
 }

@@ -161,6 +161,11 @@ pub(super) fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             let path = path.child("whenUnsatisfiable");
             errors.push(FieldError::not_supported(&path, &Value::from(unsatisfiable), &choices));
         }
+        if is_set(constraint, "minDomains") && unsatisfiable != choices[0] {
+            let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {unsatisfiable}");
+            let count = constraint.get("minDomains").unwrap_or(&Value::Null);
+            errors.push(FieldError::invalid(&path.child("minDomains"), count, why));
+        }
         // the first of equal constraints is reported
         if constraints.iter().skip(place + 1).any(is_same) {
             let shown = format!("{{{key}, {unsatisfiable}}}");

@@ -6,7 +6,7 @@ use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
 use super::{Errors, truth, windows};
-use crate::builtin::checks::{invalid_internal, items, text};
+use crate::builtin::checks::{invalid_internal, items, named, text};
 use crate::builtin::rule_checks::local_path;
 
 pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
@@ -93,12 +93,14 @@ fn profiles(context: &Value, path: &FieldPath, errors: &mut Errors) {
             }
             ("Localhost", Some(given)) if name == "seccomp" => local_path(given, &path, errors),
             ("Localhost", Some(given)) => app_armor_file(given, &path, errors),
+            // another type of AppArmor is the only error of its profile
+            (kind, Some(_)) if name == "AppArmor" && !matches!(kind, "RuntimeDefault" | "Unconfined") => {}
             (_, Some(given)) => {
                 let why = format!("can only be set when {name} type is Localhost");
                 errors.push(match name {
                     // upstream shows the whole profile
                     "seccomp" => invalid_internal(&path, profile, "core.SeccompProfile", why),
-                    _ => FieldError::invalid(&path, given, why),
+                    _ => named(FieldError::invalid(&path, given, why), given),
                 });
             }
             _ => {}

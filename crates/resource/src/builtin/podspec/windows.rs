@@ -51,7 +51,8 @@ pub(super) fn system_errors(spec: &Value, path: &FieldPath, errors: &mut Errors)
     let contexts = contexts(spec, path);
     match spec.str_at(&["os", "name"]) {
         "linux" => {
-            let with_options = [own].into_iter().chain(contexts).filter(|(_, context)| is_set(context, "windowsOptions"));
+            let with_options =
+                [own].into_iter().chain(contexts).filter(|(_, context)| is_set(context, "windowsOptions"));
             errors.extend(with_options.map(|(path, _)| {
                 FieldError::forbidden(&path.child("windowsOptions"), "windows options cannot be set for a linux pod")
             }));
@@ -119,7 +120,9 @@ pub(super) fn options(context: &Value, path: &FieldPath, errors: &mut Errors) {
     let credentials = text(options, "gmsaCredentialSpec");
     let problem = match credentials.len() {
         0 => Some("gmsaCredentialSpec cannot be an empty string".to_owned()),
-        bytes if bytes > SPEC_KIB_MAX * 1024 => Some(format!("gmsaCredentialSpec size must be under {SPEC_KIB_MAX} KiB")),
+        bytes if bytes > SPEC_KIB_MAX * 1024 => {
+            Some(format!("gmsaCredentialSpec size must be under {SPEC_KIB_MAX} KiB"))
+        }
         _ => None,
     };
     if is_set(options, "gmsaCredentialSpec") {

@@ -77,16 +77,20 @@ pub fn default_cron_job(object: &mut Value) {
     default_pod_template(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
 }
 
+/// The labels of a Job default to those of its template.
+pub fn default_labels(job: &mut Value) {
+    let own = job.at(&["metadata", "labels"]).and_then(Value::as_object);
+    if own.is_none_or(Map::is_empty)
+        && let Some(labels) = job.at(&["spec", "template"]).and_then(pods::template_labels).cloned()
+    {
+        job.set_at(&["metadata", "labels"], Value::Object(labels));
+    }
+}
+
 /// Defaults of Jobs that do not apply to the Job templates of CronJobs.
 pub fn default_job(object: &mut Value) {
     default_template(object);
-    let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();
-    if let Some(labels) = labels {
-        let own = object.at(&["metadata", "labels"]).and_then(Value::as_object);
-        if own.is_none_or(Map::is_empty) {
-            object.set_at(&["metadata", "labels"], Value::Object(labels));
-        }
-    }
+    default_labels(object);
     let Some(spec) = object.get_mut("spec") else { return };
     let retries = if spec.get("backoffLimitPerIndex").is_some() { i64::from(i32::MAX) } else { 6 };
     set_default(spec, &["backoffLimit"], Value::Int(retries));

@@ -202,7 +202,7 @@ fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
         if !is_set("completions") {
             errors.push(FieldError::required(&path.child("completions"), "when completion mode is Indexed"));
         }
-    } else if matches!(text(spec, "completionMode"), "" | "NonIndexed") {
+    } else if !is_set("completionMode") || text(spec, "completionMode") == "NonIndexed" {
         for name in ["backoffLimitPerIndex", "maxFailedIndexes"] {
             if is_set(name) {
                 let why = "requires indexed completion mode";

@@ -6,8 +6,8 @@ mod jobs;
 mod prepare;
 
 pub use defaults::{
-    default_controller, default_cron_job, default_daemon_set, default_deployment, default_job, default_stateful_set,
-    default_template,
+    default_controller, default_cron_job, default_daemon_set, default_deployment, default_job, default_labels,
+    default_stateful_set, default_template,
 };
 pub use jobs::{validate_cron_job, validate_job};
 pub use prepare::{TEMPLATE_GENERATION, prepare_daemon_set, prepare_deployment, prepare_job};
@@ -18,6 +18,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
 use machinery::{Map, Release, Value, json};
 use schema::apply::FieldSet;
+use schema::shape::{named, same_fields};
 
 use super::checks::{INVALID_SELECTOR, invalid_shown, list, text};
 use super::defaults::restore;
@@ -84,7 +85,7 @@ pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<F
         claim_templates::check(object, old, &path, &mut errors);
     }
     if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
-        && selector != Some(old)
+        && !selector.is_some_and(|selector| same_fields(selector, old, named("meta.v1.LabelSelector"), &[]))
     {
         let shown = selector.map_or_else(|| "null".to_owned(), shown_selector);
         errors.push(invalid_shown(&path.child("selector"), shown, "field is immutable"));

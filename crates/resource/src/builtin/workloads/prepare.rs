@@ -20,7 +20,8 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
         return;
     }
     // labels that default to those of the template are the same map in Go
-    let shares = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
+    let labels = job.at(&["metadata", "labels"]);
+    let shares = labels.is_some() && labels == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
         let value = Value::from(job.str_at(&["metadata", field]));
         set_default(job, &["spec", "template", "metadata", "labels", label], value);

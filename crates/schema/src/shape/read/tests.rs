@@ -24,6 +24,7 @@ fn first_type_error_is_reported() {
     for (text, want) in [
         (r#"{"name": 1, "generation": "x"}"#, "name of type string"),
         (r#"{"generation": "x", "name": 1}"#, "generation of type int64"),
+        (r#"{"name": "", "generation": "x", "name": 1}"#, "generation of type int64"),
         (r#"{"name": 1, "creationTimestamp": 2}"#, "creationTimestamp of type string"),
         (
             r#"{"ownerReferences": [{"uid": 1}, 2]}"#,
