@@ -45,18 +45,18 @@ pub fn prepare_volume_status(volume: &mut Value, old: &Value) {
 /// Sets the phase of a new claim to Pending; `dataSource` and `dataSourceRef` complete each other.
 pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     prepare_pending(claim, old);
+    let reference = ["spec", "dataSourceRef"];
+    let has_reference = old.and_then(|old| old.at(&reference)).is_some_and(|reference| !reference.is_null());
+    // what other namespaces have is behind a gate that is off
+    if !has_reference && !claim.str_at(&["spec", "dataSourceRef", "namespace"]).is_empty() {
+        claim.remove_at(&reference);
+    }
     let source = claim.at(&["spec", "dataSource"]).filter(|source| !source.is_null());
     let is_set = |claim: &Value, name: &str| claim.at(&["spec", name]).is_some_and(|source| !source.is_null());
     let is_in_use = |old: &Value| ["dataSource", "dataSourceRef"].iter().any(|name| is_set(old, name));
     let is_plain = !old.is_some_and(is_in_use) && !is_set(claim, "dataSourceRef");
     if is_plain && source.is_some_and(|source| !is_known_source(source)) {
         claim.remove_at(&["spec", "dataSource"]);
-    }
-    let reference = ["spec", "dataSourceRef"];
-    let has_reference = old.and_then(|old| old.at(&reference)).is_some_and(|reference| !reference.is_null());
-    // what other namespaces have is behind a gate that is off
-    if !has_reference && !claim.str_at(&["spec", "dataSourceRef", "namespace"]).is_empty() {
-        claim.remove_at(&reference);
     }
     default_claim(claim);
 }

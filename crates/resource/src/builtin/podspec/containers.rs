@@ -63,7 +63,9 @@ impl<'a> Pod<'a> {
             environment(variable, &path, errors);
             let reference = variable.at(&["valueFrom", "fileKeyRef"]).filter(|reference| !reference.is_null());
             if let Some(reference) = reference
-                && !self.volumes.contains(text(reference, "volumeName"))
+                && !list(self.spec, "volumes")
+                    .iter()
+                    .any(|volume| text(volume, "name") == text(reference, "volumeName"))
             {
                 let (path, name) =
                     (path.child("valueFrom").child("fileKeyRef").child("volumeName"), text(reference, "volumeName"));

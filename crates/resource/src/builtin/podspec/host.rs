@@ -42,8 +42,9 @@ fn hostname(spec: &Value, path: &FieldPath, errors: &mut Errors) {
 fn ports(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     for (path, container) in items(spec, "containers", path) {
         for (path, port) in items(container, "ports", &path) {
-            let number = port.get("hostPort").unwrap_or(&Value::Int(0));
-            if port.get("containerPort") != Some(number) {
+            let number = port.get("hostPort").unwrap_or(&Value::Null);
+            // a template may leave it out
+            if number.as_int().is_some_and(|number| number != 0) && port.get("containerPort") != Some(number) {
                 let why = "must match `containerPort` when `hostNetwork` is true";
                 errors.push(FieldError::invalid(&path.child("hostPort"), number, why));
             }
