@@ -303,10 +303,11 @@ impl DeleteOptions {
         options.validated(&dry_run)
     }
 
-    /// The options of a decoded body, before validation.
-    pub fn read(body: &Value) -> Result<Value, Status> {
+    /// The options of a body with this text, before validation.
+    pub fn read(body: &Value, text: &[u8]) -> Result<Value, Status> {
         let read = shape::read(body, &shape::DELETE_OPTIONS);
-        read.error.map_or(Ok(read.value), |error| Err(Status::bad_request(error)))
+        let error = shape::first_error_in(&read.errors, text).or(read.error);
+        error.map_or(Ok(read.value), |error| Err(Status::bad_request(error)))
     }
 
     /// The options of a body that [`Self::read`] has decoded.
@@ -392,7 +393,7 @@ mod tests {
             (json!({"dryRun": [1]}), wrong("number", "DeleteOptions.dryRun", "string")),
         ] {
             assert_eq!(
-                DeleteOptions::read(&body)
+                DeleteOptions::read(&body, &[])
                     .and_then(|given| DeleteOptions::of(&given, &FeatureGates::default()))
                     .map(|_| ())
                     .map_err(|e| e.message.clone()),

@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
-use super::autoscaling_versions::{METRICS, newest, to_shown, to_stored};
+use super::autoscaling_versions::{has_metrics, newest, to_shown, to_stored};
 use super::checks::{items, list, named, text};
 use super::podspec;
 use super::{BASE, BuiltIn, Form, StoredAs, tables};
@@ -35,8 +35,7 @@ const V1: BuiltIn = BuiltIn {
             object.set_at(&["spec", "minReplicas"], Value::Int(1));
         }
         let target = ["spec", "targetCPUUtilizationPercentage"];
-        let has_metrics = object.at(&["metadata", "annotations", METRICS]).is_some();
-        if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics {
+        if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics(object) {
             object.set_at(&target, Value::Int(80));
         }
     },

@@ -4,14 +4,23 @@ use std::borrow::Cow;
 
 use machinery::{Value, json};
 
-use super::checks::text;
+use super::checks::{is_set, text};
 
-pub const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// All annotations that stand for fields of `v2`.
 pub const FIELDS_OF_V2: [&str; 4] = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR];
+
+/// Whether the annotation for metrics has some that can be read.
+pub fn has_metrics(object: &Value) -> bool {
+    let text = object.str_at(&["metadata", "annotations", METRICS]);
+    let metrics = machinery::value::decode(text.as_bytes()).unwrap_or_default();
+    metrics
+        .as_array()
+        .is_some_and(|metrics| !metrics.is_empty() && metrics.iter().all(|metric| metric.as_object().is_some()))
+}
 
 /// Removes an annotation and decodes its JSON.
 fn take(object: &mut Value, annotation: &str) -> Option<Value> {
@@ -274,8 +283,12 @@ pub fn to_stored(shown: Value) -> Value {
     if !metrics.is_empty() {
         object.set_at(&["spec", "metrics"], Value::Array(metrics));
     }
-    if let Some(behavior) = take(&mut object, BEHAVIOR) {
-        object.set_at(&["spec", "behavior"], published(behavior));
+    let behavior = take(&mut object, BEHAVIOR).map(published);
+    // one without rules is none
+    if let Some(behavior) =
+        behavior.filter(|behavior| ["scaleUp", "scaleDown"].iter().any(|name| is_set(behavior, name)))
+    {
+        object.set_at(&["spec", "behavior"], behavior);
     }
     let share = object.remove_at(&["status", "currentCPUUtilizationPercentage"]);
     let current = match (take(&mut object, CURRENT_METRICS), share) {

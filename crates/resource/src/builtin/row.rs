@@ -39,6 +39,13 @@ pub struct Shaped {
     pub errors: Vec<TypeError>,
 }
 
+impl Shaped {
+    /// The type error that is reported of a JSON document with this text.
+    pub fn error_in(self, text: &[u8]) -> Option<String> {
+        schema::shape::first_error_in(&self.errors, text).or(self.error)
+    }
+}
+
 /// Additional work of the verbs around writes of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hooks {

@@ -318,9 +318,9 @@ impl BuiltInCodec {
         if other.is_none() && !is_known {
             return None;
         }
-        let error = builtin::shape_of(api_version, kind, object).and_then(|shaped| {
-            let order = document.filter(|_| shaped.errors.len() > 1).map(|document| key_order(&document.bytes));
-            order.and_then(|order| shape::first_error(&shaped.errors, Some(&order))).or(shaped.error)
+        let error = builtin::shape_of(api_version, kind, object).and_then(|shaped| match document {
+            Some(document) => shaped.error_in(&document.bytes),
+            None => shaped.error,
         });
         if error.is_some() {
             return error;

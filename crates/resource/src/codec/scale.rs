@@ -74,9 +74,9 @@ fn decode(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> R
     }
     let (kind, api_version) = type_of(&scale);
     let bad_body = |why: &str| body_type.bad_body(&kind, split_version(&api_version).1, why);
-    check_type(&scale, &kind, &api_version).map_err(|why| bad_body(&why))?;
+    check_type(&scale, &kind, &api_version, Some(document)).map_err(|why| bad_body(&why))?;
     let mut strict = Strict::of(duplicates);
-    read(&mut scale, &mut strict).map_err(|why| bad_body(&why))?;
+    read(&mut scale, &mut strict, Some(document)).map_err(|why| bad_body(&why))?;
     if document.format == Format::Json {
         keep_seen(&mut strict);
     }
@@ -113,7 +113,7 @@ fn type_of(scale: &Value) -> (String, String) {
 }
 
 /// Fails unless the type of a body is that of Scales. The error is Go's text.
-fn check_type(scale: &Value, kind: &str, api_version: &str) -> Result<(), String> {
+fn check_type(scale: &Value, kind: &str, api_version: &str, document: Option<&Document>) -> Result<(), String> {
     if kind == KIND && api_version == SCALE_VERSION {
         return Ok(());
     }
@@ -122,7 +122,11 @@ fn check_type(scale: &Value, kind: &str, api_version: &str) -> Result<(), String
     }
     let version = builtin::type_version(api_version, kind);
     let unknown = || format!("converting ({version}.{kind}) to (autoscaling.{KIND}): unknown conversion");
-    Err(builtin::shape_of(api_version, kind, scale).and_then(|shaped| shaped.error).unwrap_or_else(unknown))
+    let error = builtin::shape_of(api_version, kind, scale).and_then(|shaped| match document {
+        Some(document) => shaped.error_in(&document.bytes),
+        None => shaped.error,
+    });
+    Err(error.unwrap_or_else(unknown))
 }
 
 /// Decodes a body as a Scale. The error is Go's text.
@@ -131,15 +135,16 @@ fn normalize(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
     if kind != KIND || api_version != SCALE_VERSION {
         return Err(unknown_kind(&kind, &api_version));
     }
-    read(scale, strict)
+    read(scale, strict, None)
 }
 
 /// Reads a body in the form of a Scale. The error is Go's text.
-fn read(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
+fn read(scale: &mut Value, strict: &mut Strict, document: Option<&Document>) -> Result<(), String> {
     let read = shape::read(scale, &shape::SCALE);
     strict.extend_typed(read.unknown);
     *scale = read.value;
-    read.error.map_or(Ok(()), Err)
+    let first = document.and_then(|document| shape::first_error_in(&read.errors, &document.bytes));
+    first.or(read.error).map_or(Ok(()), Err)
 }
 
 /// Keeps the duplicate fields that typed decoding of JSON notices.

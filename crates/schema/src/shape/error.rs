@@ -105,6 +105,12 @@ pub fn first_error(errors: &[TypeError], order: Option<&KeyOrder>) -> Option<Str
     reported(errors, order).map(TypeError::message)
 }
 
+/// The type error that is reported of a JSON document with this text.
+pub fn first_error_in(errors: &[TypeError], text: &[u8]) -> Option<String> {
+    let order = (errors.len() > 1).then(|| key_order(text));
+    first_error(errors, order.as_ref())
+}
+
 /// The same where maps become structs, as in strategic merge patches and applies: `value`, which has these errors, is not
 /// decoded but converted to the type `go_type`, and the first field of the Go struct that cannot be converted is reported.
 pub fn first_conversion_error(errors: &[TypeError], value: &Value, go_type: &str) -> Option<String> {

@@ -23,7 +23,7 @@ pub use common::{
 };
 pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
 pub use duplicates::sees_duplicate;
-pub use error::{TypeError, TypeProblem, first_conversion_error, first_error};
+pub use error::{TypeError, TypeProblem, first_conversion_error, first_error, first_error_in};
 pub use joined::joined;
 pub use metadata::{MANAGED_FIELDS_ENTRY, OBJECT_META};
 pub use numbers::{convert_numbers, convert_whole_numbers};

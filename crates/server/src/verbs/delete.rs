@@ -25,8 +25,8 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
         return Err(Status::bad_request(why));
     }
     let body = decoded.unwrap_or_default().value;
-    check_type(&body)?;
-    let given = DeleteOptions::read(&body)?;
+    check_type(&body, document)?;
+    let given = DeleteOptions::read(&body, &document.bytes)?;
     if let Some(audit_context) = &request.audit_context {
         audit_context.request(|| Some(recorded(&given)));
     }
@@ -50,7 +50,7 @@ const META: [&str; 4] = ["GetOptions", "ListOptions", "PatchOptions", "WatchEven
 const TABLES: [&str; 4] = ["PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions"];
 
 /// Fails unless the kind of a body is `DeleteOptions` or absent.
-fn check_type(body: &Value) -> Result<(), Status> {
+fn check_type(body: &Value, document: &Document) -> Result<(), Status> {
     let (kind, version) = (type_text(body, "kind"), type_text(body, "apiVersion"));
     if kind.is_empty() || kind == "DeleteOptions" {
         return Ok(());
@@ -65,7 +65,7 @@ fn check_type(body: &Value) -> Result<(), Status> {
     if !readable {
         return Err(Status::bad_request(unknown_kind(kind, version)));
     }
-    let error = resource::builtin::meta_shape(kind, body).and_then(|shaped| shaped.error);
+    let error = resource::builtin::meta_shape(kind, body).and_then(|shaped| shaped.error_in(&document.bytes));
     let unknown = || format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion");
     Err(Status::bad_request(error.unwrap_or_else(unknown)))
 }

@@ -142,7 +142,7 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     let mut options = match eviction.get("deleteOptions").filter(|options| !options.is_null()) {
-        Some(given) => DeleteOptions::of(&DeleteOptions::read(given)?, context.registry.gates())?,
+        Some(given) => DeleteOptions::of(&DeleteOptions::read(given, &[])?, context.registry.gates())?,
         None => DeleteOptions::default(),
     };
     options.dry_run |= admit.dry_run;
