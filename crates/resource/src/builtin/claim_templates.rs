@@ -15,7 +15,7 @@ pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut
         None => {
             for (path, claim) in items(spec, name, path) {
                 let empty = Value::object();
-                super::volumes::claim_spec(claim.get("spec").unwrap_or(&empty), true, &path.child("spec"), errors);
+                super::claims::spec(claim.get("spec").unwrap_or(&empty), true, &path.child("spec"), errors);
             }
         }
         Some(old) if !is_same(old) => {

@@ -10,6 +10,7 @@ mod catalogue;
 mod certificates;
 mod checks;
 mod claim_templates;
+mod claims;
 mod columns;
 mod components;
 mod config;

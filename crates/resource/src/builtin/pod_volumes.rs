@@ -4,12 +4,11 @@ use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
-use schema::metadata::annotation_errors;
 use schema::shape;
 
 use super::checks::{invalid_each, is_set, items, list, text};
 use super::projections::{downward_files, projected};
-use super::{iscsi, rule_checks, volumes};
+use super::{claims, iscsi, rule_checks};
 
 type Errors = Vec<FieldError>;
 
@@ -75,7 +74,7 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
                 invalid_each(&path.child("name"), secret, names::dns1123_subdomain(secret), &mut errors);
             }
         }
-        "ephemeral" => claim_template_errors(fields, &path, &mut errors),
+        "ephemeral" => claims::template(fields, &path, &mut errors),
         "iscsi" => iscsi_errors(fields, &path, &mut errors),
         _ => {}
     }
@@ -95,47 +94,6 @@ pub fn claim_names(pod: &Value, path: &FieldPath, errors: &mut Errors) {
         let shown = problems.map(|problem| format!("PVC name {}: {problem}", machinery::value::quote(&claim)));
         invalid_each(&path.child("name"), own, shown.collect(), errors);
     }
-}
-
-/// The template of the claim of an ephemeral volume, whose metadata may have annotations and labels only.
-fn claim_template_errors(source: &Value, path: &FieldPath, errors: &mut Errors) {
-    let Some(template) = source.get("volumeClaimTemplate").filter(|template| !template.is_null()) else { return };
-    let (path, none) = (path.child("volumeClaimTemplate"), Value::object());
-    let (metadata, at) = (template.get("metadata").unwrap_or(&none), path.child("metadata"));
-    annotation_errors(metadata, &at.child("annotations"), errors);
-    rule_checks::labels(metadata.get("labels").unwrap_or(&none), &at.child("labels"), errors);
-    for name in FORBIDDEN_METADATA.into_iter().filter(|name| is_not_zero(metadata, name)) {
-        // kube-apiserver derives the name from that of the Go field
-        let name = if name == "uid" { "uID" } else { name };
-        errors.push(FieldError::forbidden(&at.child(name), "cannot be set"));
-    }
-    volumes::claim_spec(template.get("spec").unwrap_or(&none), true, &path.child("spec"), errors);
-}
-
-/// What the metadata of a template of claims cannot have, in the order in which it is reported.
-const FORBIDDEN_METADATA: [&str; 13] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-
-/// Whether a field has another value than the zero value of its Go type; empty lists and numbers of pointers do.
-fn is_not_zero(metadata: &Value, name: &str) -> bool {
-    metadata.get(name).is_some_and(|value| match value {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty(),
-        value => name != "generation" || value.as_int() != Some(0),
-    })
 }
 
 /// The fields of an object are set, if it has that object.

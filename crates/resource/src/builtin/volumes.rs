@@ -3,12 +3,12 @@
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Release, Value, json, names};
+use machinery::{Release, Value, json};
 
-use super::checks::{invalid_each, list, text};
+use super::checks::{list, text};
 use super::defaults::{at_mut, set_default};
 use super::object_warnings::CLASS;
-use super::{pod_volumes, podspec, volume_sources};
+use super::{claims, pod_volumes, podspec, volume_sources};
 
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
@@ -76,7 +76,7 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = claim.get("spec").unwrap_or(&empty);
     let is_group_checked = !old.is_some_and(has_group);
-    claim_spec(spec, is_group_checked, &path, &mut errors);
+    claims::spec(spec, is_group_checked, &path, &mut errors);
     if let Some((before, old)) = old.and_then(|old| Some((old, old.get("spec")?))) {
         claim_changes(claim, before, &path, &mut errors);
         shrunk(spec, old, before, &path, &mut errors);
@@ -90,55 +90,6 @@ fn has_group(claim: &Value) -> bool {
     ["dataSource", "dataSourceRef"]
         .iter()
         .any(|name| claim.at(&["spec", name, "apiGroup"]).is_some_and(|group| !group.is_null()))
-}
-
-/// The spec of a claim, or of a template of claims.
-pub fn claim_spec(spec: &Value, is_group_checked: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let selector = spec.get("selector").filter(|selector| !selector.is_null());
-    podspec::selector_operators(selector, &path.child("selector"), errors);
-    storage_errors(spec.at(&["resources", "requests", "storage"]), &path.child("resources").key("storage"), errors);
-    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
-        && !source.is_null()
-        && !reference.is_null()
-    {
-        let is_equal = ["apiGroup", "kind", "name"].iter().all(|name| source.get(name) == reference.get(name));
-        if !text(reference, "namespace").is_empty() {
-            let why = "may not be specified when dataSourceRef.namespace is specified";
-            errors.push(FieldError::invalid(path, &Value::object(), why));
-        } else if !is_equal {
-            errors.push(FieldError::invalid(path, &Value::object(), "must match dataSourceRef"));
-        }
-    }
-    for name in ["dataSource", "dataSourceRef"] {
-        if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
-            source_errors(source, is_group_checked, &path.child(name), errors);
-        }
-    }
-}
-
-/// The group and the kind of the source of a claim, and the namespace of a reference.
-fn source_errors(source: &Value, is_group_checked: bool, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (group, kind, namespace) = (text(source, "apiGroup"), text(source, "kind"), text(source, "namespace"));
-    if group.is_empty() && kind != "PersistentVolumeClaim" {
-        let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        errors.push(FieldError::invalid(path, &Value::from(kind), why));
-    }
-    if !group.is_empty() && is_group_checked {
-        invalid_each(&path.child("apiGroup"), group, names::dns1123_subdomain(group), errors);
-    }
-    if !namespace.is_empty() {
-        invalid_each(&path.child("namespace"), namespace, names::dns1123_label(namespace), errors);
-    }
-}
-
-/// The storage that a claim requests: whole bytes, and at least one.
-fn storage_errors(amount: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(amount) = amount.filter(|amount| !amount.is_null()) else {
-        return errors.push(FieldError::required(path, ""));
-    };
-    if Quantity::of(amount).is_ok_and(|amount| amount.signum() <= 0) {
-        errors.push(FieldError::invalid(path, amount, "must be greater than zero"));
-    }
 }
 
 /// The error of an amount that is negative, which shows whole numbers.
