@@ -49,6 +49,11 @@ impl Document {
         Document { bytes: value.to_json().into(), format: Format::Json }
     }
 
+    /// The JSON text in whose order errors are reported. It is empty in other formats, whose decoders sort fields.
+    pub fn json_text(&self) -> bytes::Bytes {
+        if self.format == Format::Json { self.bytes.clone() } else { bytes::Bytes::new() }
+    }
+
     pub fn decode(&self) -> Result<Decoded, DecodeError> {
         let without_duplicates = |value| Decoded { value, duplicates: vec![] };
         Ok(match self.format {

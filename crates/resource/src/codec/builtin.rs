@@ -47,7 +47,7 @@ impl Codec for BuiltInCodec {
             self.keep_seen(&mut strict, &object);
         }
         let strict = strict.in_order(document);
-        normalized.map_err(|why| bad_body(&self.first_type_error(|| document.bytes.clone(), &object, why)))?;
+        normalized.map_err(|why| bad_body(&self.first_type_error(|| document.json_text(), &object, why)))?;
         report(&strict, document, validation, warn, bad_body)?;
         self.at.body_type().check_version(&given)?;
         if let Some(error) = (self.row.check_body)(&object) {
@@ -319,7 +319,7 @@ impl BuiltInCodec {
             return None;
         }
         let error = builtin::shape_of(api_version, kind, object).and_then(|shaped| match document {
-            Some(document) => shaped.error_in(&document.bytes),
+            Some(document) => shaped.error_in(&document.json_text()),
             None => shaped.error,
         });
         if error.is_some() {

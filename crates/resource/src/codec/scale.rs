@@ -123,7 +123,7 @@ fn check_type(scale: &Value, kind: &str, api_version: &str, document: Option<&Do
     let version = builtin::type_version(api_version, kind);
     let unknown = || format!("converting ({version}.{kind}) to (autoscaling.{KIND}): unknown conversion");
     let error = builtin::shape_of(api_version, kind, scale).and_then(|shaped| match document {
-        Some(document) => shaped.error_in(&document.bytes),
+        Some(document) => shaped.error_in(&document.json_text()),
         None => shaped.error,
     });
     Err(error.unwrap_or_else(unknown))
@@ -143,7 +143,7 @@ fn read(scale: &mut Value, strict: &mut Strict, document: Option<&Document>) -> 
     let read = shape::read(scale, &shape::SCALE);
     strict.extend_typed(read.unknown);
     *scale = read.value;
-    let first = document.and_then(|document| shape::first_error_in(&read.errors, &document.bytes));
+    let first = document.and_then(|document| shape::first_error_in(&read.errors, &document.json_text()));
     first.or(read.error).map_or(Ok(()), Err)
 }
 

@@ -26,7 +26,7 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     }
     let body = decoded.unwrap_or_default().value;
     check_type(&body, document)?;
-    let given = DeleteOptions::read(&body, &document.bytes)?;
+    let given = DeleteOptions::read(&body, &document.json_text())?;
     if let Some(audit_context) = &request.audit_context {
         audit_context.request(|| Some(recorded(&given)));
     }
@@ -65,7 +65,7 @@ fn check_type(body: &Value, document: &Document) -> Result<(), Status> {
     if !readable {
         return Err(Status::bad_request(unknown_kind(kind, version)));
     }
-    let error = resource::builtin::meta_shape(kind, body).and_then(|shaped| shaped.error_in(&document.bytes));
+    let error = resource::builtin::meta_shape(kind, body).and_then(|shaped| shaped.error_in(&document.json_text()));
     let unknown = || format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion");
     Err(Status::bad_request(error.unwrap_or_else(unknown)))
 }
