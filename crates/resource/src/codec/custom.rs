@@ -3,8 +3,8 @@
 use base::request::FieldValidation;
 use machinery::value::Decoded;
 use machinery::{FieldError, FieldPath, Map, Release, Status, Text, Value};
-use schema::Malformed;
 use schema::apply::ConvertError;
+use schema::{Malformed, Prior};
 
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
 use crate::body::{Document, Format, Strict, type_error};
@@ -187,20 +187,37 @@ impl CustomCodec {
 
     /// The error of metadata that cannot be read. In an update, `live` is the stored object.
     fn bad_metadata(&self, object: &Value, live: Option<&Value>, why: String) -> Status {
-        let Endpoint { resource, .. } = &self.at;
-        let before = |live| {
-            let mut restored = object.clone();
-            restore_system_fields(&mut restored, live);
-            restored.remove_at(&["metadata", "deletionTimestamp"]);
-            MetadataRules::generic_update_errors(&restored, live, resource.namespaced, resource.release)
-        };
-        let mut errors = live.map(before).unwrap_or_default();
-        errors.retain(|error| error.field != "metadata.deletionTimestamp");
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
-        errors.push(FieldError::invalid(&FieldPath::new("metadata"), metadata, why));
+        let malformed = FieldError::invalid(&FieldPath::new("metadata"), metadata, why);
+        let errors = match live {
+            Some(live) => self.update_errors(object, live, malformed),
+            None => vec![malformed],
+        };
         let text = |name: &str| object.str_at(&[name]).into();
         let submitted = TypeMeta { api_version: text("apiVersion"), kind: text("kind") };
         self.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors)
+    }
+
+    /// The errors of an update, of which `malformed` is one.
+    fn update_errors(&self, object: &Value, live: &Value, malformed: FieldError) -> Vec<FieldError> {
+        let Endpoint { resource, version } = &self.at;
+        let mut read = object.clone();
+        restore_system_fields(&mut read, live);
+        read.remove_at(&["metadata", "deletionTimestamp"]);
+        let mut errors = MetadataRules::generic_update_errors(&read, live, resource.namespaced, resource.release);
+        errors.retain(|error| error.field != "metadata.deletionTimestamp");
+        errors.push(malformed);
+        if version.status {
+            match live.get("status") {
+                Some(status) => read.set_at(&["status"], status.clone()),
+                None => drop(read.remove_at(&["status"])),
+            }
+        }
+        let schema = &version.program().schema;
+        match schema.default(&mut read) {
+            Ok(()) => schema.validate_after(Prior::Metadata(errors), &read, Some(live)).errors,
+            Err(_) => errors,
+        }
     }
 
     /// Removes malformed values of system metadata from the result of an apply if the write resets them anyway; other malformed

@@ -75,7 +75,11 @@ impl Edge {
             // routes report the missing namespace when the object is looked up
             (true, false) if info.has_empty_namespace && resource.serving.routes => true,
             (true, false) if resource.serving.routes && !resource.verbs().contains(&"list") => false,
-            (true, false) => info.name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy),
+            // paths with /watch/ of custom resources may have a name
+            (true, false) => {
+                matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy)
+                    && (info.name.is_empty() || !resource.serving.routes)
+            }
             (false, true) => false,
             _ => true,
         };

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use base::clock;
 use base::request::ListOptions;
-use machinery::{Status, Value};
-use objects::{Cursor, Event, EventKind, Expired, Scope, Stored};
+use machinery::selector::FieldRequirement;
+use machinery::{Status, Text, Value};
+use objects::{Cursor, Event, EventKind, Expired, Stored};
 use store::Revision;
 use tokio::time::Instant;
 
@@ -46,22 +47,35 @@ pub struct Watch {
     sent: Revision,
 }
 
+/// Selects the object that the path of a watch names. A field selector must select it, too.
+fn select_name(options: &mut ListOptions, name: &Text) -> Result<(), Status> {
+    let selector = &mut options.field_selector;
+    if !selector.is_empty() && selector.exact("metadata.name") != Some(name) {
+        return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+    }
+    if selector.is_empty() {
+        let named = FieldRequirement { field: "metadata.name".into(), value: name.clone(), negated: false };
+        selector.requirements.push(named);
+    }
+    Ok(())
+}
+
 /// Starts a watch. `stop` ends it when the server shuts down.
 pub async fn watch(
     context: Arc<Context>,
     request: Arc<Request>,
     stop: tokio::sync::watch::Receiver<bool>,
 ) -> Result<Watch, Status> {
-    let options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
+    let mut options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
     if request.computed().is_some() {
         let resource = &request.resource;
         return Err(Status::method_not_supported(&resource.group, &resource.plural, "watch"));
     }
-    let mut selection = Selection::new(&request, &options)?;
     let name = request.name();
     if !name.is_empty() {
-        selection.scope = Scope::Path(request.resource.key(request.namespace(), name).path);
+        select_name(&mut options, name)?;
     }
+    let selection = Selection::new(&request, &options)?;
     selection.check_path(&request)?;
     let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
     let retired = request.resource.retired.subscribe();
