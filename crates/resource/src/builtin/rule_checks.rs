@@ -473,13 +473,17 @@ fn underscored(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn sysctl(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let name = of(value);
+/// Whether a name is one of a parameter of the kernel.
+pub fn is_sysctl(name: &str) -> bool {
     let is_part = |part: &str| {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         part.starts_with(word) && part.ends_with(word) && part.chars().all(|c| word(c) || matches!(c, '-' | '_'))
     };
-    if name.len() > PATH_BYTES_MAX || !name.split(['.', '/']).all(is_part) {
+    name.len() <= PATH_BYTES_MAX && name.split(['.', '/']).all(is_part)
+}
+
+fn sysctl(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if !is_sysctl(of(value)) {
         let why = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
         errors.push(FieldError::invalid(path, value, why));
     }

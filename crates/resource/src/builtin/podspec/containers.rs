@@ -63,9 +63,7 @@ impl<'a> Pod<'a> {
             environment(variable, &path, errors);
             let reference = variable.at(&["valueFrom", "fileKeyRef"]).filter(|reference| !reference.is_null());
             if let Some(reference) = reference
-                && !list(self.spec, "volumes")
-                    .iter()
-                    .any(|volume| text(volume, "name") == text(reference, "volumeName"))
+                && !self.volume_names.contains(text(reference, "volumeName"))
             {
                 let (path, name) =
                     (path.child("valueFrom").child("fileKeyRef").child("volumeName"), text(reference, "volumeName"));
@@ -155,8 +153,7 @@ fn init_container(container: &Value, grace: Option<i64>, path: &FieldPath, error
     }
 }
 
-/// Probes before their other rules.
-/// Probes and handlers; `grace` is the time in seconds in which the Pod ends.
+/// Handlers that sleep, and probes, before their other rules; `grace` is the time in seconds in which the Pod ends.
 fn lifecycle(container: &Value, grace: Option<i64>, path: &FieldPath, errors: &mut Errors) {
     sleeps(container, grace, &path.child("lifecycle"), errors);
     const GRACE: &str = "terminationGracePeriodSeconds";

@@ -50,7 +50,8 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let claim_volumes = list(spec, "volumes").iter().filter(is_claim).map(|volume| text(volume, "name")).collect();
     let targets = ["containers", "initContainers"].into_iter().flat_map(|kind| list(spec, kind));
     let targets = targets.map(|container| text(container, "name")).collect();
-    let pod = Pod { spec, volumes, claim_volumes, targets, claims };
+    let volume_names = list(spec, "volumes").iter().map(|volume| text(volume, "name")).collect();
+    let pod = Pod { spec, volumes, volume_names, claim_volumes, targets, claims };
     pod.containers(path, errors);
     pod.restart_policy(path, errors);
     host::errors(spec, path, errors);
@@ -86,8 +87,10 @@ fn one_of_named(value: &str, path: &FieldPath, known: &[&str], errors: &mut Erro
 
 struct Pod<'a> {
     spec: &'a Value,
-    /// The names of the volumes.
+    /// The names of the valid volumes.
     volumes: HashSet<&'a str>,
+    /// The names of all volumes.
+    volume_names: HashSet<&'a str>,
     /// The names of the volumes of PersistentVolumeClaims.
     claim_volumes: HashSet<&'a str>,
     /// The names of the containers that ephemeral containers may be for.

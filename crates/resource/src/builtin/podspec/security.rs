@@ -7,7 +7,7 @@ use machinery::field::{FieldError, FieldPath};
 
 use super::{Errors, truth, windows};
 use crate::builtin::checks::{invalid_internal, items, named, text};
-use crate::builtin::rule_checks::local_path;
+use crate::builtin::rule_checks::{is_sysctl, local_path};
 
 pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("securityContext");
@@ -16,7 +16,7 @@ pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let mut known = HashSet::new();
     for (path, sysctl) in items(context, "sysctls", &path) {
         let name = text(sysctl, "name");
-        if !known.insert(name) {
+        if !known.insert(name) && is_sysctl(name) {
             errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
         }
         let conflicts = [
