@@ -97,8 +97,10 @@ fn resource_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
         invalid_each(&path.child("apiGroup"), group, names::dns1123_subdomain(group), errors);
     }
     for name in ["kind", "name"] {
-        let given = backend.str_at(&["resource", name]);
-        invalid_each(&path.child(name), given, names::path_segment(given), errors);
+        match backend.str_at(&["resource", name]) {
+            "" => errors.push(FieldError::required(&path.child(name), "")),
+            given => invalid_each(&path.child(name), given, names::path_segment(given), errors),
+        }
     }
 }
 
