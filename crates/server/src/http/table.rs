@@ -105,8 +105,13 @@ impl Cells {
 /// The columns after Name.
 fn cells(request: &Request) -> Vec<Cells> {
     if request.subresource == Subresource::Scale {
+        // of custom resources, kube-apiserver looks it up in JSON, which omits a zero in `spec`
+        let desired: fn(&Value, i64) -> Value = match request.resource.built_in() {
+            Some(_) => |object, _| object.at(&["spec", "replicas"]).cloned().unwrap_or(Value::Int(0)),
+            None => |object, _| count(object, "spec"),
+        };
         return vec![
-            Cells::computed("Desired", "integer", "Number of desired replicas", |o, _| count(o, "spec")),
+            Cells::computed("Desired", "integer", "Number of desired replicas", desired),
             Cells::computed("Available", "integer", "Number of actual replicas", |o, _| count(o, "status")),
             // the handlers of built-in kinds have a table of their own
             Cells::age(if request.resource.built_in().is_some() { "string" } else { "date" }),
@@ -128,7 +133,6 @@ fn cells(request: &Request) -> Vec<Cells> {
 }
 
 fn count(object: &Value, part: &str) -> Value {
-    // kube-apiserver looks it up in JSON, which omits a zero in `spec`
     object.at(&[part, "replicas"]).cloned().unwrap_or_default()
 }
 

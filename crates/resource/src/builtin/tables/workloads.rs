@@ -19,10 +19,8 @@ const SELECTOR: BuiltInColumn = wide(text_column("Selector", "Labels of the sele
     selector_at(object, &["spec", "selector"])
 }));
 
-const DESIRED: BuiltInColumn = integer("Desired", "Number of wanted replicas.", |object, _| {
-    // a Scale leaves out zero
-    object.at(&["spec", "replicas"]).map_or(Value::Int(0), |_| int(object, &["spec", "replicas"]))
-});
+const DESIRED: BuiltInColumn =
+    integer("Desired", "Number of wanted replicas.", |object, _| int(object, &["spec", "replicas"]));
 
 const CURRENT: BuiltInColumn =
     integer("Current", "Number of replicas.", |object, _| int(object, &["status", "replicas"]));
