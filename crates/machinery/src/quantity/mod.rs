@@ -31,6 +31,10 @@ impl Quantity {
     pub fn of(value: &Value) -> Result<Quantity, &'static str> {
         match value {
             Value::String(text) => Quantity::parse(text.trim()),
+            // a number just beyond 64 bits is written with all its digits
+            Value::Float(number) if (i64::MAX as f64..1e20).contains(&number.abs()) => {
+                Quantity::parse(&format!("{number:.0}"))
+            }
             other => Quantity::parse(&other.to_json()),
         }
     }

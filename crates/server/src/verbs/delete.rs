@@ -10,6 +10,7 @@ use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
+use super::deletion::propagation;
 use super::list::Page;
 use super::selection::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, unreadable};
@@ -74,11 +75,20 @@ fn check_type(body: &Value, document: &Document) -> Result<(), Status> {
 pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
     let options = options(request, document)?;
     check_permanent(request)?;
+    advise(request, &options);
     if options.ignore_read_errors {
         return unreadable::delete(context, request, &options).await;
     }
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Write::new(context, request, Change::Delete(options), &write_options).run().await
+}
+
+/// Warns a client that does not choose what happens to dependents, if the kind has advice about it.
+fn advise(request: &Request, options: &DeleteOptions) {
+    let advice = request.resource.deletion.advice;
+    if !advice.is_empty() && propagation(options).is_none() {
+        request.warn(advice.to_owned());
+    }
 }
 
 /// Fails for an object that cannot be deleted, such as a PriorityClass of the system.
@@ -119,6 +129,7 @@ pub async fn delete_collection(
     // without a body, `resourceVersion` of the query applies to the list and is also a precondition of each deletion
     let options = options(request, document)?;
     options.check_collection()?;
+    advise(request, &options);
     let selection = Selection::new(request, &list_options)?;
     super::list::reach(context, request, &selection).await?;
     let page = selection.page(context, request, &list_options).await?;

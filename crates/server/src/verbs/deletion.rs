@@ -28,9 +28,6 @@ impl Write<'_> {
         admit.check_protected(&current.meta.name)?;
         admit.mutate(None, Some(old)).await?;
         admit.validate(None, Some(old)).await?;
-        if !deletion.advice.is_empty() && propagation(options).is_none() {
-            request.warn(deletion.advice.to_owned());
-        }
         let mut object = std::mem::take(&mut live.object);
         deletion.mark(&mut object, propagation(options).or(deletion.propagation), &clock::now_rfc3339());
         let grace = deletion.mark_gracefully(&mut object, options.grace_period_seconds, clock::now_seconds());
@@ -71,7 +68,7 @@ impl Write<'_> {
     }
 }
 
-fn propagation(options: &DeleteOptions) -> Option<Propagation> {
+pub fn propagation(options: &DeleteOptions) -> Option<Propagation> {
     match (options.orphan_dependents, options.propagation_policy.as_deref()) {
         (Some(true), _) | (_, Some("Orphan")) => Some(Propagation::Orphan),
         (_, Some("Foreground")) => Some(Propagation::Foreground),
