@@ -33,7 +33,8 @@ fn nested(name: &'static str, level: usize) -> &'static Struct {
 fn build(go: &'static GoStruct, level: usize) -> Struct {
     let mut fields = Vec::new();
     if is_kind(go) {
-        fields.extend([super::non_empty("apiVersion", super::TEXT), super::non_empty("kind", super::TEXT)]);
+        let of_type = |name| super::non_empty(name, super::TEXT).embedded("TypeMeta.");
+        fields.extend(["apiVersion", "kind"].map(of_type));
     }
     add_fields(go, (go.name, level), "", &mut fields);
     if is_kind(go) {

@@ -10,7 +10,6 @@ use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
-use super::deletion::propagation;
 use super::list::Page;
 use super::selection::Selection;
 use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, unreadable};
@@ -86,7 +85,7 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
 /// Warns a client that does not choose what happens to dependents, if the kind has advice about it.
 fn advise(request: &Request, options: &DeleteOptions) {
     let advice = request.resource.deletion.advice;
-    if !advice.is_empty() && propagation(options).is_none() {
+    if !advice.is_empty() && options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
         request.warn(advice.to_owned());
     }
 }

@@ -68,7 +68,7 @@ impl Write<'_> {
     }
 }
 
-pub fn propagation(options: &DeleteOptions) -> Option<Propagation> {
+fn propagation(options: &DeleteOptions) -> Option<Propagation> {
     match (options.orphan_dependents, options.propagation_policy.as_deref()) {
         (Some(true), _) | (_, Some("Orphan")) => Some(Propagation::Orphan),
         (_, Some("Foreground")) => Some(Propagation::Foreground),

@@ -32,6 +32,12 @@ fn only_collectable(new: &Value, old: &Value) -> bool {
         for field in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
             object.remove_at(&["metadata", field]);
         }
+        // no labels are like none
+        for field in ["labels", "annotations"] {
+            if object.at(&["metadata", field]).and_then(Value::as_object).is_some_and(machinery::Map::is_empty) {
+                object.remove_at(&["metadata", field]);
+            }
+        }
         object
     };
     rest(new) == rest(old)
@@ -164,6 +170,7 @@ mod tests {
         let old = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "rules": []});
         let cases = [
             (json!({"metadata": {"name": "a", "finalizers": ["x/y"], "resourceVersion": "2"}, "rules": []}), true),
+            (json!({"metadata": {"name": "a", "labels": {}, "annotations": {}}, "rules": []}), true),
             (json!({"metadata": {"name": "a", "labels": {"a": "b"}}, "rules": []}), false),
             (json!({"metadata": {"name": "a"}, "rules": [{}]}), false),
         ];

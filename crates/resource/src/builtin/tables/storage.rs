@@ -3,6 +3,7 @@
 use super::{at, boolean, flag, integer, joined, size, text_column, text_or, wide};
 use crate::builtin::BuiltInColumn;
 use crate::builtin::columns::AGE;
+use crate::builtin::object_warnings::CLASS;
 use machinery::Value;
 
 /// Access modes, abbreviated.
@@ -22,8 +23,10 @@ const ATTRIBUTES_CLASS: BuiltInColumn =
         text_or(o, &["spec", "volumeAttributesClassName"], "<unset>")
     });
 
-const STORAGE_CLASS_NAME: BuiltInColumn =
-    text_column("StorageClass", "StorageClass of the volume.", |o, _| text_or(o, &["spec", "storageClassName"], ""));
+const STORAGE_CLASS_NAME: BuiltInColumn = text_column("StorageClass", "StorageClass of the volume.", |o, _| {
+    let annotated = o.at(&["metadata", "annotations", CLASS]).filter(|class| !class.is_null());
+    annotated.cloned().unwrap_or_else(|| text_or(o, &["spec", "storageClassName"], ""))
+});
 
 const VOLUME_MODE: BuiltInColumn =
     wide(text_column("VolumeMode", "Filesystem or Block.", |o, _| text_or(o, &["spec", "volumeMode"], "<unset>")));
