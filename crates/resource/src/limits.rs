@@ -19,9 +19,9 @@ pub const EVENT_NOTE_BYTES_MAX: usize = 1024;
 pub const WEBHOOK_SECONDS_MAX: i64 = 30;
 /// Bytes of all values of a ConfigMap or Secret; kube-apiserver's.
 pub const DATA_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of decodable versions that the errors of one StorageVersion repeat. Ours: kube-apiserver repeats all of them
-/// for each wrong version.
-pub const VERSIONS_REPEATED_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a list or a name that the errors of one object repeat: versions of a StorageVersion, claims and the name of a
+/// Pod. Ours: kube-apiserver repeats all of it in each error.
+pub const REPEATED_BYTES_MAX: usize = 1 << 20;
 /// Seconds that a requested token lasts unless the request says so; kube-apiserver's.
 pub const TOKEN_SECONDS: i64 = 3600;
 /// Bounds of the seconds that a token is requested for; kube-apiserver's.

@@ -9,6 +9,7 @@ use schema::shape;
 use super::checks::{invalid_each, is_set, items, list, text};
 use super::projections::{downward_files, projected};
 use super::{claims, iscsi, rule_checks};
+use crate::limits::REPEATED_BYTES_MAX;
 
 type Errors = Vec<FieldError>;
 
@@ -81,9 +82,10 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
     errors
 }
 
-/// The names of the claims of a Pod's ephemeral volumes, which derive from that of the Pod.
+/// The names of the claims of a Pod's ephemeral volumes, which derive from that of the Pod. Errors repeat it up to a bound.
 pub fn claim_names(pod: &Value, path: &FieldPath, errors: &mut Errors) {
     let (name, none) = (pod.str_at(&["metadata", "name"]), Value::object());
+    let mut bytes_left = REPEATED_BYTES_MAX;
     for (path, volume) in items(pod.get("spec").unwrap_or(&none), "volumes", path) {
         let own = text(volume, "name");
         if name.is_empty() || own.is_empty() || first_source(volume, "core.v1.VolumeSource") != Some("ephemeral") {
@@ -92,7 +94,11 @@ pub fn claim_names(pod: &Value, path: &FieldPath, errors: &mut Errors) {
         let claim = format!("{name}-{own}");
         let problems = names::dns1123_subdomain(&claim).into_iter();
         let shown = problems.map(|problem| format!("PVC name {}: {problem}", machinery::value::quote(&claim)));
-        invalid_each(&path.child("name"), own, shown.collect(), errors);
+        let shown: Vec<String> = shown.collect();
+        let bytes = shown.iter().map(String::len).sum();
+        invalid_each(&path.child("name"), own, shown, errors);
+        let Some(left) = bytes_left.checked_sub(bytes) else { return };
+        bytes_left = left;
     }
 }
 
@@ -220,5 +226,22 @@ fn disk_address(source: &Value, path: &FieldPath, errors: &mut Errors) {
     let (prefix, wanted) = if is_managed { ("/subscriptions/", MANAGED) } else { ("https://", BLOB) };
     if !uri.starts_with(prefix) {
         errors.push(FieldError::not_supported(&path.child("diskURI"), &Value::from(uri), &[wanted]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_claims_of_a_long_name_stay_small() {
+        let volumes = (0..2_000).map(|i| json!({"name": (format!("v{i}")), "ephemeral": {}})).collect();
+        let pod = json!({"metadata": {"name": ("a".repeat(20_000))}, "spec": {"volumes": (Value::Array(volumes))}});
+        let mut errors = vec![];
+        claim_names(&pod, &FieldPath::new("spec"), &mut errors);
+        let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
+        assert!(!errors.is_empty() && bytes < 2 * REPEATED_BYTES_MAX, "{bytes}");
     }
 }

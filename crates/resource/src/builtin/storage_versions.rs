@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
 use super::checks::{is_set, list, text};
-use crate::limits::VERSIONS_REPEATED_BYTES_MAX;
+use crate::limits::REPEATED_BYTES_MAX;
 
 /// The problems of a name, which is `GROUP.RESOURCE`.
 pub fn name_problems(name: &str) -> Vec<String> {
@@ -56,7 +56,7 @@ fn server_errors(server: &Value, path: &FieldPath, repeated_bytes: &mut usize, e
     for (i, version) in list(server, "servedVersions").iter().enumerate() {
         let (path, version) = (path.child("servedVersions").index(i), version.as_str().unwrap_or_default());
         version_errors(version, &path, errors);
-        if !is_decodable.contains(version) && *repeated_bytes <= VERSIONS_REPEATED_BYTES_MAX {
+        if !is_decodable.contains(version) && *repeated_bytes <= REPEATED_BYTES_MAX {
             *repeated_bytes += known.len();
             let why =
                 format!("individual served version : {version} must be included in decodableVersions : [{known}]");
@@ -150,6 +150,6 @@ mod tests {
         let mut errors = vec![];
         server_errors(&server, &FieldPath::new("status"), &mut 0, &mut errors);
         let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
-        assert!(!errors.is_empty() && bytes < 2 * VERSIONS_REPEATED_BYTES_MAX, "{bytes}");
+        assert!(!errors.is_empty() && bytes < 2 * REPEATED_BYTES_MAX, "{bytes}");
     }
 }

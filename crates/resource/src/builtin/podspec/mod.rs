@@ -44,8 +44,7 @@ pub fn overhead(amounts: Option<&Value>, path: &FieldPath, errors: &mut Errors) 
 /// Validates the spec of a Pod or of a template of Pods.
 pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let volumes = pod_volumes::valid_names(spec, path, errors);
-    let claims = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name"));
-    let claims: Vec<&str> = claims.filter(|name| !name.is_empty()).collect();
+    let claims = resources::Claims::of(spec);
     let is_claim = |volume: &&Value| is_set(volume, "persistentVolumeClaim") || is_set(volume, "ephemeral");
     let claim_volumes = list(spec, "volumes").iter().filter(is_claim).map(|volume| text(volume, "name")).collect();
     let targets = ["containers", "initContainers"].into_iter().flat_map(|kind| list(spec, kind));
@@ -95,7 +94,7 @@ struct Pod<'a> {
     claim_volumes: HashSet<&'a str>,
     /// The names of the containers that ephemeral containers may be for.
     targets: HashSet<&'a str>,
-    claims: Vec<&'a str>,
+    claims: resources::Claims<'a>,
 }
 
 impl<'a> Pod<'a> {

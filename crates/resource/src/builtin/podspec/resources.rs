@@ -1,5 +1,6 @@
 //! Resources of containers.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use machinery::field::{FieldError, FieldPath};
@@ -8,6 +9,7 @@ use machinery::{Map, Value, names};
 
 use super::Errors;
 use crate::builtin::checks::{OBJECT_COUNTS, invalid_each, items, list, named, text};
+use crate::limits::REPEATED_BYTES_MAX;
 
 /// The resources that containers may have without a domain.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
@@ -16,7 +18,7 @@ const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 type NameCheck = fn(&str, &FieldPath, &mut Errors);
 
 /// The resources of a container.
-pub(super) fn resources(container: &Value, path: &FieldPath, claims: &[&str], errors: &mut Errors) {
+pub(super) fn resources(container: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
     let Some(resources) = container.get("resources") else { return };
     let path = path.child("resources");
     claim_errors(resources, &path, claims, errors);
@@ -24,7 +26,7 @@ pub(super) fn resources(container: &Value, path: &FieldPath, claims: &[&str], er
 }
 
 /// The resources of all containers of a Pod together.
-pub(super) fn of_pod(spec: &Value, path: &FieldPath, claims: &[&str], errors: &mut Errors) {
+pub(super) fn of_pod(spec: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
     let Some(resources) = spec.get("resources").filter(|resources| !resources.is_null()) else { return };
     let path = path.child("resources");
     if spec.str_at(&["os", "name"]) == "windows" {
@@ -50,8 +52,39 @@ fn pod_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
+/// The claims of a Pod, which containers refer to.
+pub(super) struct Claims<'a> {
+    names: HashSet<&'a str>,
+    /// Their sorted names, as errors show them.
+    list: String,
+    /// The bytes that further errors may show of the list.
+    bytes_left: Cell<usize>,
+}
+
+impl<'a> Claims<'a> {
+    pub(super) fn of(spec: &'a Value) -> Claims<'a> {
+        let names = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name"));
+        let names: HashSet<&str> = names.filter(|name| !name.is_empty()).collect();
+        let mut sorted: Vec<&str> = names.iter().copied().collect();
+        sorted.sort_unstable();
+        let list = if sorted.is_empty() { " which is empty".to_owned() } else { format!(": {}", sorted.join(", ")) };
+        Claims { names, list, bytes_left: Cell::new(REPEATED_BYTES_MAX) }
+    }
+
+    /// The names for one error; none if earlier errors have shown too many bytes of them.
+    fn shown(&self) -> &str {
+        match self.bytes_left.get().checked_sub(self.list.len()) {
+            Some(left) => {
+                self.bytes_left.set(left);
+                &self.list
+            }
+            None => "",
+        }
+    }
+}
+
 /// The claims of a container: each is one of the Pod's, or a request of it, and occurs once.
-fn claim_errors(resources: &Value, path: &FieldPath, claims: &[&str], errors: &mut Errors) {
+fn claim_errors(resources: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
     // whole claims, claims of which a request was used, and requests
     let (mut whole, mut parts, mut requests) = (HashSet::new(), HashMap::<&str, usize>::new(), HashSet::new());
     for (path, claim) in items(resources, "claims", path) {
@@ -75,18 +108,9 @@ fn claim_errors(resources: &Value, path: &FieldPath, claims: &[&str], errors: &m
             }
             invalid_each(&path.child("request"), request, names::dns1123_label(request), errors);
         }
-        if !claims.contains(&name) {
-            let known = match claims {
-                [] => " which is empty".to_owned(),
-                claims => {
-                    let mut known = claims.to_vec();
-                    known.sort_unstable();
-                    known.dedup();
-                    format!(": {}", known.join(", "))
-                }
-            };
+        if !claims.names.contains(name) {
             let mut error = FieldError::not_found(&path, &Value::from(name));
-            error.detail = format!("must be one of the names in pod.spec.resourceClaims{known}");
+            error.detail = format!("must be one of the names in pod.spec.resourceClaims{}", claims.shown());
             errors.push(error);
         }
     }
@@ -276,5 +300,26 @@ pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     }
     if name.contains('/') && !name.contains("kubernetes.io/") && !is_extended(name) {
         errors.push(invalid_name(name, path, "doesn't follow extended resource name standard"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    /// The error of each claim that is missing repeated the names of all others: gigabytes for a megabyte.
+    #[test]
+    fn errors_of_many_claims_stay_small() {
+        let named =
+            |prefix: &str| Value::Array((0..3_000).map(|i| json!({"name": (format!("{prefix}{i}"))})).collect());
+        let spec = json!({"resourceClaims": (named("a"))});
+        let mut errors = vec![];
+        let resources = json!({"claims": (named("b"))});
+        claim_errors(&resources, &FieldPath::new("resources"), &Claims::of(&spec), &mut errors);
+        let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
+        assert_eq!(errors.len(), 3_000);
+        assert!(errors[0].detail.ends_with("a999") && bytes < 2 * REPEATED_BYTES_MAX, "{bytes}");
     }
 }

@@ -1,6 +1,6 @@
 //! Tolerations, affinities, selectors of Nodes, and topology spread.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value, json, names};
@@ -148,14 +148,14 @@ fn selector_term(term: &Value, path: &FieldPath, known: Values, errors: &mut Err
 }
 
 pub(super) fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let mut known = vec![];
+    let mut left: HashMap<(&str, &str), usize> = HashMap::new();
+    for constraint in list(spec, "topologySpreadConstraints") {
+        *left.entry((text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"))).or_default() += 1;
+    }
     for (path, constraint) in items(spec, "topologySpreadConstraints", path) {
-        let unsatisfiable = text(constraint, "whenUnsatisfiable");
-        let key = text(constraint, "topologyKey");
-        let (constraints, place) = (list(spec, "topologySpreadConstraints"), known.len());
-        known.push((key, unsatisfiable));
-        let is_same =
-            |other: &Value| (text(other, "topologyKey"), text(other, "whenUnsatisfiable")) == (key, unsatisfiable);
+        let (key, unsatisfiable) = (text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
+        let equal_ones = left.entry((key, unsatisfiable)).or_default();
+        *equal_ones = equal_ones.saturating_sub(1);
         let choices = ["DoNotSchedule", "ScheduleAnyway"];
         if !choices.contains(&unsatisfiable) {
             let path = path.child("whenUnsatisfiable");
@@ -166,8 +166,8 @@ pub(super) fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             let count = constraint.get("minDomains").unwrap_or(&Value::Null);
             errors.push(FieldError::invalid(&path.child("minDomains"), count, why));
         }
-        // the first of equal constraints is reported
-        if constraints.iter().skip(place + 1).any(is_same) {
+        // each of equal constraints but the last is reported
+        if *equal_ones > 0 {
             let shown = format!("{{{key}, {unsatisfiable}}}");
             let path = path.child("{topologyKey, whenUnsatisfiable}");
             errors.push(FieldError::duplicate(&path, &Value::from(shown)));
