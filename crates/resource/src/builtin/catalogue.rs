@@ -359,6 +359,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
         columns: tables::INGRESS_CLASS,
+        default_marks: &["ingressclass.kubernetes.io/is-default-class"],
         validate: routing::validate_ingress_class,
         ..with_generation(kind(
             "networking.k8s.io",
@@ -578,6 +579,10 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
         columns: tables::STORAGE_CLASS,
+        default_marks: &[
+            "storageclass.beta.kubernetes.io/is-default-class",
+            "storageclass.kubernetes.io/is-default-class",
+        ],
         validate: storage_kinds::validate_class,
         warnings: object_warnings::of_class,
         short_names: &["sc"],

@@ -45,6 +45,8 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     columns: &[columns::PHASE, columns::AGE],
     default,
     prepare,
+    // the name may have been generated
+    complete_stored: default,
     validate,
     declarative: Some(declarative::none),
     validate_status,
@@ -139,8 +141,6 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
 fn prepare(object: &mut Value, old: Option<&Value>) {
     match old {
         None => {
-            // the name may have been generated
-            default(object);
             object.set_at(&["status"], [("phase", Value::from("Active"))].into());
             let mut finalizers: Vec<Value> =
                 object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();

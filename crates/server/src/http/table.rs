@@ -197,7 +197,11 @@ impl Table {
     /// The row of one object.
     pub fn row(&self, object: &Value) -> Value {
         let now = clock::now_micros();
-        let name = Value::from(object.str_at(&["metadata", "name"]));
+        let name = object.str_at(&["metadata", "name"]);
+        let name = match self.built_in.is_some_and(|built_in| built_in.is_default(object)) {
+            true => Value::from(format!("{name} (default)")),
+            false => Value::from(name),
+        };
         let name = self.has_name.then_some(name).into_iter();
         let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
         let shown = match self.include {
