@@ -359,7 +359,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
         columns: tables::INGRESS_CLASS,
-        default_marks: &["ingressclass.kubernetes.io/is-default-class"],
+        default_mark: "ingressclass.kubernetes.io/is-default-class",
         validate: routing::validate_ingress_class,
         ..with_generation(kind(
             "networking.k8s.io",
@@ -579,10 +579,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         metadata: MetadataRules::RECHECKED,
         columns: tables::STORAGE_CLASS,
-        default_marks: &[
-            "storageclass.beta.kubernetes.io/is-default-class",
-            "storageclass.kubernetes.io/is-default-class",
-        ],
         validate: storage_kinds::validate_class,
         warnings: object_warnings::of_class,
         short_names: &["sc"],

@@ -42,7 +42,7 @@ pub struct Shaped {
 impl BuiltIn {
     /// Whether an object is the default one of its kind.
     pub fn is_default(&self, object: &Value) -> bool {
-        self.default_marks.iter().any(|mark| object.str_at(&["metadata", "annotations", mark]) == "true")
+        !self.default_mark.is_empty() && object.str_at(&["metadata", "annotations", self.default_mark]) == "true"
     }
 }
 
@@ -285,8 +285,8 @@ pub struct BuiltIn {
     pub status_warnings: fn(&Value, Release) -> Vec<String>,
     /// Whether tables begin with the name.
     pub name_column: bool,
-    /// The annotations that make an object the default one of its kind, which tables show after its name.
-    pub default_marks: &'static [&'static str],
+    /// The annotation that makes an object the default one of its kind, which tables show after its name; empty if there is none.
+    pub default_mark: &'static str,
     /// The columns of tables besides the name.
     pub columns: &'static [BuiltInColumn],
     /// The conditions of an object's row in a table.
@@ -364,7 +364,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     warnings: |_, _, _| vec![],
     status_warnings: |_, _| vec![],
     name_column: true,
-    default_marks: &[],
+    default_mark: "",
     columns: &[columns::AGE],
     row_conditions: |_| None,
     former_columns: None,
