@@ -175,8 +175,9 @@ impl Resource {
     }
 
     /// Converts an object of `version` to its stored form.
-    pub async fn to_storage(&self, object: Value, version: &Version) -> Result<Value, Status> {
+    pub async fn to_storage(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
         if let Some(built_in) = version.built_in {
+            (built_in.complete_stored)(&mut object);
             return Ok(built_in.to_stored(object));
         }
         let storage = self.storage_version();

@@ -258,8 +258,7 @@ impl BuiltIn {
     }
 
     /// Converts an object to its stored form.
-    pub fn to_stored(&self, mut object: Value) -> Value {
-        (self.complete_stored)(&mut object);
+    pub fn to_stored(&self, object: Value) -> Value {
         let object = match self.form {
             Form::Typed(_) | Form::Named(_) => shape::read_stored(&object, self.structure()),
             // of either version, see `stored_as`
