@@ -180,7 +180,8 @@ class Side:
         for names in filter(None, (generated(step), self.saved())):
             value = replaced(value, names)
         if raw.startswith(b"k8s\0") or isinstance(value, dict) and "base64" in value:
-            return "<protobuf>" if raw.startswith(b"k8s\0") else base64.b64encode(raw).decode()
+            # the events of a watch have their length first
+            return "<protobuf>" if b"k8s\0" in raw else base64.b64encode(raw).decode()
         if isinstance(value, str) and value.startswith("apiVersion: "):
             ignored = step.get("ignore", [])
             # ignored paths cannot be removed from the text

@@ -181,6 +181,16 @@ impl Order {
         })
     }
 
+    /// The name of its function.
+    pub(crate) fn function(self) -> &'static str {
+        match self {
+            Order::Less => "_<_",
+            Order::LessEquals => "_<=_",
+            Order::Greater => "_>_",
+            Order::GreaterEquals => "_>=_",
+        }
+    }
+
     pub(crate) fn holds(self, found: std::cmp::Ordering) -> bool {
         match self {
             Order::Less => found.is_lt(),

@@ -24,7 +24,7 @@ impl Schema {
         if structural {
             prune_defaults(&mut root, true);
         }
-        let rules = structural.then(|| rules::compile(openapi, options.release)).flatten();
+        let rules = structural.then(|| rules::compile(openapi, true, options.release)).flatten();
         let defaults_metadata = structural && defaults_metadata(&root);
         Schema { program: Arc::new(Program { root, options: options.clone(), structural, defaults_metadata, rules }) }
     }

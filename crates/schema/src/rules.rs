@@ -6,10 +6,11 @@ use machinery::{FieldError, FieldPath, Release, Value};
 use crate::program::Node;
 use crate::ratchet;
 
-/// The rules of a stored schema, if it has any.
-pub(crate) fn compile(openapi: &Value, release: Release) -> Option<Rules> {
+/// The rules of a stored schema, if it has any. `of_resource`: whether it is that of a resource, or of a node in one.
+pub(crate) fn compile(openapi: &Value, of_resource: bool, release: Release) -> Option<Rules> {
     let mut options = Options::of(release);
     options.all_stored = true;
+    options.of_resource = of_resource;
     Rules::compile(openapi, &FieldPath::root(), &options).0
 }
 
@@ -19,10 +20,15 @@ pub(crate) fn validate(rules: &Rules, new: &Value, old: Option<&Value>, root: &N
     (verdict.errors, verdict.warnings)
 }
 
-/// The errors of a default, and what is left of `budget`: it must do as a value that stays, and as a new one.
-pub(crate) fn validate_default(rules: &Rules, default: &Value, budget: u64) -> (Vec<FieldError>, u64) {
+/// The errors of the default at a path, and what is left of `budget`: it must do as a value that stays, and as a new one.
+pub(crate) fn validate_default(
+    rules: &Rules,
+    default: &Value,
+    path: &FieldPath,
+    budget: u64,
+) -> (Vec<FieldError>, u64) {
     let run = |old| {
-        let verdict = rules.validate(default, &Validation::of(old).cost_max(budget));
+        let verdict = rules.validate(default, &Validation::of(old).cost_max(budget).at(path));
         (verdict.errors, budget.saturating_sub(verdict.cost))
     };
     let (errors, left) = run(Some(default));

@@ -295,9 +295,15 @@ impl StructuralWalk {
 
 fn is_int_or_string(schema: &Value) -> bool {
     let is_only = |branch: &Value, kind: &str| {
-        let mut keywords = branch.as_object().into_iter().flat_map(Map::keys);
+        let mut keywords = branch.as_object().into_iter().flat_map(Map::iter);
         text(branch, "type") == kind
-            && keywords.all(|keyword| matches!(keyword.as_str(), "type" | "externalDocs" | "example"))
+            && keywords.all(|(keyword, value)| match keyword.as_str() {
+                "type" => true,
+                "additionalProperties" => *value == Value::Bool(false),
+                "enum" | "allOf" | "anyOf" | "oneOf" => value.as_array().is_some_and(<[Value]>::is_empty),
+                "definitions" => value.as_object().is_some_and(Map::is_empty),
+                _ => false,
+            })
     };
     matches!(list(schema, "anyOf"), [first, second] if is_only(first, "integer") && is_only(second, "string"))
 }
@@ -310,7 +316,8 @@ fn first_is_int_or_string(schema: &Value) -> bool {
 fn says_more_than_names(metadata: &Value) -> bool {
     let Some(map) = metadata.as_object() else { return false };
     map.iter().any(|(key, value)| match key.as_str() {
-        "type" | "default" | "externalDocs" | "example" => false,
+        "type" | "default" => false,
+        "definitions" => value.as_object().is_none_or(|definitions| !definitions.is_empty()),
         "properties" => {
             value.as_object().is_some_and(|p| p.keys().any(|k| !matches!(k.as_str(), "name" | "generateName")))
         }

@@ -285,6 +285,11 @@ pub fn has_type(schema: &Value) -> bool {
         || matches!(schema.str_at(&["type"]), "array" | "object" | "string" | "boolean" | "number" | "integer")
 }
 
+/// Whether values of a schema can have several types.
+pub(crate) fn is_untyped(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-int-or-string") || schema.str_at(&["type"]).is_empty()
+}
+
 fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }

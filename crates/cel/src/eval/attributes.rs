@@ -105,6 +105,9 @@ impl<'a> Frame<'a> {
             QualifierKind::Constant(constant) => find(object, &constant.value()),
             QualifierKind::Node(node) => {
                 let key = self.eval(node)?;
+                if !matches!(key, Val::String(_) | Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_)) {
+                    return Err(Error::new(format!("invalid qualifier type: {}", key.go_type())));
+                }
                 let found = find(object, &key);
                 if found.is_none() && !optional {
                     self.charge(1)?;

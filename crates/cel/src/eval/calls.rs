@@ -2,7 +2,7 @@
 
 use super::{Frame, sizeless};
 use crate::decl::types::Type;
-use crate::library::{Overload, is_plain, registry};
+use crate::library::{Overload, checks_itself, has_operation, is_plain, registry};
 use crate::node::{Call, RegexCall, RegexKind};
 use crate::value::{Error, Result, Val};
 use crate::work;
@@ -63,6 +63,8 @@ impl<'a> Frame<'a> {
         let mut args = Vec::with_capacity(3);
         for arg in &call.args {
             match self.absorbable(arg)? {
+                // the value of a type is its name in cel-go
+                Ok(Val::Type(named)) => args.push(Val::string(named.runtime_name().to_string())),
                 Ok(value) => args.push(value),
                 Err(error) => {
                     self.charge(call.cost.of_error())?;
@@ -89,6 +91,9 @@ impl<'a> Frame<'a> {
 /// Calls the overload that fits the types of the arguments at run time.
 fn dispatch<'a>(call: &Call, args: &[Val<'a>]) -> Result<Val<'a>> {
     match overload(call, args) {
+        Some(overload) if checks_itself(call.function) => {
+            (overload.call)(args).map_err(|error| named(error, call, args))
+        }
         Some(overload) => (overload.call)(args),
         None => Err(no_overload(call, args)),
     }
@@ -96,7 +101,8 @@ fn dispatch<'a>(call: &Call, args: &[Val<'a>]) -> Result<Val<'a>> {
 
 fn overload(call: &Call, args: &[Val<'_>]) -> Option<&'static Overload> {
     let takes = |overload: &&Overload| {
-        overload.params.len() == args.len() && args.iter().zip(&overload.params).all(|(arg, t)| fits(arg, t))
+        let mut pairs = args.iter().zip(&overload.params);
+        overload.params.len() == args.len() && (checks_itself(call.function) || pairs.all(|(arg, t)| fits(arg, t)))
     };
     call.overloads.iter().map(|index| registry().overload(*index)).find(takes)
 }
@@ -108,12 +114,27 @@ fn no_overload(call: &Call, args: &[Val<'_>]) -> Error {
 
 /// Corrects the error of a function that was chosen by inferred types, in case the arguments have other types.
 fn named(error: Error, call: &Call, args: &[Val<'_>]) -> Error {
-    if is_plain(call.function) || error != Error::overload() || overload(call, args).is_some() {
+    if is_plain(call.function) {
+        return match args {
+            [operand, ..] => named_operation(error, call.function, operand),
+            [] => error,
+        };
+    }
+    if error != Error::overload() || overload(call, args).is_some() {
         return error;
     }
     no_overload(call, args)
 }
 
+/// Adds the name of the function to the error of an operand whose type does not have the operation.
+pub(super) fn named_operation(error: Error, function: &str, operand: &Val<'_>) -> Error {
+    if error != Error::overload() || has_operation(function, operand) {
+        return error;
+    }
+    Error::overload_of(format!("no such overload: {function}"))
+}
+
+/// Whether a value has a type. The first item of a list stands for all of them, as in cel-go.
 fn fits(value: &Val<'_>, t: &Type) -> bool {
     match (value, t) {
         (_, Type::Dyn | Type::Any | Type::Param(_)) => true,
@@ -125,10 +146,14 @@ fn fits(value: &Val<'_>, t: &Type) -> bool {
         | (Val::Bytes(_), Type::Bytes)
         | (Val::Duration(_), Type::Duration)
         | (Val::Timestamp(_), Type::Timestamp)
-        | (Val::List(_), Type::List(_))
         | (Val::Map(_), Type::Map(_))
         | (Val::Type(_), Type::Type(_))
         | (Val::Null, Type::Null) => true,
+        (Val::List(list), Type::List(item)) => {
+            let fits_any = matches!(**item, Type::Dyn | Type::Any | Type::Param(_));
+            // an item that cannot be read has no type
+            fits_any || list.get(0).is_none_or(|first| first.is_ok_and(|first| fits(&first, item)))
+        }
         (Val::Optional(_), Type::Opaque(name, _)) => *name == crate::decl::types::OPTIONAL,
         (Val::Authorization(part), t @ Type::Named(_)) => part.type_of() == *t,
         (Val::Opaque(opaque), t @ (Type::Named(_) | Type::Opaque(..))) => opaque.type_of() == *t,

@@ -9,12 +9,24 @@ fn list<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>> {
     if let Some(Val::List(list)) = args.first() { Ok(list) } else { Err(Error::overload()) }
 }
 
-/// Returns an error for an item that has no order. Only the error of the first item names the function, as upstream.
-fn check_ordered(item: &Val<'_>, is_first: bool, name: &str) -> Result<()> {
+/// As [`list`], for `flatten`, whose error looks like a call of a method.
+fn receiver<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>> {
+    let name = match args {
+        [Val::List(list), ..] => return Ok(list),
+        [Val::Map(_), ..] => "map(dyn, dyn)".into(),
+        [Val::Optional(_), ..] => "optional_type(dyn)".into(),
+        [other, ..] => other.type_of().runtime_name(),
+        [] => return Err(Error::overload()),
+    };
+    let types: Vec<_> = args[1..].iter().map(|arg| arg.type_of().runtime_name().to_string()).collect();
+    Err(Error::overload_of(format!("no such overload: {name}.flatten({})", types.join(", "))))
+}
+
+/// Returns an error for an item that has no order.
+fn check_ordered(item: &Val<'_>) -> Result<()> {
     match item {
         Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_) | Val::Bytes(_) => Ok(()),
         Val::Duration(_) | Val::Timestamp(_) => Ok(()),
-        _ if is_first => Err(Error::overload_of(format!("no such overload: {name}(list)"))),
         _ => Err(Error::overload()),
     }
 }
@@ -24,7 +36,7 @@ pub fn is_sorted<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let mut previous: Option<Val<'a>> = None;
     for item in list(args)?.iter() {
         let item = item?;
-        check_ordered(&item, previous.is_none(), "isSorted")?;
+        check_ordered(&item)?;
         if let Some(previous) = &previous
             && compare(previous, &item) == Ok(Ordering::Greater)
         {
@@ -63,7 +75,7 @@ fn extreme<'a>(args: &[Val<'a>], name: &str, better: Ordering) -> Result<Val<'a>
     let mut best: Option<Val<'a>> = None;
     for item in list(args)?.iter() {
         let item = item?;
-        check_ordered(&item, best.is_none(), name)?;
+        check_ordered(&item)?;
         best = Some(match best {
             // a value that cannot be compared, such as NaN, is not better
             Some(best) if compare(&item, &best) != Ok(better) => best,
@@ -216,14 +228,18 @@ fn flat<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Val<'a>>) -> Result<()> {
 }
 
 pub fn flatten<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    let items = receiver(args)?;
     let depth = match args.get(1) {
         None => 1,
         Some(Val::Int(depth)) if *depth < 0 => return Err(Error::new("level must be non-negative")),
         Some(Val::Int(depth)) => *depth,
-        Some(_) => return Err(Error::overload()),
+        Some(other) => {
+            let text = format!("internal error: interface conversion: ref.Val is {}, not types.Int", other.go_type());
+            return Err(Error::broken(text));
+        }
     };
     let mut out = vec![];
-    flat(list(args)?, depth, &mut out)?;
+    flat(items, depth, &mut out)?;
     Ok(Val::list(out))
 }
 

@@ -189,11 +189,37 @@ fn collect_letters(t: &Type, letters: &mut Vec<u8>) {
     }
 }
 
+/// Whether the type of an operand has an operation in cel-go, with whichever other operands; if it has none, the error names the
+/// function. Types with methods count as having all operations.
+pub(crate) fn has_operation(function: &str, operand: &Val<'_>) -> bool {
+    if matches!(operand, Val::String(_) | Val::Duration(_) | Val::Timestamp(_)) {
+        return true;
+    }
+    match function {
+        "_+_" => matches!(operand, Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Bytes(_) | Val::List(_)),
+        "_-_" | "_*_" | "_/_" => matches!(operand, Val::Int(_) | Val::Uint(_) | Val::Double(_)),
+        "_%_" => matches!(operand, Val::Int(_) | Val::Uint(_)),
+        "-_" => matches!(operand, Val::Int(_) | Val::Double(_) | Val::Bool(_)),
+        "_<_" | "_<=_" | "_>_" | "_>=_" => {
+            matches!(operand, Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Bool(_) | Val::Bytes(_))
+        }
+        "size" => matches!(operand, Val::Bytes(_) | Val::List(_) | Val::Map(_)),
+        "sort" => matches!(operand, Val::List(_)),
+        "matches" => false,
+        _ => true,
+    }
+}
+
+/// Whether cel-go calls a function whatever the types of its arguments are.
+pub(crate) fn checks_itself(function: &str) -> bool {
+    matches!(function, "sort" | "@sortByAssociatedKeys" | "flatten")
+}
+
 /// Whether a function checks the types of its arguments itself, as cel-go's standard functions do.
 pub(crate) fn is_plain(function: &str) -> bool {
     !function.as_bytes()[0].is_ascii_alphabetic()
         || matches!(
             function,
-            "size" | "type" | "dyn" | "matches" | "contains" | "startsWith" | "endsWith" | "cel.@mapInsert"
+            "size" | "type" | "dyn" | "sort" | "matches" | "contains" | "startsWith" | "endsWith" | "cel.@mapInsert"
         )
 }

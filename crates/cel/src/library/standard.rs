@@ -122,6 +122,8 @@ pub fn negate<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(match args {
         [Val::Int(a)] => Val::Int(a.checked_neg().ok_or_else(overflow)?),
         [Val::Double(a)] => Val::Double(-a),
+        // only untyped durations get here, since the type checker does not know their negation
+        [Val::Duration(a)] => Val::Duration(a.checked_neg().ok_or_else(overflow)?),
         _ => return Err(Error::overload()),
     })
 }
@@ -190,7 +192,7 @@ pub fn size<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
             }
             Ok(Val::Int(value.cost_size() as i64))
         }
-        _ => Err(Error::overload_of("no such overload: size")),
+        _ => Err(Error::overload()),
     }
 }
 
@@ -315,6 +317,8 @@ pub fn to_duration<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         Val::String(s) => {
             time::parse_duration(s).map(Val::Duration).ok_or_else(|| conversion(value, "google.protobuf.Duration"))
         }
+        // declared, but not implemented by cel-go
+        Val::Int(_) => Err(Error::overload_of("no such overload: duration(int)")),
         other => Err(conversion(other, "google.protobuf.Duration")),
     }
 }

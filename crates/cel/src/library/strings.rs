@@ -180,8 +180,13 @@ pub fn join<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let separator: &str = if let Some(Val::String(s)) = separator { s } else { "" };
     let mut text = String::new();
     for (i, item) in list.iter().enumerate() {
-        let Val::String(item) = item? else {
-            return Err(Error::overload());
+        let item = match item? {
+            Val::String(item) => item,
+            _ if i == 0 => return Err(Error::overload()),
+            other => {
+                let Val::String(text) = super::standard::to_string(&[other])? else { return Err(Error::overload()) };
+                return Err(Error::new(format!("join: invalid input: {}", &*text)));
+            }
         };
         if i > 0 {
             text.push_str(separator);

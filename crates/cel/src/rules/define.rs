@@ -124,6 +124,19 @@ struct WalkPlace<'p> {
     root: bool,
 }
 
+/// The error of rules at a value without a type.
+const UNTYPED: &str = "failed to convert to declType for CEL validation rules";
+
+impl RuleNode {
+    /// The node of an item of a value.
+    fn in_value(mut self, untyped: bool) -> RuleNode {
+        if untyped && !self.rules.is_empty() {
+            self.broken = Some(UNTYPED);
+        }
+        self
+    }
+}
+
 struct RuleCompiler<'o> {
     options: &'o Options,
     errors: Vec<FieldError>,
@@ -161,8 +174,14 @@ pub(super) fn observe(
     }
     check_all_fields(schema, path, &mut errors);
     let mut compiler = RuleCompiler { options, errors, total: 0, expensive: vec![], observed: vec![] };
-    let place =
-        WalkPlace { path, decl: None, scope: Scope::Outside, cardinality: Some(1), uncorrelatable: None, root: true };
+    let place = WalkPlace {
+        path,
+        decl: None,
+        scope: Scope::Outside,
+        cardinality: Some(1),
+        uncorrelatable: None,
+        root: options.of_resource,
+    };
     let root = compiler.node(schema, &place);
     compiler.finish(path);
     (root.map(|root| Rules { root }), compiler.errors, compiler.observed)
@@ -224,8 +243,8 @@ impl RuleCompiler<'_> {
             (!own_rules.is_empty()).then(|| Decl::with_sets(schema, root, members))
         });
         let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
-        let map_type = schema.str_at(&["x-kubernetes-map-type"]);
-        let correlatable_map = matches!(map_type, "" | "granular" | "atomic");
+        let map_type = schema.get("x-kubernetes-map-type").and_then(Value::as_str);
+        let correlatable_map = matches!(map_type, None | Some("granular" | "atomic"));
         let list_type = schema.str_at(&["x-kubernetes-list-type"]);
         let mut node = RuleNode {
             decl: decl.clone().unwrap_or_else(|| Decl::json().clone()),
@@ -248,6 +267,7 @@ impl RuleCompiler<'_> {
             Scope::Outside | Scope::Typed if is_typed() => Scope::Typed,
             _ => Scope::Untyped,
         };
+        let untyped = decl::is_untyped(schema);
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             for (name, property) in properties.iter() {
                 let path = place.path.child("properties").key(name);
@@ -260,7 +280,10 @@ impl RuleCompiler<'_> {
                     uncorrelatable,
                     root: false,
                 };
-                node.properties.extend(self.node(property, &place).map(|node| (name.clone(), node)));
+                // as upstream, which omits fields without a type, and those of a value without one
+                let typed = self.node(property, &place).filter(|node| node.broken.is_none());
+                let typed = typed.filter(|_| !untyped || decl::escape(name).is_none());
+                node.properties.extend(typed.map(|node| (name.clone(), node)));
             }
         }
         if let Some(value) = decl::additional(schema) {
@@ -268,14 +291,14 @@ impl RuleCompiler<'_> {
             let uncorrelatable = place.uncorrelatable;
             let place =
                 WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
-            node.additional = self.node(value, &place).map(Box::new);
+            node.additional = self.node(value, &place).map(|inner| Box::new(inner.in_value(untyped)));
         }
         if let Some(item) = decl::items(schema) {
             let path = place.path.child("items");
             let uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
             let place =
                 WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
-            node.items = self.node(item, &place).map(Box::new);
+            node.items = self.node(item, &place).map(|inner| Box::new(inner.in_value(untyped)));
         }
         self.rules(schema, place, decl.as_ref(), &mut node);
         Some(node)
@@ -291,7 +314,7 @@ impl RuleCompiler<'_> {
             let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                           unable to convert structural schema to CEL declarations";
             self.errors.push(FieldError::internal(&path, detail));
-            node.broken = Some("failed to convert to declType for CEL validation rules".to_owned());
+            node.broken = Some(UNTYPED);
             return;
         };
         let mut fields = vec![];
@@ -510,7 +533,13 @@ fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Option
         message: (!message.is_empty()).then(|| message.trim().to_owned()),
         expression: Text::new(text("messageExpression")),
         reason,
-        field_path: path::normalized(text("fieldPath"), schema).unwrap_or_default(),
+        // as upstream, which compiles the message first
+        field_path: problems
+            .message_error
+            .is_none()
+            .then(|| path::normalized(text("fieldPath"), schema))
+            .flatten()
+            .unwrap_or_default(),
         optional_old_self,
         uses_old_self: problems.uses_old_self,
         program,

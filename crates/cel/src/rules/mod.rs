@@ -40,6 +40,8 @@ pub struct Options {
     pub expensive_expressions: bool,
     /// Whether every expression counts as stored: for CRDs that are read from the store.
     pub all_stored: bool,
+    /// Whether the schema is that of a resource, whose `apiVersion`, `kind` and `metadata` rules can use.
+    pub of_resource: bool,
     /// Whether the parts of estimates are returned, for an explanation.
     pub parts: bool,
 }
@@ -60,6 +62,7 @@ impl Options {
             stored: vec![],
             expensive_expressions: false,
             all_stored: false,
+            of_resource: true,
             parts: false,
         }
     }
@@ -84,7 +87,7 @@ struct RuleNode {
     decl: Arc<Decl>,
     schema_type: Text,
     /// The error because of which no rule of the node can be evaluated.
-    broken: Option<String>,
+    broken: Option<&'static str>,
     rules: Vec<Rule>,
     properties: Vec<(Text, RuleNode)>,
     additional: Option<Box<RuleNode>>,
@@ -136,6 +139,8 @@ pub struct Validation<'a> {
     pub ratcheting: Option<&'a dyn Place>,
     /// Cost that may be spent; `None`: [`OBJECT_COST_MAX`].
     pub cost_max: Option<u64>,
+    /// The path of the value, which those of its errors begin with; `None` for an object.
+    pub path: Option<&'a FieldPath>,
 }
 
 impl<'a> Validation<'a> {
@@ -155,6 +160,12 @@ impl<'a> Validation<'a> {
     #[must_use]
     pub fn cost_max(self, cost: u64) -> Validation<'a> {
         Validation { cost_max: Some(cost), ..self }
+    }
+
+    /// Places the value at a path.
+    #[must_use]
+    pub fn at(self, path: &'a FieldPath) -> Validation<'a> {
+        Validation { path: Some(path), ..self }
     }
 }
 

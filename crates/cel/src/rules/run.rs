@@ -45,7 +45,8 @@ pub(super) fn validate(root: &RuleNode, object: &Value, validation: &Validation<
         (Some(old), Some(place)) => Correlation::Here(Pair { new: object, old, place }),
         _ => Correlation::Off,
     };
-    walk.node(root, &FieldPath::root(), object, validation.old, correlation);
+    let path = validation.path.cloned().unwrap_or_else(FieldPath::root);
+    walk.node(root, &path, object, validation.old, correlation);
     walk.verdict
 }
 

@@ -56,8 +56,8 @@ impl Error {
 
     /// An error that ends the evaluation, where cel-go panics.
     #[cold]
-    pub(crate) fn broken(text: &'static str) -> Error {
-        Error(std::sync::Arc::new(Failure { text: Text::new_static(text), reach: Reach::Evaluation }))
+    pub(crate) fn broken(text: impl Into<Text>) -> Error {
+        Error(std::sync::Arc::new(Failure { text: text.into(), reach: Reach::Evaluation }))
     }
 
     /// Whether the error ends the evaluation, so that `&&` and `||` do not absorb it.

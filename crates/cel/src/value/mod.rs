@@ -304,7 +304,15 @@ impl<'a> Val<'a> {
             Val::Map(_) => "*types.baseMap",
             Val::Type(_) => "*types.Type",
             Val::Optional(_) => "*types.Optional",
-            Val::Opaque(_) | Val::Authorization(_) => "cel.Value",
+            Val::Opaque(opaque) => match &**opaque {
+                Opaque::Quantity(_) | Opaque::Sum(_) => "cel.Quantity",
+                Opaque::Url(_) => "cel.URL",
+                Opaque::Ip(_) => "cel.IP",
+                Opaque::Cidr(_) => "cel.CIDR",
+                Opaque::Semver(_) => "cel.Semver",
+                Opaque::Format(_) => "cel.Value",
+            },
+            Val::Authorization(_) => "cel.Value",
             Val::Preserved(_) => "*common.unknownPreserved",
         }
     }

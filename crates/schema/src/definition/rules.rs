@@ -87,15 +87,8 @@ pub(super) fn validate_default(
     options: &Options,
     budget: &mut u64,
 ) -> Vec<FieldError> {
-    let Some(rules) = running::compile(schema, options.release) else { return vec![] };
-    let (mut errors, left) = running::validate_default(&rules, default, *budget);
+    let Some(rules) = running::compile(schema, false, options.release) else { return vec![] };
+    let (errors, left) = running::validate_default(&rules, default, path, *budget);
     *budget = left;
-    for error in &mut errors {
-        error.field = match error.field.as_str() {
-            "" | "<nil>" => path.as_str().to_owned(),
-            field if field.starts_with('[') => format!("{path}{field}"),
-            field => format!("{path}.{field}"),
-        };
-    }
     errors
 }

@@ -133,12 +133,13 @@ impl Reply {
     /// Responds with the outcome of a verb.
     pub async fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
-            Outcome::Success(value) => {
+            Outcome::Success(code, value) => {
                 if let Some(audit_context) = &self.audit_context {
                     audit_context.status(&value);
                 }
+                let code = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
                 if self.protobuf(request).is_some()
-                    && let Some(response) = self.envelope(StatusCode::OK, &value)
+                    && let Some(response) = self.envelope(code, &value)
                 {
                     return Ok(response);
                 }
@@ -147,7 +148,7 @@ impl Reply {
                     // a Status is shown as it is, but the options of tables are checked
                     table::Table::new(request, &accepted)?;
                 }
-                Ok(self.tree(StatusCode::OK, &value, &Accepted { shape: Shape::Whole, ..accepted }))
+                Ok(self.tree(code, &value, &Accepted { shape: Shape::Whole, ..accepted }))
             }
             Outcome::Object(code, shown) => {
                 let respond = || self.object(request, StatusCode::from_u16(code).unwrap_or(StatusCode::OK), &shown);

@@ -74,10 +74,10 @@ fn check_type(body: &Value, document: &Document) -> Result<(), Status> {
 pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
     let options = options(request, document)?;
     check_permanent(request)?;
-    advise(request, &options);
     if options.ignore_read_errors {
         return unreadable::delete(context, request, &options).await;
     }
+    advise(request, &options);
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Write::new(context, request, Change::Delete(options), &write_options).run().await
 }

@@ -52,7 +52,7 @@ impl Write<'_> {
             let shown = request.show(current).await?;
             return Ok(Some(Outcome::Object(200, Shown::Tree(shown.at_revision(revision)))));
         }
-        Ok(Some(Outcome::Success(success(request, &current))))
+        Ok(Some(Outcome::Success(200, success(request, &current))))
     }
 
     /// Stores an object with its deletion timestamp.

@@ -421,7 +421,7 @@ pub struct ListOutcome {
 pub enum Outcome {
     /// An object with 200, 201 or 202.
     Object(u16, Shown),
-    /// A Status of success.
-    Success(Value),
+    /// A Status of success, with 200 or 201.
+    Success(u16, Value),
     List(ListOutcome),
 }

@@ -54,7 +54,7 @@ impl Write<'_> {
     async fn attempt(&mut self) -> Result<Option<Outcome>, Status> {
         let live = match self.current()? {
             Some(stored) => Some(self.read(stored).await?),
-            None if self.listed.is_some() => return Ok(Some(Outcome::Success(Value::Null))),
+            None if self.listed.is_some() => return Ok(Some(Outcome::Success(200, Value::Null))),
             None => None,
         };
         if let Change::Delete(options) = &self.change {
@@ -62,7 +62,7 @@ impl Write<'_> {
             return self.delete(options, live).await;
         }
         let Some(Changed { object, differs }) = self.changed(live.as_ref()).await? else {
-            return Ok(Some(Outcome::Success(Value::Null)));
+            return Ok(Some(Outcome::Success(200, Value::Null)));
         };
         let this = &*self;
         let options =

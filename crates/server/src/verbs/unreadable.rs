@@ -41,14 +41,17 @@ pub async fn delete(context: &Context, request: &Request, options: &DeleteOption
             Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
         }
     }
-    Ok(Outcome::Success(json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Success",
-        "details": {"name": (request.name()), "kind": (&resource.kind)},
-        "code": 200,
-    })))
+    Ok(Outcome::Success(
+        200,
+        json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": {"name": (request.name()), "kind": (&resource.kind)},
+            "code": 200,
+        }),
+    ))
 }
 
 async fn authorize(context: &Context, request: &Request) -> Result<(), Status> {

@@ -50,17 +50,17 @@ pub async fn respond(
     }
     let object = admit.mutate(Some(object), None).await?.unwrap_or_default();
     let reviewed = match review {
+        Review::Binding => return Ok(Outcome::Success(201, pods::bind(&admit, object).await?)),
+        Review::Eviction => return Ok(Outcome::Success(201, pods::evict(&admit, object).await?)),
         Review::SelfSubject => self_subject(&admit, object).await?,
         Review::Access => access::review(&admit, object, None).await?,
         Review::SelfAccess => access::review(&admit, object, Some(request.authorized.user.clone())).await?,
         Review::SelfRules => rules::review(&admit, &object).await?,
         Review::Token => tokens::review(&admit, object).await?,
         Review::TokenRequest => tokens::issue(&admit, object).await?,
-        Review::Binding => pods::bind(&admit, object).await?,
-        Review::Eviction => pods::evict(&admit, object).await?,
     };
-    // a token shows the null in its spec, and what is posted to Pods is responded to with another type
-    let printed = if for_token || for_pod { None } else { request.strategy.codec().printed(&reviewed) };
+    // a token shows the null in its spec
+    let printed = if for_token { None } else { request.strategy.codec().printed(&reviewed) };
     Ok(Outcome::Object(201, Shown::Tree(printed.unwrap_or(reviewed))))
 }
 
