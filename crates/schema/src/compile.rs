@@ -98,6 +98,8 @@ impl Node {
                 let properties = value.as_object().into_iter().flat_map(Map::iter);
                 self.fields = properties.map(|(name, inner)| (name.clone(), node(inner, dialect))).collect();
             }
+            // upstream drops `additionalProperties: false` when it validates defaults
+            "additionalProperties" if *value == Value::Bool(false) && dialect.formats == Formats::All => {}
             "additionalProperties" => self.additional = additional(value, dialect),
             "items" => self.items = boxed(value, dialect),
             "default" => self.default = Some(value).filter(|default| !default.is_null()).cloned(),

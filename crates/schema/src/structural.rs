@@ -301,7 +301,7 @@ fn is_int_or_string(schema: &Value) -> bool {
                 "type" => true,
                 "additionalProperties" => *value == Value::Bool(false),
                 "enum" | "allOf" | "anyOf" | "oneOf" => value.as_array().is_some_and(<[Value]>::is_empty),
-                "definitions" => value.as_object().is_some_and(Map::is_empty),
+                "definitions" | "dependencies" | "patternProperties" => value.as_object().is_some_and(Map::is_empty),
                 _ => false,
             })
     };
@@ -317,7 +317,7 @@ fn says_more_than_names(metadata: &Value) -> bool {
     let Some(map) = metadata.as_object() else { return false };
     map.iter().any(|(key, value)| match key.as_str() {
         "type" | "default" => false,
-        "definitions" => value.as_object().is_none_or(|definitions| !definitions.is_empty()),
+        "definitions" | "dependencies" | "patternProperties" => value.as_object().is_none_or(|map| !map.is_empty()),
         "properties" => {
             value.as_object().is_some_and(|p| p.keys().any(|k| !matches!(k.as_str(), "name" | "generateName")))
         }

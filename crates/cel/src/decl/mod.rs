@@ -285,6 +285,17 @@ pub fn has_type(schema: &Value) -> bool {
         || matches!(schema.str_at(&["type"]), "array" | "object" | "string" | "boolean" | "number" | "integer")
 }
 
+/// Whether a schema and its items have types that declarations can have.
+pub(crate) fn has_declaration(schema: &Value) -> bool {
+    let inner = match schema.str_at(&["type"]) {
+        _ if flag(schema, "x-kubernetes-int-or-string") => None,
+        "array" => items(schema),
+        "object" => additional(schema),
+        _ => None,
+    };
+    has_type(schema) && inner.is_none_or(has_declaration)
+}
+
 /// Whether values of a schema can have several types.
 pub(crate) fn is_untyped(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-int-or-string") || schema.str_at(&["type"]).is_empty()
@@ -373,7 +384,9 @@ impl Builder {
             "set" => ListKind::Set(self.members),
             "map" => {
                 let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).unwrap_or_default();
-                ListKind::Map(keys.iter().filter_map(Value::as_str).map(Text::new).collect())
+                // as upstream, which looks for escaped names in items: a key such as `a-b` is missing in all of them
+                let escaped = |key: &str| escape(key).unwrap_or_else(|| Text::new(key));
+                ListKind::Map(keys.iter().filter_map(Value::as_str).map(escaped).collect())
             }
             _ => ListKind::Atomic,
         };

@@ -37,7 +37,11 @@ impl<'a> Frame<'a> {
         };
         let same = equal(&a, &b);
         self.charge_steps(Charge::Equality.of_call(&[a, b], None))?;
-        same.map(|same| Val::Bool(same != negated))
+        match same {
+            // values that cannot be compared are not equal
+            Err(error) if negated && !error.is_fatal() => Ok(Val::Bool(true)),
+            same => same.map(|same| Val::Bool(same != negated)),
+        }
     }
 
     pub(super) fn order(&mut self, sides: &'a [Node; 2], order: Order, cost: Charge) -> Result<Val<'a>> {

@@ -160,19 +160,18 @@ pub fn greater_equals<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 pub fn contains_member<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     match args {
         [value, Val::List(list)] => {
+            let made = matches!(list, List::Owned(_));
             let mut failure = None;
             for item in list.iter() {
-                match item.and_then(|item| equal(&item, value)) {
+                match item.and_then(|item| if made { equal(value, &item) } else { equal(&item, value) }) {
                     Ok(true) => return Ok(Val::Bool(true)),
                     Ok(false) => {}
                     Err(error) if error.is_fatal() => return Err(error),
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
-            match failure {
-                Some(_) => Err(Error::overload()),
-                None => Ok(Val::Bool(false)),
-            }
+            // in a list that an expression has made, a value that cannot be compared is another one
+            failure.filter(|_| !made).map_or(Ok(Val::Bool(false)), Err)
         }
         [key, Val::Map(map)] => match map.get(key) {
             None => Ok(Val::Bool(false)),

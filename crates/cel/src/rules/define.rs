@@ -280,10 +280,11 @@ impl RuleCompiler<'_> {
                     uncorrelatable,
                     root: false,
                 };
+                let inner = self.node(property, &place);
                 // as upstream, which omits fields without a type, and those of a value without one
-                let typed = self.node(property, &place).filter(|node| node.broken.is_none());
-                let typed = typed.filter(|_| !untyped || decl::escape(name).is_none());
-                node.properties.extend(typed.map(|node| (name.clone(), node)));
+                if decl::has_declaration(property) && (!untyped || decl::escape(name).is_none()) {
+                    node.properties.extend(inner.map(|node| (name.clone(), node)));
+                }
             }
         }
         if let Some(value) = decl::additional(schema) {

@@ -29,7 +29,7 @@ pub(super) fn normalized(path: &str, schema: &Value) -> Option<String> {
             }
             out.push_str(&name);
         } else {
-            node = node.get("additionalProperties").filter(|schema| schema.as_object().is_some())?;
+            node = node.get("additionalProperties")?;
             out.push_str(&format!("[{name}]"));
         }
     }

@@ -105,14 +105,31 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
         Some(ListKind::Set(of)) => sets(a, b, *of),
         Some(ListKind::Map(keys)) => map_lists(a, b, keys),
         _ => {
-            for (a, b) in a.iter().zip(b.iter()) {
-                if !equal(&a?, &b?)? {
+            for (item, other) in a.iter().zip(b.iter()) {
+                let found = readable_equal(item, other);
+                let found = if matches!(a, List::Owned(_)) { unless_error(found) } else { found };
+                if !found? {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
     }
+}
+
+/// Equality of items that may not fit their declarations, as in cel-go: the error of the left one is the result, and nothing
+/// equals a right one that has an error.
+fn readable_equal<'a>(left: Result<Val<'a>>, right: Result<Val<'a>>) -> Result<bool> {
+    match (left?, right) {
+        (left, Ok(right)) => equal(&left, &right),
+        (_, Err(error)) if error.is_fatal() => Err(error),
+        (_, Err(_)) => Ok(false),
+    }
+}
+
+/// Equality of items of lists and maps that an expression has made: only an item that differs ends the comparison, not an error.
+fn unless_error(found: Result<bool>) -> Result<bool> {
+    found.or_else(|error| if error.is_fatal() { Err(error) } else { Ok(true) })
 }
 
 /// The elements of a set, as texts. Until Kubernetes 1.36 elements of JSON are compared as decoded, without the type of the
@@ -242,7 +259,7 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>) -> Result<bool> {
         (Map::Owned(x) | Map::Made(_, x), _) => {
             for (key, value) in x.iter() {
                 let Some(other) = b.get(&key.value()) else { return Ok(false) };
-                if !equal(value, &other?)? {
+                if !unless_error(readable_equal(Ok(value.clone()), other))? {
                     return Ok(false);
                 }
             }
@@ -254,7 +271,7 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>) -> Result<bool> {
 fn same<'a>(a: Option<Result<Val<'a>>>, b: Option<Result<Val<'a>>>) -> Result<bool> {
     match (a, b) {
         (None, None) => Ok(true),
-        (Some(a), Some(b)) => equal(&a?, &b?),
+        (Some(a), Some(b)) => readable_equal(a, b),
         _ => Ok(false),
     }
 }

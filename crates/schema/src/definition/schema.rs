@@ -64,7 +64,7 @@ pub(super) fn validate_version(
     };
     walk.node(schema, NodeScope { root: true, defaults, inside_meta: false }, &place);
     let mut found = walk.errors.into_list();
-    let broken: Vec<String> = found.iter().map(|error| error.field.clone()).collect();
+    let broken: Vec<String> = found.iter().map(|error| broken_node(error).to_owned()).collect();
     errors.append(&mut found);
     if errors.len() == before
         && let Some(problem) = unstructured
@@ -74,6 +74,16 @@ pub(super) fn validate_version(
     if with_rules {
         errors.extend(super::rules::validate(schema, name, &broken, context.options, &place));
     }
+}
+
+/// The error of a node with both `properties` and `additionalProperties`.
+const MUTUAL: &str = "additionalProperties and properties are mutual exclusive";
+
+/// The field that an error makes invalid.
+fn broken_node(error: &FieldError) -> &str {
+    // the schema of additional properties is valid by itself
+    let node = error.field.strip_suffix(".additionalProperties").filter(|_| error.detail == MUTUAL);
+    node.unwrap_or(&error.field)
 }
 
 fn root_with_status(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -200,8 +210,7 @@ impl SchemaWalk<'_> {
     fn children(&mut self, schema: &Value, scope: &NodeScope, path: &FieldPath) {
         if let Some(any) = schema.get("additionalProperties") {
             if has_properties(schema) && any != &Value::Bool(true) {
-                let detail = "additionalProperties and properties are mutual exclusive";
-                self.forbid(path.child("additionalProperties"), detail);
+                self.forbid(path.child("additionalProperties"), MUTUAL);
             }
             let mut inner = scope.inner();
             if scope.inside_meta {

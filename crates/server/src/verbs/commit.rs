@@ -6,6 +6,7 @@ use base::request::parse_uint;
 use base::trace::{self, Kind};
 use machinery::{Status, Value};
 use objects::{Body, Encoded, Key, Meta, Stored};
+use resource::Subresource;
 use resource::rules::{grace_seconds, is_deleting};
 use store::{Refused, Revision};
 
@@ -141,6 +142,8 @@ impl Write<'_> {
     async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let untracks = !self.change.is_apply();
+        // a scale may create the spec of a custom resource, whose other fields get their defaults only when it is read
+        let has_defaults = self.request.subresource != Subresource::Scale;
         if let Some(outline) = live.and_then(|live| live.outline.as_ref()) {
             let meta = Meta::of(&object);
             let mut body = outline.encode_edited(object.clone());
@@ -148,7 +151,7 @@ impl Write<'_> {
                 object.remove_at(&["metadata", "managedFields"]);
                 body = outline.encode_edited(object);
             }
-            return Ok(Encoded { body, meta, shown_in: Some(version.id) });
+            return Ok(Encoded { body, meta, shown_in: has_defaults.then_some(version.id) });
         }
         let mut stored = resource.to_storage(object, version).await?;
         let mut body = Body::encode(&stored);
@@ -156,8 +159,9 @@ impl Write<'_> {
             stored.remove_at(&["metadata", "managedFields"]);
             body = Body::encode(&stored);
         }
-        let as_stored =
-            version.id == resource.storage_version().id && strategy.storage_codec().is_shown_as_stored(&stored);
+        let as_stored = has_defaults
+            && version.id == resource.storage_version().id
+            && strategy.storage_codec().is_shown_as_stored(&stored);
         Ok(Encoded { body, meta: Meta::of(&stored), shown_in: as_stored.then_some(version.id) })
     }
 
