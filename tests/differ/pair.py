@@ -24,6 +24,8 @@ CONTINUE = re.compile(r"(?m)^( *continue: )eyJ[\w-]+$")
 # what separates the errors of a message
 PUNCTUATION = re.compile(r"[\[\],:'\"]+(?=\s|$)|(?<=\s)[\['\"]+")
 DESCRIPTION = re.compile(r"^( *)(- )?description:")
+# a prefix in a body that is sent as text
+GENERATE_NAME = re.compile(r'"generateName" *: *"([^"\\]+)"')
 # the length to which prefixes of generated names are cut
 PREFIX_MAX = 58
 # the length from which on saved texts are taken as generated: shorter ones, such as revisions, may occur by chance
@@ -85,9 +87,11 @@ def generated(step):
     """A pattern for names that a server generates from the prefix in a request; None if the request has none."""
     metadata = step["body"].get("metadata") if isinstance(step.get("body"), dict) else None
     prefix = metadata.get("generateName") if isinstance(metadata, dict) else None
-    if not prefix or not isinstance(prefix, str):
+    found = [prefix] if isinstance(prefix, str) else GENERATE_NAME.findall(step.get("text", ""))
+    prefixes = [prefix[:PREFIX_MAX] for prefix in found if prefix]
+    if not prefixes:
         return None
-    texts = {prefix[:PREFIX_MAX], json.dumps(prefix[:PREFIX_MAX])[1:-1]}
+    texts = {text for prefix in prefixes for text in (prefix, json.dumps(prefix)[1:-1])}
     return re.compile("(" + "|".join(map(re.escape, texts)) + ")[a-z0-9]{5}(?![a-z0-9])")
 
 

@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
         for arg in &call.args {
             match self.absorbable(arg)? {
                 // the value of a type is its name in cel-go
-                Ok(Val::Type(named)) => args.push(Val::string(named.runtime_name().to_string())),
+                Ok(Val::Type(named)) => args.push(Val::string(&*named.runtime_name())),
                 Ok(value) => args.push(value),
                 Err(error) => {
                     self.charge(call.cost.of_error())?;

@@ -287,20 +287,15 @@ impl RuleCompiler<'_> {
                 }
             }
         }
-        if let Some(value) = decl::additional(schema) {
-            let path = place.path.child("additionalProperties");
-            let uncorrelatable = place.uncorrelatable;
+        let mut inner = |schema: Option<&Value>, path: FieldPath, uncorrelatable| {
             let place =
                 WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
-            node.additional = self.node(value, &place).map(|inner| Box::new(inner.in_value(untyped)));
-        }
-        if let Some(item) = decl::items(schema) {
-            let path = place.path.child("items");
-            let uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
-            let place =
-                WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
-            node.items = self.node(item, &place).map(|inner| Box::new(inner.in_value(untyped)));
-        }
+            self.node(schema?, &place).map(|inner| Box::new(inner.in_value(untyped)))
+        };
+        let items_uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
+        node.additional =
+            inner(decl::additional(schema), place.path.child("additionalProperties"), place.uncorrelatable);
+        node.items = inner(decl::items(schema), place.path.child("items"), items_uncorrelatable);
         self.rules(schema, place, decl.as_ref(), &mut node);
         Some(node)
     }

@@ -75,6 +75,38 @@ fn names_resolve_in_container_first() {
 }
 
 #[test]
+fn errors_name_operations_that_a_type_does_not_have() {
+    let env = Environment::kubernetes(37);
+    for (text, want) in [
+        ("dyn(null) + 1 == 1", "no such overload: _+_"),
+        ("dyn('a') + 1 == 1", "no such overload"),
+        ("dyn({}) - 1 == 1", "no such overload: _-_"),
+        ("dyn(duration('1s')) * 2 == 1", "no such overload"),
+        ("dyn(1.5) % 2 == 1", "no such overload: _%_"),
+        ("-dyn(1u) == 1", "no such overload: -_"),
+        ("-dyn(duration('1s')) == duration('-1s')", "true"),
+        ("dyn([1]) < 1", "no such overload: _<_"),
+        ("dyn(true) < 1", "no such overload"),
+        ("size(dyn(1)) == 1", "no such overload: size"),
+        ("size(dyn(duration('1s'))) == 1", "no such overload"),
+        ("{1: 2}[[dyn(null)][size('')]] == 2", "invalid qualifier type: types.Null"),
+        ("dyn(1).matches([dyn('a')][size('')])", "no such overload: matches"),
+        ("dyn(1).matches('a')", "no such overload"),
+        ("dyn(int).matches('^int$')", "true"),
+        ("duration(dyn(1)) == duration('1s')", "no such overload: duration(int)"),
+        ("dyn(['a']).sum() == 1", "no such overload: sum(list)"),
+        ("[dyn(1), dyn('a')].sum() == 1", "no such overload"),
+        ("dyn([null]).min() == 1", "no such overload: min(list)"),
+        ("dyn([1]).join() == ''", "no such overload: join(list)"),
+        ("[dyn('a'), dyn(1)].join() == ''", "join: invalid input: 1"),
+        ("dyn(1).sort() == [1]", "no such overload: sort"),
+        ("dyn(1).flatten() == [1]", "no such overload: int.flatten()"),
+    ] {
+        assert_eq!(value(&env, &env.check(text).unwrap()), want, "{text}");
+    }
+}
+
+#[test]
 fn unchecked_expressions_fail_at_evaluation() {
     let env = Environment::standard();
     for (text, want) in [
