@@ -169,9 +169,10 @@ fn parse_field(text: &str, field: &FieldRange) -> Result<Numbers, String> {
 fn parse_range(text: &str, field: &FieldRange) -> Result<Numbers, String> {
     let parts: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = parts[0].split('-').collect();
-    let is_star = matches!(ends[..], ["*" | "?"]);
+    // as upstream, which ignores what follows a star and a hyphen
+    let is_star = matches!(ends[..], ["*" | "?", ..]);
     let (start, mut end) = match ends[..] {
-        ["*" | "?"] => (field.least, field.most),
+        ["*" | "?", ..] => (field.least, field.most),
         [one] => (number_or_name(one, field)?, number_or_name(one, field)?),
         [start, end] => (number_or_name(start, field)?, number_or_name(end, field)?),
         _ => return Err(format!("too many hyphens: {text}")),
@@ -236,6 +237,7 @@ mod tests {
             ("* * * *", Err("expected exactly 5 fields, found 4: [* * * *]")),
             ("60 * * * *", Err("end of range (60) above maximum (59): 60")),
             ("*/5 * * * *1", Err("failed to parse int from *1: strconv.Atoi: parsing \"*1\": invalid syntax")),
+            ("*/5 * * * *-x", Ok(())),
             ("@often", Err("unrecognized descriptor: @often")),
             ("@every x", Err("failed to parse duration @every x: time: invalid duration \"x\"")),
         ];

@@ -189,7 +189,10 @@ fn merge_map(mut original: Map, mut patch: Map, meta: &PatchMeta) -> Result<Map,
     }
     retain_keys(&mut original, &mut patch)?;
     order::set_element_orders(&mut original, &mut patch, meta)?;
-    for (name, value) in patch {
+    // deletions come last, as mostly in kube-apiserver, whose order is that of Go's maps
+    let (deletions, fields): (Vec<_>, Vec<_>) =
+        patch.into_iter().partition(|(name, _)| name.starts_with(DELETE_PRIMITIVES));
+    for (name, value) in fields.into_iter().chain(deletions) {
         let (name, is_delete_list) = match name.strip_prefix(DELETE_PRIMITIVES) {
             Some(rest) => (Text::from(rest.strip_prefix('/').ok_or(BAD_PRIMITIVES)?), true),
             None => (name, false),
@@ -420,6 +423,7 @@ mod tests {
             (names, r#"{"names":["c"]}"#, r#"{"names":["c","a","b"]}"#),
             (names, r#"{"names":["b","c"]}"#, r#"{"names":["a","b","c"]}"#),
             (names, r#"{"$deleteFromPrimitiveList/names":["a"]}"#, r#"{"names":["b"]}"#),
+            (names, r#"{"$deleteFromPrimitiveList/names":["a"],"names":["a","c"]}"#, r#"{"names":["b","c"]}"#),
             (names, r#"{"$setElementOrder/names":["b","a"]}"#, r#"{"names":["b","a"]}"#),
             (names, r#"{"$setElementOrder/names":["b","c"],"names":["c"]}"#, r#"{"names":["a","b","c"]}"#),
             ("{}", r#"{"$setElementOrder/names":["b"]}"#, "{}"),

@@ -28,7 +28,7 @@ pub const KIND: BuiltIn = BuiltIn {
     unconditional_update: false,
     reserves_names: true,
     metadata: MetadataRules { on_update: &[OnUpdate::Object], ..MetadataRules::CUSTOM },
-    prepare: super::track_generation,
+    generation: true,
     ..BASE
 };
 

@@ -5,7 +5,7 @@ use machinery::{Release, names};
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, StatusMetadata, autoscaling,
-    certificates, claim_templates, columns, components, declared, devices, job_rules, limit_ranges, nodes,
+    certificates, claim_templates, columns, components, declared, devices, is_same, job_rules, limit_ranges, nodes,
     object_warnings, pod_annotations, pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks,
     runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
 };
@@ -545,7 +545,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         columns: tables::CSI_DRIVER,
         prepare: |driver, old| {
             // a new driver has no generation
-            if old.is_some() {
+            if old.is_some_and(|old| !is_same("storage.v1.CSIDriver", driver, old)) {
                 track_generation(driver, old);
             }
         },

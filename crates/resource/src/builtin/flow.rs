@@ -178,8 +178,8 @@ const KIND: BuiltIn = BuiltIn {
         if old.is_none() {
             object.set_at(&["status"], Value::object());
         }
-        super::track_generation(object, old);
     },
+    generation: true,
     ..BASE
 };
 

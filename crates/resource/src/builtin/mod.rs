@@ -384,12 +384,21 @@ pub fn kinds() -> impl Iterator<Item = &'static BuiltIn> + Clone {
     KINDS.iter().chain(catalogue::CATALOGUE)
 }
 
+/// Whether an update leaves everything but the metadata and the status of a kind, which is named by its Go type, as it was.
+/// Empty lists are as absent ones.
+pub fn is_same(of: &'static str, object: &Value, old: &Value) -> bool {
+    schema::shape::same_fields(object, old, schema::shape::named(of), &UNCOUNTED)
+}
+
+/// The fields whose changes the generation does not count.
+pub const UNCOUNTED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
 /// Sets the generation to 1 on create, and increments it with every change outside of metadata and status.
 pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
     fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
         let fields = object.as_object().into_iter().flat_map(machinery::Map::iter);
-        fields.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
+        fields.filter(|(key, _)| !UNCOUNTED.contains(&key.as_str()))
     }
     if !counted(object).eq(counted(old)) {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();

@@ -43,12 +43,13 @@ fn added_selectors(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
 fn added_terms(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let terms = |spec: &Value| spec.at(&[AFFINITY[0], AFFINITY[1], REQUIRED]).cloned().unwrap_or_default();
     let (now, before) = (terms(new), terms(old));
+    let is_given = now.get(TERMS).is_some_and(|terms| !terms.is_null());
     let (now, before) = (list(&now, TERMS), list(&before, TERMS));
     let path = path.child(REQUIRED).child(TERMS);
     if !before.is_empty() && before.len() != now.len() {
         let print = |term| machinery::types::internal_json(term, "core.NodeSelectorTerm", false);
         let shown: Vec<String> = now.iter().map(print).collect();
-        let shown = if now.is_empty() { "null".to_owned() } else { format!("[{}]", shown.join(",")) };
+        let shown = if !is_given { "null".to_owned() } else { format!("[{}]", shown.join(",")) };
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
         return errors.push(invalid_shown(&path, shown, why));
     }

@@ -85,7 +85,9 @@ fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Val
         }
     }
     take(pod, &new);
-    super::track_generation(pod, Some(old));
+    if !super::is_same("core.v1.Pod", pod, old) {
+        super::track_generation(pod, Some(old));
+    }
 }
 
 /// `ephemeralcontainers` writes the list of ephemeral containers.

@@ -181,7 +181,6 @@ fn prepare_policy(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], Value::object());
     }
-    super::track_generation(object, old);
 }
 
 fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {

@@ -177,7 +177,7 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
             names
         };
         if sorted(new) != sorted(old) {
-            let shown = if scopes.is_empty() { &Value::Null } else { &shown };
+            let shown = if spec.get("scopes").is_some_and(|scopes| !scopes.is_null()) { &shown } else { &Value::Null };
             errors.push(FieldError::invalid(&path, shown, "field is immutable"));
         }
     }

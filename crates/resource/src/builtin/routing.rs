@@ -485,12 +485,7 @@ pub fn count_labels(object: &mut Value, old: Option<&Value>) {
     fn labels(object: &Value) -> Option<&Map> {
         object.at(&["metadata", "labels"]).and_then(Value::as_object).filter(|labels| !labels.is_empty())
     }
-    let unchanged = |object: &Value| {
-        let mut object = object.clone();
-        ["metadata", "apiVersion", "kind", "status"].iter().for_each(|name| drop(object.remove_at(&[name])));
-        object
-    };
-    if labels(object) != labels(old) && unchanged(object) == unchanged(old) {
+    if labels(object) != labels(old) && super::is_same("discovery.v1.EndpointSlice", object, old) {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }

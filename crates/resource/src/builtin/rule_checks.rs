@@ -348,11 +348,13 @@ fn served_name(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// The type of a path of the host, which is checked if there is a path.
 fn host_path_type(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 8] =
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
-    if !KNOWN.contains(&of(value)) {
-        errors.push(FieldError::not_supported(path, value, &KNOWN));
+    let kind = value.str_at(&["type"]);
+    if !value.str_at(&["path"]).is_empty() && !KNOWN.contains(&kind) {
+        errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), &KNOWN));
     }
 }
 

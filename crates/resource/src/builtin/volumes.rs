@@ -287,12 +287,15 @@ fn with_stable_labels(mut affinity: Value, new: &Value) -> Value {
     let new_terms = new.at(&terms).and_then(Value::as_array).unwrap_or_default();
     let old_terms = at_mut(&mut affinity, &terms).and_then(Value::as_array_mut);
     for (term, new) in old_terms.into_iter().flatten().zip(new_terms) {
-        let requirements = term.get_mut("matchExpressions").and_then(Value::as_array_mut);
-        for (requirement, new) in requirements.into_iter().flatten().zip(list(new, "matchExpressions")) {
-            let key = text(requirement, "key");
-            let stable = STABLE_LABELS.into_iter().find(|(label, _)| *label == key).map_or("", |(_, stable)| stable);
-            if text(new, "key") == stable {
-                requirement.set_at(&["key"], Value::from(stable));
+        for kind in ["matchExpressions", "matchFields"] {
+            let requirements = term.get_mut(kind).and_then(Value::as_array_mut);
+            for (requirement, new) in requirements.into_iter().flatten().zip(list(new, kind)) {
+                let key = text(requirement, "key");
+                let stable =
+                    STABLE_LABELS.into_iter().find(|(label, _)| *label == key).map_or("", |(_, stable)| stable);
+                if text(new, "key") == stable {
+                    requirement.set_at(&["key"], Value::from(stable));
+                }
             }
         }
     }

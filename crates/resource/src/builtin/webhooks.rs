@@ -107,6 +107,9 @@ pub const VALIDATING: BuiltIn = BuiltIn {
     declarative: Some(declarative::none),
     warnings,
     columns: &[columns::WEBHOOKS, columns::AGE],
+    // kube-apiserver counts lists that become empty
+    generation: false,
+    prepare: super::track_generation,
     ..KIND
 };
 
@@ -120,6 +123,9 @@ pub const MUTATING: BuiltIn = BuiltIn {
     declarative: Some(declarative::none),
     warnings,
     columns: &[columns::WEBHOOKS, columns::AGE],
+    // kube-apiserver counts lists that become empty
+    generation: false,
+    prepare: super::track_generation,
     ..KIND
 };
 

@@ -6,7 +6,7 @@ use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
-use crate::builtin::{BuiltIn, Part, StatusMetadata, track_generation};
+use crate::builtin::{BuiltIn, Part, StatusMetadata, UNCOUNTED, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
 
@@ -39,7 +39,6 @@ impl PartStrategy {
 
 /// Whether an update changes no field that a generation counts: empty lists are like absent ones.
 fn is_same(row: &BuiltIn, object: &Value, old: &Value) -> bool {
-    const UNCOUNTED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
     schema::shape::same_fields(object, old, row.structure(), &UNCOUNTED)
 }
 

@@ -84,9 +84,9 @@ impl Admit<'_> {
         }
         // webhooks and policies see the object as its JSON
         let codec = self.request.strategy.codec();
-        let object = object.map(|object| codec.printed(&object).unwrap_or(object));
-        let given = object.clone();
-        let changed = Box::pin(self.context.admission.mutate(&world, &attributes, object)).await?;
+        let printed = object.as_ref().and_then(|object| codec.printed(object));
+        let (given, object) = if printed.is_some() { (printed, object) } else { (object, None) };
+        let changed = Box::pin(self.context.admission.mutate(&world, &attributes, given.clone())).await?;
         match changed {
             Some(object) if given.as_ref() != Some(&object) => {
                 let mut object = self.normalize(given.as_ref(), object)?;
@@ -95,7 +95,8 @@ impl Admit<'_> {
                 }
                 Ok(Some(object))
             }
-            unchanged => Ok(unchanged),
+            // empty lists that JSON omits remain
+            _ => Ok(object.or(given)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use base::request::{FieldValidation, WriteOptions};
 use machinery::{Release, Status, Value};
-use resource::Document;
+use resource::{Document, Subresource};
 
 use super::change::{Change, Write};
 use super::patch::{self, Patch, PatchKind, decode_configuration};
@@ -77,10 +77,10 @@ fn decode_change(
 }
 
 /// Fails if the object of a patch does not exist. An error in the body is reported after that, except one of its encoding. An
-/// apply may create the object, except through the scale of a custom resource.
+/// apply may create the object, except through a subresource.
 async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
     let path = request.place()?.path;
-    let may_create = kind == PatchKind::Apply && !(request.strategy.is_view() && request.resource.is_custom());
+    let may_create = kind == PatchKind::Apply && request.subresource == Subresource::None;
     let exists = || may_create || request.resource.collection.get(&path).is_some();
     if !exists() {
         // another server may have created it

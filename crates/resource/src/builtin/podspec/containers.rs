@@ -20,7 +20,7 @@ impl<'a> Pod<'a> {
         let mut ports = HashSet::new();
         for kind in ["containers", "initContainers", "ephemeralContainers"] {
             for (path, container) in items(self.spec, kind, path) {
-                self.container_name(container, &path, &mut known, errors);
+                container_name(container, kind, &path, &mut known, errors);
                 self.container(container, &path, errors);
                 let grace = self.spec.get("terminationGracePeriodSeconds").and_then(Value::as_int);
                 match kind {
@@ -32,23 +32,6 @@ impl<'a> Pod<'a> {
                     host_ports(container, &path, &mut ports, errors);
                 }
             }
-        }
-    }
-
-    fn container_name(
-        &self,
-        container: &'a Value,
-        path: &FieldPath,
-        known: &mut HashSet<&'a str>,
-        errors: &mut Errors,
-    ) {
-        let name = text(container, "name");
-        if name.is_empty() {
-            return errors.push(FieldError::required(&path.child("name"), ""));
-        }
-        invalid_each(&path.child("name"), name, names::dns1123_label(name), errors);
-        if !known.insert(name) {
-            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
         }
     }
 
@@ -138,6 +121,27 @@ fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
         if count > CODES_MAX {
             errors.push(FieldError::too_many(&path.child("values"), count, CODES_MAX));
         }
+    }
+}
+
+/// The name of a container is a label that no container before it has. Missing names are equal, too, but those of init
+/// containers are not counted.
+fn container_name<'a>(
+    container: &'a Value,
+    kind: &str,
+    path: &FieldPath,
+    known: &mut HashSet<&'a str>,
+    errors: &mut Errors,
+) {
+    let (name, path) = (text(container, "name"), path.child("name"));
+    if name.is_empty() {
+        errors.push(FieldError::required(&path, ""));
+    } else {
+        invalid_each(&path, name, names::dns1123_label(name), errors);
+    }
+    let is_counted = !name.is_empty() || kind != "initContainers";
+    if known.contains(name) || is_counted && !known.insert(name) {
+        errors.push(FieldError::duplicate(&path, &Value::from(name)));
     }
 }
 

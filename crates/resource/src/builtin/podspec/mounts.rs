@@ -13,7 +13,7 @@ const NOT_UNIQUE: &str = "must be unique";
 
 /// The values of a field of the items of a list.
 fn values<'a>(object: &'a Value, list_name: &str, name: &str) -> HashSet<&'a str> {
-    list(object, list_name).iter().map(|item| text(item, name)).filter(|value| !value.is_empty()).collect()
+    list(object, list_name).iter().map(|item| text(item, name)).collect()
 }
 
 fn invalid(path: &FieldPath, value: &str, why: &str) -> FieldError {
@@ -33,7 +33,7 @@ impl Pod<'_> {
             if !self.volumes.contains(name) {
                 errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
             }
-            if !place.is_empty() && !places.insert(place) {
+            if !places.insert(place) {
                 errors.push(invalid(&path.child("mountPath"), place, NOT_UNIQUE));
             }
             if names.contains(name) {
@@ -70,7 +70,7 @@ impl Pod<'_> {
             }
             if place.split('/').any(|part| part == "..") {
                 errors.push(invalid(&device_path, place, "can not contain backsteps ('..')"));
-            } else if !place.is_empty() && !places.insert(place) {
+            } else if !places.insert(place) {
                 errors.push(invalid(&device_path, place, NOT_UNIQUE));
             }
             if mount_paths.contains(place) {

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Writes random parts of samples of built-in kinds to two servers, and reports what differs.
+
+  random_writes.py --reference URL --server URL --token TOKEN [--only PLURAL,...] [--seed N] [--seconds N] [--report FILE]
+
+kube-apiserver is the reference. An object of each kind is applied by several managers, replaced, and patched in each of the four ways,
+with random fields and items of its sample left out, moved, changed or repeated; a part of the writes are dry runs. The responses of
+both servers are compared, with managedFields. A kind is left after a write whose responses differ, since the servers have different
+objects from there on.
+"""
+import argparse
+import collections
+import concurrent.futures
+import copy
+import json
+import os
+import pathlib
+import random
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
+import replay  # noqa: E402
+from classes import Known, signature  # noqa: E402
+from kind_samples import ODD_SAMPLES, SAMPLES  # noqa: E402
+from kinds import MERGE, Schemas  # noqa: E402
+from odd import Asker, every, odd_values, step  # noqa: E402
+from pair import Pair  # noqa: E402
+from union_samples import UNION_SAMPLES  # noqa: E402
+
+WORKERS = 4
+WRITES = 30
+STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
+OPERATIONS = {"Content-Type": "application/json-patch+json"}
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+# what the server chooses, and may choose differently
+LEFT_OUT = {"services", "serviceaccounts", "endpoints"}
+
+
+class Writer(Asker):
+    """The random writes of one object."""
+
+    def __init__(self, schemas, sample, seed):
+        super().__init__(schemas, sample)
+        self.chance = random.Random(f"{seed} {self.api_version} {self.plural} {sample.get('label', '')}")
+        self.url = f"{self.collection}/{self.name}"
+        self.odd = self.odd_values()
+
+    def maybe(self, share):
+        return self.chance.random() < share
+
+    def odd_values(self):
+        """Odd values of each field, by its path without the indices of items."""
+        found = collections.defaultdict(list)
+        for path, value, schema in every(self.body, self.schema, self.schemas, self.api_version):
+            found[tuple(part for part in path if not isinstance(part, int))] = odd_values(value, schema)
+        return found
+
+    def part(self, value, path=(), dropped=.25):
+        """A random part of a value, some of it changed."""
+        if self.maybe(.02) and self.odd[path] and path[:1] != ("metadata",):
+            return copy.deepcopy(self.chance.choice(self.odd[path]))
+        if isinstance(value, dict):
+            kept = {key: item for key, item in value.items() if not self.maybe(dropped)}
+            return {key: self.part(item, (*path, key), dropped) for key, item in kept.items()}
+        if isinstance(value, list):
+            items = [self.part(item, path, dropped / 2) for item in value if not self.maybe(dropped)]
+            if self.maybe(.15):
+                self.chance.shuffle(items)
+            if items and self.maybe(.05):
+                items.append(copy.deepcopy(items[0]))
+            return items
+        if isinstance(value, str) and self.maybe(.05):
+            return value + self.chance.choice(["x", "-a", "1"])
+        if isinstance(value, bool):
+            return value != self.maybe(.1)
+        return value + 1 if isinstance(value, int) and self.maybe(.1) else value
+
+    def fields(self, dropped=.25):
+        """A random part of the object, with its kind and name."""
+        body = {key: item for key, item in self.body.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+        metadata = {"name": self.name}
+        for key, values in (("labels", {"l": "a"}), ("annotations", {"example.com/a": "b"}), ("finalizers", ["example.com/f"])):
+            if self.maybe(.2):
+                metadata[key] = {name: self.chance.choice(["a", "b"]) for name in values} if isinstance(values, dict) else values
+        return {"apiVersion": self.api_version, "kind": self.sample["kind"], "metadata": metadata, **self.part(body, (), dropped)}
+
+    def patch(self, strategic):
+        body = self.fields(.6)
+        del body["apiVersion"], body["kind"], body["metadata"]["name"]
+        return self.directed(body, strategic)
+
+    def directed(self, value, strategic):
+        """A patch with some nulls, and directives."""
+        if isinstance(value, dict):
+            out = {key: None if self.maybe(.06) else self.directed(item, strategic) for key, item in value.items()}
+            if strategic and self.maybe(.04):
+                out["$patch"] = self.chance.choice(["delete", "replace", "merge", "x"])
+            if strategic and out and self.maybe(.04):
+                out["$retainKeys"] = sorted(out)[:self.chance.choice([1, 2, 5])]
+            for key, item in list(out.items()):
+                if strategic and isinstance(item, list) and item and self.maybe(.1):
+                    name = next((name for name in ("name", "mountPath", "containerPort", "type", "key") if isinstance(item[0], dict) and name in item[0]), None)
+                    order = [{name: one[name]} for one in item if isinstance(one, dict) and name in one] if name else item
+                    out[f"$setElementOrder/{key}"] = order[::self.chance.choice([1, -1])]
+                if strategic and isinstance(item, list) and item and not isinstance(item[0], dict) and self.maybe(.1):
+                    out[f"$deleteFromPrimitiveList/{key}"] = item[:1]
+            return out
+        return [self.directed(item, strategic) for item in value] if isinstance(value, list) else value
+
+    def operations(self):
+        made = []
+        for _ in range(self.chance.choice([1, 1, 2, 3])):
+            value, path = self.body, []
+            while isinstance(value, (dict, list)) and value and (not path or self.maybe(.75)):
+                key = self.chance.choice(sorted(value) if isinstance(value, dict) else range(len(value)))
+                value, path = value[key], [*path, str(key).replace("~", "~0").replace("/", "~1")]
+            kind = self.chance.choice(["add", "add", "replace", "remove", "test"])
+            if path[0] not in ("apiVersion", "kind", "metadata"):
+                made.append({"op": kind, "path": "/" + "/".join(path), **({} if kind == "remove" else {"value": self.part(value)})})
+        return made
+
+    def write(self):
+        pick = self.chance.choice(["apply"] * 5 + ["put", "put", "merge", "strategic", "strategic", "operations"])
+        query = ["fieldValidation=" + self.chance.choice(["Strict", "Ignore"])] if self.maybe(.3) else []
+        if self.maybe(.5):
+            query.append("dryRun=All")
+        url = self.url
+        if pick == "apply":
+            query.append("fieldManager=" + self.chance.choice(["one", "two", "three"]))
+            if self.maybe(.5):
+                query.append("force=true")
+            return {**step("PATCH", f"{url}?{'&'.join(query)}", self.fields(self.chance.choice([.1, .4, .7]))), "headers": APPLY}
+        if pick == "put":
+            return step("PUT", f"{url}?{'&'.join(query)}", self.versioned(self.fields(.1)))
+        if pick == "operations":
+            return {**step("PATCH", f"{url}?{'&'.join(query)}", self.operations()), "headers": OPERATIONS}
+        headers = STRATEGIC if pick == "strategic" else MERGE
+        return {**step("PATCH", f"{url}?{'&'.join(query)}", self.patch(pick == "strategic")), "headers": headers}
+
+
+class Run:
+    def __init__(self, servers, end):
+        self.servers, self.end = servers, end
+        self.known = Known(pathlib.Path(HERE, "..", "differ", "known.toml"))
+        self.asked, self.chance, self.listed, self.found = 0, 0, 0, []
+
+    def kind(self, writer, seed):
+        pair = Pair(self.servers, {"name": "random", "about": "", "steps": []})
+        try:
+            for one in writer.before():
+                for asked in pair.sides:
+                    try:
+                        asked.perform(one)
+                    except KeyError:
+                        asked.send({key: value for key, value in one.items() if key != "save"})
+            for _ in range(WRITES):
+                if time.time() > self.end or not self.same(pair, writer, writer.write(), seed):
+                    return
+        finally:
+            for one in writer.removal():
+                for asked in pair.sides:
+                    asked.perform(one)
+            pair.close()
+
+    def same(self, pair, writer, one, seed):
+        """Whether both servers have the same object after a write."""
+        reference, got = pair.send(one)
+        self.asked += 1
+        if reference == got:
+            return True
+        changes = "dryRun" not in one["path"] and min(reference.get("status", 0), got.get("status", 0)) < 300
+        if not changes and any(again != reference or again == ours for again, ours in [pair.send(one) for _ in range(4)]):
+            self.chance += 1
+            return True
+        text = signature(reference, got)
+        if self.known.find(text, " ".join([one["method"], one["path"], json.dumps(one["headers"]), json.dumps(one["body"])])):
+            self.listed += 1
+        else:
+            self.found.append({"seed": seed, "kind": writer.plural, "signature": text, "want": reference, "got": got, "step": one})
+        return not changes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reference", required=True)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--token", required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--report")
+    args = parser.parse_args()
+    servers = [replay.Server(url, args.token) for url in (args.reference, args.server)]
+    schemas, run, wanted = Schemas(servers[0]), Run(servers, time.time() + args.seconds), set(filter(None, args.only.split(",")))
+    samples = [sample for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES]
+               if not sample.get("unstable") and sample["plural"] not in LEFT_OUT and (not wanted or sample["plural"] in wanted)]
+
+    def one(sample, seed):
+        try:
+            run.kind(Writer(schemas, sample, seed), seed)
+        except (IndexError, KeyError, ValueError):
+            return  # the version is not served
+        except Exception as error:
+            print(f"!! {sample['plural']}: {type(error).__name__}: {error}")
+
+    seed = args.seed * 1000
+    while time.time() < run.end:
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(lambda sample: one(sample, seed), samples))
+        seed += 1
+        if args.report:
+            with open(args.report, "w", encoding="utf-8") as out:
+                json.dump(run.found, out)
+        print(f"{run.asked} asked, {run.chance} differ by chance, {run.listed} as listed, {len(run.found)} otherwise", flush=True)
+    sys.exit(bool(run.found))
+
+
+if __name__ == "__main__":
+    main()
