@@ -301,6 +301,8 @@ fn is_int_or_string(schema: &Value) -> bool {
                 "type" => true,
                 "additionalProperties" => *value == Value::Bool(false),
                 "enum" | "allOf" | "anyOf" | "oneOf" => value.as_array().is_some_and(<[Value]>::is_empty),
+                // other values decode to no schema
+                "items" => !matches!(value, Value::Object(_) | Value::Array(_)),
                 "definitions" | "dependencies" | "patternProperties" => value.as_object().is_some_and(Map::is_empty),
                 _ => false,
             })

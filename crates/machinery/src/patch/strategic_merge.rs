@@ -423,7 +423,7 @@ mod tests {
             (names, r#"{"names":["c"]}"#, r#"{"names":["c","a","b"]}"#),
             (names, r#"{"names":["b","c"]}"#, r#"{"names":["a","b","c"]}"#),
             (names, r#"{"$deleteFromPrimitiveList/names":["a"]}"#, r#"{"names":["b"]}"#),
-            (names, r#"{"$deleteFromPrimitiveList/names":["a"],"names":["a","c"]}"#, r#"{"names":["b","c"]}"#),
+            (names, r#"{"$deleteFromPrimitiveList/names":["a"],"names":["a","c"]}"#, r#"{"names":["c","b"]}"#),
             (names, r#"{"$setElementOrder/names":["b","a"]}"#, r#"{"names":["b","a"]}"#),
             (names, r#"{"$setElementOrder/names":["b","c"],"names":["c"]}"#, r#"{"names":["a","b","c"]}"#),
             ("{}", r#"{"$setElementOrder/names":["b"]}"#, "{}"),
