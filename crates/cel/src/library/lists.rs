@@ -207,8 +207,11 @@ pub fn slice<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 
 pub fn range<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let [Val::Int(n)] = args else { return Err(Error::overload()) };
+    if *n < 0 {
+        return Err(Error::new(format!("lists.range: size must be non-negative, got {n}")));
+    }
     if *n > LIST_ITEMS_MAX {
-        return Err(Error::new(format!("lists.range({n}) exceeds the limit of {LIST_ITEMS_MAX} items")));
+        return Err(Error::new(format!("lists.range: size {n} exceeds maximum allowed ({LIST_ITEMS_MAX})")));
     }
     Ok(Val::list((0..*n).map(Val::Int).collect()))
 }
