@@ -349,7 +349,13 @@ impl Lowering<'_> {
         let node = self.expr(operand)?;
         let kind = match self.expr(index)? {
             Node::Const(Const::String(name)) => QualifierKind::Field(name),
-            Node::Const(constant) => QualifierKind::Constant(constant),
+            Node::Const(constant) => match constant.value() {
+                Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) => QualifierKind::Constant(constant),
+                other @ (Val::Null | Val::Bytes(_)) => {
+                    return Err(Error::new(format!("invalid qualifier type: {}", other.go_type())));
+                }
+                _ => QualifierKind::Node(freed(Node::Const(constant))),
+            },
             other => QualifierKind::Node(freed(other)),
         };
         Ok(Node::Attribute(qualify(node, Qualifier { kind, optional })))
