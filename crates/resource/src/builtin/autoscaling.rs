@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
-use super::autoscaling_versions::{has_metrics, newest, to_shown, to_stored};
+use super::autoscaling_versions::{has_metrics, keep_status, newest, to_shown, to_stored};
 use super::checks::{items, list, named, text};
 use super::podspec;
 use super::{BASE, BuiltIn, Form, StoredAs, tables};
@@ -28,6 +28,7 @@ const V1: BuiltIn = BuiltIn {
     generation: true,
     form: Form::Named("autoscaling.v1.HorizontalPodAutoscaler"),
     stored_as: Some(&StoredAs { group: "autoscaling", to_stored, to_shown }),
+    prepare: keep_status,
     // what only v2 has is in annotations, which writers own as they are shown
     canonicalize: |object| *object = to_shown(to_stored(std::mem::take(object))),
     default: |object| {

@@ -31,6 +31,17 @@ fn take(object: &mut Value, annotation: &str) -> Option<Value> {
     machinery::value::decode(text.as_str()?.as_bytes()).ok()
 }
 
+/// Keeps the annotations that stand for the status, which only a write of the status changes.
+pub fn keep_status(object: &mut Value, old: Option<&Value>) {
+    for annotation in [CURRENT_METRICS, CONDITIONS] {
+        let path = ["metadata", "annotations", annotation];
+        match old.and_then(|old| old.at(&path)) {
+            Some(kept) => object.set_at(&path, kept.clone()),
+            None => drop(take(object, annotation)),
+        }
+    }
+}
+
 fn put(object: &mut Value, annotation: &str, value: &Value) {
     object.set_at(&["metadata", "annotations", annotation], Value::from(in_order(value)));
 }
