@@ -130,7 +130,8 @@ impl CustomCodec {
                 return Err(body_type.unrecognized(&missing(&sent), document));
             }
             // decoded from the JSON of the body
-            let shown = if document.format == Format::Yaml { object.to_json() } else { sent.into_owned() };
+            let json = || sent.trim_matches([' ', '\t', '\r', '\n']).to_owned();
+            let shown = if document.format == Format::Yaml { object.to_json() } else { json() };
             let own = self.at.api_version();
             let given = Some(object.str_at(&["apiVersion"])).filter(|given| !given.is_empty());
             return Err(body_type.bad_body(self.kind(), split_version(given.unwrap_or(&own)).1, &missing(&shown)));
