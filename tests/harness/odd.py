@@ -282,18 +282,28 @@ def is_wanted(sample, wanted):
     return not wanted or sample["plural"] in wanted or f"{sample['plural']}/{sample.get('label', '')}" in wanted
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def comparison(about, seconds):
+    """A parser of the arguments that comparisons of two servers share; `seconds` is the default of how long they take."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reference", required=True)
     parser.add_argument("--server", required=True)
     parser.add_argument("--token", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=seconds)
+    parser.add_argument("--report")
+    return parser
+
+
+def servers_of(args):
+    return [replay.Server(url, args.token) for url in (args.reference, args.server)]
+
+
+def main():
+    parser = comparison(__doc__, 3600)
     parser.add_argument("--only", default="")
     parser.add_argument("--together", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--report")
-    parser.add_argument("--seconds", type=float, default=3600)
     args = parser.parse_args()
-    servers = [replay.Server(url, args.token) for url in (args.reference, args.server)]
+    servers = servers_of(args)
     schemas, wanted, counts = Schemas(servers[0]), set(filter(None, args.only.split(","))), Counts()
     samples = [sample for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES] if not sample.get("unstable") and is_wanted(sample, wanted)]
     # the large ones last

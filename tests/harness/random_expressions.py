@@ -7,7 +7,6 @@ kube-apiserver is the reference. Rules are composed by type from the operators, 
 parts have a wrong type. The CRDs are dry runs. Each rule has a node of its own with a default, so that both servers compile it, estimate
 its cost, and evaluate it for the default.
 """
-import argparse
 import concurrent.futures
 import json
 import os
@@ -17,7 +16,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
-import replay  # noqa: E402
+from odd import comparison, servers_of  # noqa: E402
 from pair import Pair  # noqa: E402
 
 WORKERS = 3
@@ -132,15 +131,8 @@ def causes(response):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference", required=True)
-    parser.add_argument("--server", required=True)
-    parser.add_argument("--token", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--report")
-    args = parser.parse_args()
-    servers, end, found, asked = [replay.Server(url, args.token) for url in (args.reference, args.server)], time.time() + args.seconds, [], [0]
+    args = comparison(__doc__, 300).parse_args()
+    servers, end, found, asked = servers_of(args), time.time() + args.seconds, [], [0]
 
     def one(seed):
         if time.time() > end:

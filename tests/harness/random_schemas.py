@@ -9,7 +9,6 @@ spoiled. The valid one is created, and then random objects of it are created, re
 runs. The objects, the errors, the warnings and the OpenAPI documents of both servers are compared. What a CRD needs after a
 response that differs is not done, since the two servers have different objects from there on.
 """
-import argparse
 import concurrent.futures
 import copy
 import json
@@ -21,8 +20,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
-import replay  # noqa: E402
 from classes import Known, signature  # noqa: E402
+from odd import comparison, servers_of  # noqa: E402
 from pair import Pair  # noqa: E402
 
 WORKERS = 4
@@ -613,15 +612,8 @@ class Run:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference", required=True)
-    parser.add_argument("--server", required=True)
-    parser.add_argument("--token", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--report")
-    args = parser.parse_args()
-    run = Run([replay.Server(url, args.token) for url in (args.reference, args.server)], time.time() + args.seconds)
+    args = comparison(__doc__, 300).parse_args()
+    run = Run(servers_of(args), time.time() + args.seconds)
     seed = args.seed * 1_000_000
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         while time.time() < run.end:

@@ -8,7 +8,6 @@ with random fields and items of its sample left out, moved, changed or repeated;
 both servers are compared, with managedFields. A kind is left after a write whose responses differ, since the servers have different
 objects from there on.
 """
-import argparse
 import collections
 import concurrent.futures
 import copy
@@ -21,11 +20,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
-import replay  # noqa: E402
 from classes import Known, signature  # noqa: E402
 from kind_samples import ODD_SAMPLES, SAMPLES  # noqa: E402
 from kinds import MERGE, Schemas  # noqa: E402
-from odd import Asker, every, odd_values, step  # noqa: E402
+from odd import Asker, comparison, every, odd_values, servers_of, step  # noqa: E402
 from pair import Pair  # noqa: E402
 from union_samples import UNION_SAMPLES  # noqa: E402
 
@@ -183,16 +181,10 @@ class Run:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference", required=True)
-    parser.add_argument("--server", required=True)
-    parser.add_argument("--token", required=True)
+    parser = comparison(__doc__, 300)
     parser.add_argument("--only", default="")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--report")
     args = parser.parse_args()
-    servers = [replay.Server(url, args.token) for url in (args.reference, args.server)]
+    servers = servers_of(args)
     schemas, run, wanted = Schemas(servers[0]), Run(servers, time.time() + args.seconds), set(filter(None, args.only.split(",")))
     samples = [sample for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES]
                if not sample.get("unstable") and sample["plural"] not in LEFT_OUT and (not wanted or sample["plural"] in wanted)]
