@@ -4,7 +4,7 @@ use crate::decl::types::Type;
 use crate::library::costs::Charge;
 use crate::library::{Function, OverloadIndex};
 use crate::regex::Regex;
-use crate::value::{Error, Timestamp, Val};
+use crate::value::{Error, Map, Timestamp, Val};
 use machinery::Text;
 use std::sync::Arc;
 
@@ -235,7 +235,7 @@ impl Const {
             Const::List(items) => Val::list(items.iter().map(Const::value).collect()),
             Const::Map(entries) => {
                 let pairs = entries.iter().filter_map(|(k, v)| Some((crate::value::Key::of(&k.value())?, v.value())));
-                Val::Map(crate::value::Map::Owned(std::rc::Rc::new(pairs.collect())))
+                Val::Map(Map::Owned(std::rc::Rc::new(pairs.collect())))
             }
         }
     }
@@ -255,6 +255,12 @@ impl Const {
             Val::List(list) => {
                 let items: Option<Vec<Const>> = list.iter().map(|item| Const::of(&item.ok()?)).collect();
                 Const::List(items?.into())
+            }
+            Val::Map(map @ Map::Owned(_)) => {
+                let pair =
+                    |(key, value): (Val<'_>, Result<Val<'_>, _>)| Some((Const::of(&key)?, Const::of(&value.ok()?)?));
+                let entries: Option<Vec<(Const, Const)>> = map.entries().into_iter().map(pair).collect();
+                Const::Map(entries?.into())
             }
             _ => return None,
         })

@@ -351,10 +351,7 @@ impl Lowering<'_> {
             Node::Const(Const::String(name)) => QualifierKind::Field(name),
             Node::Const(constant) => match constant.value() {
                 Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) => QualifierKind::Constant(constant),
-                other @ (Val::Null | Val::Bytes(_)) => {
-                    return Err(Error::new(format!("invalid qualifier type: {}", other.go_type())));
-                }
-                _ => QualifierKind::Node(freed(Node::Const(constant))),
+                other => return Err(Error::new(format!("invalid qualifier type: {}", other.go_type()))),
             },
             other => QualifierKind::Node(freed(other)),
         };
