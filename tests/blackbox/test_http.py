@@ -193,6 +193,7 @@ def test_metrics(launch):
         for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds",
                      "process_start_time_seconds", "kubernetes_build_info"):
             assert [v for n, _, v in samples if n == name and v > 0], name
+        assert value(samples, "version_info", component="kube", binary="1.37.2", emulation="1.37", min_compat="1.36") == 1
         named = {have["resource"] for _, have, _ in samples if "resource" in have}
         assert "boats" not in named and not any("boat" in have.get("subresource", "") for _, have, _ in samples), named
         watch.close()

@@ -41,12 +41,22 @@ def policy(server, name, *mutations, bind=True, **spec):
 
 
 def test_feature_gate_of_policies(launch):
+    """In 1.35, `v1beta1` is served by --runtime-config, and policies have an effect if the feature gate is on."""
+    beta = ADMISSION.replace("/v1", "/v1beta1")
     former = ("--emulated-version", "1.35")
-    with launch(*former) as server:
-        assert server.request("GET", ADMISSION + "/mutatingadmissionpolicies")[0] == 404
     with launch(*former, GATE) as server:
-        assert server.ok("GET", ADMISSION + "/mutatingadmissionpolicies")["items"] == []
-        assert server.ok("GET", ADMISSION.replace("v1", "v1beta1") + "/mutatingadmissionpolicybindings")["items"] == []
+        for version in (ADMISSION, beta):
+            assert server.request("GET", version + "/mutatingadmissionpolicies")[0] == 404
+    for flags, want in (((), None), ((GATE,), "yes")):
+        with launch(*former, "--runtime-config=admissionregistration.k8s.io/v1beta1=true", *flags) as server:
+            assert server.request("GET", ADMISSION + "/mutatingadmissionpolicies")[0] == 404
+            mutation = apply("Object{metadata: Object.metadata{labels: {'seen': 'yes'}}}")
+            spec = {"matchConstraints": {"resourceRules": RULES}, "mutations": [mutation], "reinvocationPolicy": "Never"}
+            server.ok("POST", beta + "/mutatingadmissionpolicies", {"metadata": {"name": "a"}, "spec": spec})
+            binding = {"metadata": {"name": "a"}, "spec": {"policyName": "a"}}
+            server.ok("POST", beta + "/mutatingadmissionpolicybindings", binding)
+            created = server.ok("POST", MAPS, {"metadata": {"name": "a"}})
+            assert created["metadata"].get("labels", {}).get("seen") == want, created
 
 
 def test_one_object_in_both_versions(launch):

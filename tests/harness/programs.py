@@ -53,8 +53,10 @@ def go_build(module, path, ldflags="", package="."):
     return path
 
 
-def built(module, requirement, place, package="."):
+def built(module, requirement, place, ldflags="", package="."):
     """Builds a main package of a Go module unless its binary exists. Returns the path of the binary: `place` below target, in a
-    directory named after the version that the pattern `requirement` finds in go.mod."""
+    directory named after the version that the pattern `requirement` finds in go.mod; in `ldflags`, `{version}` is that
+    version and `{minor}` its minor one."""
     version = re.search(requirement + r" (\S+)", (module / "go.mod").read_text()).group(1)
-    return go_build(module, ROOT / "target" / place.parent / version / place.name, package=package)
+    flags = ldflags.format(version=version, minor=version.split(".")[1])
+    return go_build(module, ROOT / "target" / place.parent / version / place.name, flags, package)

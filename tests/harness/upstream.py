@@ -10,12 +10,14 @@ from pintle import STARTED, TOKEN, Pintle, eventually
 # the newest release; earlier ones are in `older`
 MODULE = ROOT / "tests" / "upstream"
 SECONDS = 120
+# what a release is built with; without it, kube-apiserver warns of versions that a later release deprecates
+VERSION = " ".join(f"-X k8s.io/component-base/version.{name}" for name in ("gitVersion={version}", "gitMajor=1", "gitMinor={minor}"))
 
 
 def build(release=None):
     """Builds kube-apiserver unless its binary exists: the newest, or a release such as "1.35". Returns the path of the binary."""
     module = MODULE / "older" / release if release else MODULE
-    return built(module, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"))
+    return built(module, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"), VERSION)
 
 
 class Upstream(Pintle):

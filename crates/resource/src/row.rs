@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::request::FeatureGates;
 use bytes::Bytes;
-use machinery::Text;
+use machinery::{Release, Text};
 use objects::Objects;
 
 use super::builtin::BuiltIn;
@@ -17,10 +17,10 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
     list.iter().map(|s| Text::new_static(s)).collect()
 }
 
-fn version(row: &'static BuiltIn) -> Arc<Version> {
+fn version(row: &'static BuiltIn, release: Release) -> Arc<Version> {
     let mut version = Version::encoded(Text::new_static(row.version), Bytes::new());
     version.status = row.status;
-    version.deprecation = Some(Text::new_static(row.deprecation)).filter(|text| !text.is_empty());
+    version.deprecation = row.is_deprecated(release).then(|| Text::new_static(row.deprecation));
     version.built_in = Some(row);
     version.scale = row.scale.then(|| ScalePaths {
         spec_replicas: Text::new_static(".spec.replicas"),
@@ -51,7 +51,7 @@ pub fn from_row(
         short_names: texts(row.short_names),
         categories: texts(row.categories),
         namespaced: row.namespaced,
-        versions: std::iter::once(row).chain(older.iter().copied()).map(version).collect(),
+        versions: std::iter::once(row).chain(older.iter().copied()).map(|row| version(row, gates.release())).collect(),
         storage: 0,
         conversion: Conversion::None,
         built_in: Some(row),

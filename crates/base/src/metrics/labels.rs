@@ -268,11 +268,28 @@ pub struct Feature {
     pub stage: &'static str,
 }
 
-/// The Kubernetes release whose behaviour is served.
+/// What `/version` says about the binary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct BuildInfo {
-    pub major: &'static str,
-    pub minor: &'static str,
+    pub build_date: String,
+    pub compiler: String,
+    pub git_commit: String,
+    pub git_tree_state: String,
     pub git_version: String,
-    pub platform: &'static str,
+    pub go_version: String,
+    pub major: String,
+    pub minor: String,
+    pub platform: String,
+}
+
+/// The releases of Kubernetes that are served (KEP-4330).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct VersionInfo {
+    pub component: &'static str,
+    /// The newest release that can be served, with its patch level.
+    pub binary: String,
+    /// The release that is served.
+    pub emulation: String,
+    /// The oldest release to be compatible with.
+    pub min_compat: String,
 }

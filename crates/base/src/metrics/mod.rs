@@ -25,7 +25,7 @@ pub use labels::{
     AdmissionController, AdmissionStep, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi, DrySeries,
     Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, ImpersonationAttempt, Label, Listed,
     QueueName, Reload, RequestKind, RequestLabels, Series, StorageCluster, StoreOperation, StoredResource, Terminated,
-    Username, WatchList, WebhookCall, WebhookName, WebhookRejection, WebhookResponse,
+    Username, VersionInfo, WatchList, WebhookCall, WebhookName, WebhookRejection, WebhookResponse,
 };
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -127,6 +127,7 @@ pub struct Metrics {
     queues: Queues,
     feature_enabled: Family<Feature, Gauge>,
     build_info: Family<BuildInfo, Gauge>,
+    version_info: Family<VersionInfo, Gauge>,
     process: process::Process,
 }
 
@@ -175,6 +176,7 @@ impl Metrics {
             queues: Queues::default(),
             feature_enabled: Family::default(),
             build_info: Family::default(),
+            version_info: Family::default(),
             process: process::Process::default(),
         };
         metrics.register();
@@ -245,7 +247,16 @@ impl Metrics {
         );
         all.register("kubernetes_feature_enabled", "1 if a feature gate is on", self.feature_enabled.clone());
         all.register("authorization_attempts", "Authorizations by result", self.authorization_attempts.clone());
-        all.register("kubernetes_build_info", "The served release of Kubernetes", self.build_info.clone());
+        all.register(
+            "kubernetes_build_info",
+            "1, labeled by what /version says of the binary",
+            self.build_info.clone(),
+        );
+        all.register(
+            "version_info",
+            "1, labeled by the releases of Kubernetes that are served",
+            self.version_info.clone(),
+        );
         self.process.register(all);
         self.queues.register(all);
         self.reads.register(all);
@@ -257,9 +268,11 @@ impl Metrics {
         self.aggregation.register(all);
     }
 
-    /// Sets the served release of Kubernetes.
-    pub fn set_build(&self, info: &BuildInfo) {
-        self.build_info.get_or_create(info).set(1);
+    /// Sets what the binary is and which releases it serves.
+    pub fn set_version(&self, build: &BuildInfo, version: &VersionInfo) {
+        self.build_info.get_or_create(build).set(1);
+        self.version_info.clear();
+        self.version_info.get_or_create(version).set(1);
     }
 
     /// Sets whether a feature gate is on.

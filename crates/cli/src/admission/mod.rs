@@ -47,6 +47,8 @@ pub struct Admission {
 }
 
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
+/// A plugin that runs only if the feature gate of the same name is on.
+const MUTATING_POLICY: &str = "MutatingAdmissionPolicy";
 
 impl AdmissionFlags {
     fn names(&self) -> PluginFlags {
@@ -86,6 +88,7 @@ impl AdmissionFlags {
             unreachable_seconds: self.default_unreachable_toleration_seconds,
             pod_security,
         };
+        let selection = if gates.is_on(MUTATING_POLICY) { selection } else { selection.without(MUTATING_POLICY) };
         Ok(Admission { plugins: Plugins { selection, settings }, manifests, without_effect })
     }
 }

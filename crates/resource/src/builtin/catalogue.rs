@@ -307,6 +307,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::TRUST_BUNDLE,
         since: Release::V1_37,
+        gate: "ClusterTrustBundle",
         metadata: MetadataRules { name: |_, _| vec![], ..MetadataRules::RECHECKED },
         unconditional_update: false,
         selectable: &[("spec.signerName", &["spec.signerName"])],
@@ -322,6 +323,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         columns: tables::POD_CERTIFICATE_REQUEST,
         since: Release::V1_37,
+        gate: "PodCertificateRequest",
         unconditional_update: false,
         validate: pod_certificates::validate,
         validate_status: pod_certificates::validate_status,

@@ -53,8 +53,8 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
     metadata: MetadataRules::RECHECKED,
     form: Form::Typed(&SHAPE),
     gate: "StorageVersionMigrator",
-    deprecation: "storagemigration.k8s.io/v1beta1 StorageVersionMigration is deprecated in v1.38+, unavailable in v1.41+",
-    removed_release: "1.41",
+    deprecation: "storagemigration.k8s.io/v1beta1 StorageVersionMigration is deprecated in v1.37+, unavailable in v1.40+; use storagemigration.k8s.io/v1 StorageVersionMigration",
+    removed_release: "1.40",
     prepare: |object, old| {
         if old.is_none() {
             object.set_at(&["status"], Value::object());
@@ -74,7 +74,8 @@ pub static VERSIONS: [BuiltIn; 2] = [BETA_MIGRATION, MIGRATION];
 /// The resource since 1.37.
 const MIGRATION: BuiltIn = BuiltIn {
     version: "v1",
-    on_by_default: |release| release >= Release::V1_37,
+    since: Release::V1_37,
+    on_by_default: true,
     deprecation: "",
     removed_release: "",
     stored_as: Some(&StoredAs {

@@ -1,5 +1,5 @@
-//! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962): served if the feature gate
-//! is on, by default since 1.36.
+//! MutatingAdmissionPolicy and MutatingAdmissionPolicyBinding (KEP-3962): `v1` since 1.36, and earlier versions by
+//! `--runtime-config`. The feature gate decides whether they have an effect.
 
 use cel::Type;
 use machinery::field::{FieldError, FieldPath};
@@ -13,7 +13,6 @@ use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
 use super::{BuiltIn, Form, StoredAs, columns, declarative, in_version};
 
-const GATE: &str = "MutatingAdmissionPolicy";
 /// The version in which they are stored.
 const STORED: &str = "admissionregistration.k8s.io/v1beta1";
 
@@ -73,9 +72,13 @@ static BINDING_SHAPE: Struct = Struct {
 
 /// MutatingAdmissionPolicies. They are stored in `v1beta1`.
 pub static POLICIES: [BuiltIn; 3] = [
-    BuiltIn { stored_as: Some(&STABLE), on_by_default: |_| true, ..POLICY },
-    // before 1.36 the gate is enough for both
-    BuiltIn { version: "v1beta1", on_by_default: |release| release < Release::V1_36, ..POLICY },
+    BuiltIn { since: Release::V1_36, stored_as: Some(&STABLE), on_by_default: true, ..POLICY },
+    BuiltIn {
+        version: "v1beta1",
+        deprecation: "admissionregistration.k8s.io/v1beta1 MutatingAdmissionPolicy is deprecated in v1.37+, unavailable in v1.40+; use admissionregistration.k8s.io/v1 MutatingAdmissionPolicy",
+        removed_release: "1.40",
+        ..POLICY
+    },
     BuiltIn {
         version: "v1alpha1",
         stored_as: Some(&ALPHA),
@@ -87,8 +90,13 @@ pub static POLICIES: [BuiltIn; 3] = [
 
 /// MutatingAdmissionPolicyBindings, in the same versions.
 pub static BINDINGS: [BuiltIn; 3] = [
-    BuiltIn { stored_as: Some(&STABLE), on_by_default: |_| true, ..BINDING },
-    BuiltIn { version: "v1beta1", on_by_default: |release| release < Release::V1_36, ..BINDING },
+    BuiltIn { since: Release::V1_36, stored_as: Some(&STABLE), on_by_default: true, ..BINDING },
+    BuiltIn {
+        version: "v1beta1",
+        deprecation: "admissionregistration.k8s.io/v1beta1 MutatingAdmissionPolicyBinding is deprecated in v1.37+, unavailable in v1.40+; use admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding",
+        removed_release: "1.40",
+        ..BINDING
+    },
     BuiltIn {
         version: "v1alpha1",
         stored_as: Some(&ALPHA),
@@ -121,7 +129,6 @@ const POLICY: BuiltIn = BuiltIn {
     plural: "mutatingadmissionpolicies",
     singular: "mutatingadmissionpolicy",
     form: Form::Typed(&POLICY_SHAPE),
-    gate: GATE,
     default: default_policy,
     validate: validate_policy,
     declarative: Some(declarative::none),
@@ -134,7 +141,6 @@ const BINDING: BuiltIn = BuiltIn {
     plural: "mutatingadmissionpolicybindings",
     singular: "mutatingadmissionpolicybinding",
     form: Form::Typed(&BINDING_SHAPE),
-    gate: GATE,
     default: |object| policies::default_resources(object, "matchResources"),
     validate: validate_binding,
     declarative: Some(declarative::none),

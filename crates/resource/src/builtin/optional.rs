@@ -68,7 +68,7 @@ static POOL_REQUESTS: [BuiltIn; 1] = [BuiltIn {
     version: "v1alpha3",
     kind: "ResourcePoolStatusRequest",
     plural: "resourcepoolstatusrequests",
-    since: Release::V1_37,
+    since: Release::V1_36,
     singular: "resourcepoolstatusrequest",
     namespaced: false,
     status: true,

@@ -44,6 +44,12 @@ impl BuiltIn {
     pub fn is_default(&self, object: &Value) -> bool {
         !self.default_mark.is_empty() && object.str_at(&["metadata", "annotations", self.default_mark]) == "true"
     }
+
+    /// Whether the version is deprecated in a release: its warning names the first one.
+    pub fn is_deprecated(&self, release: Release) -> bool {
+        let first = self.deprecation.split_once(" is deprecated in v1.").and_then(|(_, rest)| rest.split_once('+'));
+        first.is_some_and(|(minor, _)| minor.parse().is_ok_and(|minor: u32| release.minor() >= minor))
+    }
 }
 
 impl Shaped {
@@ -249,11 +255,11 @@ pub struct BuiltIn {
     pub since: Release,
     /// The feature gate without which the version is not served; empty if there is none.
     pub gate: &'static str,
-    /// Whether a version is on by default in a release, if `--runtime-config` switches it on.
-    pub on_by_default: fn(Release) -> bool,
+    /// Whether a version that `--runtime-config` switches is on by default.
+    pub on_by_default: bool,
     /// Text of the warning in every response; empty if the version is not deprecated.
     pub deprecation: &'static str,
-    /// The release of Kubernetes that no longer serves the version, if it is known.
+    /// The release of Kubernetes that no longer serves the version, such as `1.38`; empty if it is not known.
     pub removed_release: &'static str,
     /// Refuses the body of a create or an update before anything of it is reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
@@ -345,7 +351,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     checked_path: None,
     since: Release::V1_35,
     gate: "",
-    on_by_default: |_| false,
+    on_by_default: false,
     deprecation: "",
     removed_release: "",
     check_body: |_| None,

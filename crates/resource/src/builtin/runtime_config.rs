@@ -110,7 +110,7 @@ impl RuntimeConfig {
     /// The defaults.
     fn of(gates: &FeatureGates) -> RuntimeConfig {
         let release = gates.release();
-        let bits = optional_rows().enumerate().filter(|(_, row)| (row.on_by_default)(release));
+        let bits = optional_rows().enumerate().filter(|(_, row)| row.on_by_default);
         let on = bits.fold(0, |on, (bit, _)| on | 1 << bit);
         RuntimeConfig { release, gates: gates.clone(), on, ..RuntimeConfig::default() }
     }
@@ -127,7 +127,8 @@ impl RuntimeConfig {
 
     /// Whether a release has a version, and its feature gate is on.
     fn has(&self, row: &BuiltIn) -> bool {
-        self.release >= row.since && (row.gate.is_empty() || self.gates.is_on(row.gate))
+        let is_removed = row.removed_release.parse().is_ok_and(|removed: Release| self.release >= removed);
+        self.release >= row.since && !is_removed && (row.gate.is_empty() || self.gates.is_on(row.gate))
     }
 }
 
@@ -333,22 +334,38 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_later_releases_are_not_served() {
-        let served = |release: Release, text: &str| -> String {
-            let config = RuntimeConfig::parse(&[text.to_owned()], &FeatureGates::of(release)).unwrap();
+    fn kinds_of_other_releases_are_not_served() {
+        let served = |release: Release, text: &str, gate: &str| -> String {
+            let gates = FeatureGates::parse(&[gate.to_owned()], release).unwrap();
+            let config = RuntimeConfig::parse(&[text.to_owned()], &gates).unwrap();
             let versions = super::super::served::served(&config).into_iter().flatten();
-            let wanted = ["devicetaintrules", "clustertrustbundles"];
+            let wanted = ["devicetaintrules", "clustertrustbundles", "ipaddresses", "resourcepoolstatusrequests"];
             let found = versions.filter(|row| wanted.contains(&row.plural));
             found.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
         };
+        const TRUST: &str = "ClusterTrustBundle=true";
         let cases = [
-            (Release::V1_35, "v1=true", ""),
-            (Release::V1_35, "api/beta=true", "v1beta1 clustertrustbundles"),
-            (Release::V1_36, "resource.k8s.io/v1beta2=true", "v1beta2 devicetaintrules"),
-            (Release::V1_37, "v1=true", "v1 clustertrustbundles, v1 devicetaintrules"),
+            (Release::V1_35, "v1=true", TRUST, "v1 ipaddresses"),
+            (Release::V1_35, "api/beta=true", "AllAlpha=false", "v1 ipaddresses, v1beta1 ipaddresses"),
+            (Release::V1_35, "certificates.k8s.io/v1beta1", TRUST, "v1beta1 clustertrustbundles, v1 ipaddresses"),
+            (Release::V1_36, "certificates.k8s.io/v1alpha1", TRUST, "v1alpha1 clustertrustbundles, v1 ipaddresses"),
+            (Release::V1_36, "resource.k8s.io/v1beta2=true", TRUST, "v1 ipaddresses, v1beta2 devicetaintrules"),
+            (
+                Release::V1_36,
+                "resource.k8s.io/v1alpha3=true",
+                TRUST,
+                "v1 ipaddresses, v1alpha3 devicetaintrules, v1alpha3 resourcepoolstatusrequests",
+            ),
+            (
+                Release::V1_37,
+                "networking.k8s.io/v1beta1",
+                TRUST,
+                "v1 clustertrustbundles, v1 ipaddresses, v1 devicetaintrules",
+            ),
+            (Release::V1_37, "v1=true", "ClusterTrustBundle=false", "v1 ipaddresses, v1 devicetaintrules"),
         ];
-        for (release, text, want) in cases {
-            assert_eq!(served(release, text), want, "{release:?} {text}");
+        for (release, text, gate, want) in cases {
+            assert_eq!(served(release, text, gate), want, "{release:?} {text} {gate}");
         }
     }
 
@@ -367,14 +384,15 @@ mod tests {
         };
         let cases = [
             ("", "", Release::V1_37, "v1,v1,v1"),
-            ("", "MutatingAdmissionPolicy=false", Release::V1_36, ""),
+            ("", "MutatingAdmissionPolicy=false", Release::V1_36, "v1,v1"),
             ("", "", Release::V1_36, "v1,v1"),
-            ("", "MutatingAdmissionPolicy=true", Release::V1_35, "v1,v1beta1,v1,v1beta1"),
+            ("", "MutatingAdmissionPolicy=true", Release::V1_35, ""),
+            ("admissionregistration.k8s.io/v1beta1=true", "", Release::V1_35, "v1beta1,v1beta1"),
             ("storagemigration.k8s.io/v1beta1=true", "", Release::V1_36, "v1,v1"),
             ("storagemigration.k8s.io/v1beta1=true", "StorageVersionMigrator=true", Release::V1_36, "v1,v1,v1beta1"),
-            ("api/all=true", "MutatingAdmissionPolicy=false", Release::V1_37, "v1beta1,v1"),
-            ("storagemigration.k8s.io/v1=false", "MutatingAdmissionPolicy=false", Release::V1_37, ""),
-            ("api/legacy=true", "MutatingAdmissionPolicy=false", Release::V1_37, "v1"),
+            ("api/beta=true", "", Release::V1_37, "v1,v1beta1,v1,v1beta1,v1beta1,v1"),
+            ("storagemigration.k8s.io/v1=false", "", Release::V1_37, "v1,v1"),
+            ("api/legacy=true", "", Release::V1_37, "v1,v1,v1"),
         ];
         for (text, gates, release, want) in cases {
             assert_eq!(on(text, gates, release), want, "{text} {gates} {release:?}");

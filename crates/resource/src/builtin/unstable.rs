@@ -57,7 +57,7 @@ struct Kind {
 }
 
 /// The versions, those of a kind in their order in discovery.
-static VERSIONS: [Unstable; 5] = [
+static VERSIONS: [Unstable; 8] = [
     Unstable {
         group: "certificates.k8s.io",
         version: "v1beta1",
@@ -85,6 +85,62 @@ static VERSIONS: [Unstable; 5] = [
         }],
         own: Some(Own { package: "certificates.v1beta1", default: None, declarative: |_| None, checked_path: None }),
         stored_as: None,
+    },
+    Unstable {
+        group: "certificates.k8s.io",
+        version: "v1alpha1",
+        kinds: &[Kind {
+            plural: "clustertrustbundles",
+            deprecation: "certificates.k8s.io/v1alpha1 ClusterTrustBundle is deprecated in v1.34+, unavailable in v1.37+",
+            removed_release: "1.37",
+            since: Release::V1_35,
+        }],
+        own: None,
+        stored_as: Some(StoredAs {
+            group: "certificates.k8s.io",
+            to_stored: |shown| in_version(shown, "certificates.k8s.io/v1"),
+            to_shown: |stored| in_version(stored, "certificates.k8s.io/v1alpha1"),
+        }),
+    },
+    Unstable {
+        group: "networking.k8s.io",
+        version: "v1beta1",
+        kinds: &[
+            Kind {
+                plural: "ipaddresses",
+                deprecation: "networking.k8s.io/v1beta1 IPAddress is deprecated in v1.34+, unavailable in v1.37+",
+                removed_release: "1.37",
+                since: Release::V1_35,
+            },
+            Kind {
+                plural: "servicecidrs",
+                deprecation: "networking.k8s.io/v1beta1 ServiceCIDR is deprecated in v1.34+, unavailable in v1.37+",
+                removed_release: "1.37",
+                since: Release::V1_35,
+            },
+        ],
+        own: None,
+        stored_as: Some(StoredAs {
+            group: "networking.k8s.io",
+            to_stored: |shown| in_version(shown, "networking.k8s.io/v1"),
+            to_shown: |stored| in_version(stored, "networking.k8s.io/v1beta1"),
+        }),
+    },
+    Unstable {
+        group: "storage.k8s.io",
+        version: "v1beta1",
+        kinds: &[Kind {
+            plural: "volumeattributesclasses",
+            deprecation: "storage.k8s.io/v1beta1 VolumeAttributesClass is deprecated in v1.34+, unavailable in v1.37+; use storage.k8s.io/v1 VolumeAttributesClass",
+            removed_release: "1.37",
+            since: Release::V1_35,
+        }],
+        own: None,
+        stored_as: Some(StoredAs {
+            group: "storage.k8s.io",
+            to_stored: |shown| in_version(shown, "storage.k8s.io/v1"),
+            to_shown: |stored| in_version(stored, "storage.k8s.io/v1beta1"),
+        }),
     },
     Unstable {
         group: "resource.k8s.io",

@@ -83,6 +83,7 @@ impl Edge {
         let gates = registry.gates().clone();
         publish(&gates);
         let version = super::health::version(registry.release(), parts.compatible_minor);
+        super::measure::version(&version);
         Edge {
             version,
             pages: ZPages::new(&gates, registry.release(), parts.flags),

@@ -136,7 +136,7 @@ impl Health {
 }
 
 /// The platform of this binary, under Go's name of the architecture.
-pub const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
+const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
 /// The newest release of Kubernetes whose behavior can be served.
 pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "37", "2");

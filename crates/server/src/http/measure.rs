@@ -3,11 +3,11 @@
 use base::clock;
 use base::metrics::{
     BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
-    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, WatchList,
+    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, VersionInfo, WatchList,
 };
 use base::request::{RequestInfo, User, Verb};
 use http::{HeaderMap, Response};
-use machinery::Text;
+use machinery::{Text, Value};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use resource::Registry;
@@ -226,6 +226,31 @@ pub fn authenticated(user: &User) {
     METRICS.authenticated_user_requests.get_or_create(&Username { username }).inc();
 }
 
+/// Sets the metrics of the binary and of the releases that it serves from the document of `/version`.
+pub fn version(document: &Value) {
+    let text = |name: &str| document.str_at(&[name]).to_owned();
+    let build = BuildInfo {
+        build_date: text("buildDate"),
+        compiler: text("compiler"),
+        git_commit: text("gitCommit"),
+        git_tree_state: text("gitTreeState"),
+        git_version: text("gitVersion"),
+        go_version: text("goVersion"),
+        major: text("major"),
+        minor: text("minor"),
+        platform: text("platform"),
+    };
+    let (major, minor, patch) = health::KUBERNETES_VERSION;
+    let release = |major: &str, minor: &str| format!("{}.{}", text(major), text(minor));
+    let version = VersionInfo {
+        component: "kube",
+        binary: format!("{major}.{minor}.{patch}"),
+        emulation: release("emulationMajor", "emulationMinor"),
+        min_compat: release("minCompatibilityMajor", "minCompatibilityMinor"),
+    };
+    METRICS.set_version(&build, &version);
+}
+
 /// All metrics as a content type and a text, in the format that `accept` selects. Gauges of the registry and of the
 /// store are updated first.
 pub fn expose(registry: &Registry, store: &dyn store::Store, accept: &str) -> (&'static str, String) {
@@ -245,9 +270,6 @@ pub fn expose(registry: &Registry, store: &dyn store::Store, accept: &str) -> (&
         let cluster = StorageCluster { storage_cluster_id: "pintle-0" };
         METRICS.storage_size_bytes.get_or_create(&cluster).set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
-    let (major, minor, patch) = health::KUBERNETES_VERSION;
-    let git_version = format!("v{major}.{minor}.{patch}+pintle.{}", env!("CARGO_PKG_VERSION"));
-    METRICS.set_build(&BuildInfo { major, minor, git_version, platform: health::PLATFORM });
     METRICS.expose(accept, clock::now_seconds())
 }
 

@@ -62,6 +62,11 @@ impl EnabledPlugins {
     pub fn runs(&self, name: &str) -> bool {
         PLUGINS.iter().position(|plugin| plugin.name == name).is_some_and(|i| self.bits & 1 << i != 0)
     }
+
+    /// All of these plugins but one.
+    pub fn without(&self, name: &str) -> EnabledPlugins {
+        EnabledPlugins::of(|plugin, _| plugin != name && self.runs(plugin))
+    }
 }
 
 impl PluginFlags {
@@ -119,6 +124,8 @@ mod tests {
         assert!(some.runs("AlwaysPullImages") && !some.runs("PodSecurity") && some.runs("Priority"));
         let only = EnabledPlugins::parse(&flags("", "", "Priority")).unwrap();
         assert!(only.runs("Priority") && !only.runs("NamespaceLifecycle"));
+        let fewer = all.without("PodSecurity");
+        assert!(!fewer.runs("PodSecurity") && fewer.runs("ResourceQuota") && !fewer.runs("AlwaysPullImages"));
     }
 
     #[test]

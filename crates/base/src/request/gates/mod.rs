@@ -12,10 +12,11 @@ use machinery::Release;
 const KNOWN: &str = include_str!("known.txt");
 
 /// The gates that change what this server does.
-const EFFECTIVE: [&str; 21] = [
+const EFFECTIVE: [&str; 23] = [
     "AllowUnsafeMalformedObjectDeletion",
     "APIResponseCompression",
     "CBORServingAndStorage",
+    "ClusterTrustBundle",
     "ComponentFlagz",
     "ComponentStatusz",
     "CompositePodGroup",
@@ -27,6 +28,7 @@ const EFFECTIVE: [&str; 21] = [
     "GenericWorkload",
     "ManifestBasedAdmissionControlConfig",
     "MutatingAdmissionPolicy",
+    "PodCertificateRequest",
     "PodGroupPreemptionPolicy",
     "ShardedListAndWatch",
     "StorageVersionHash",
