@@ -40,6 +40,8 @@ def test_health(launch):
             excluded = text(server, f"/{endpoint}?verbose&exclude=ping&exclude=boat")
             assert excluded == (200, f"{lines}{endpoint} check passed\n", plain), excluded
             assert text(server, f"/{endpoint}/ping") == (200, "ok", plain), endpoint
+            assert text(server, f"/{endpoint}/etcd") == (200, "ok", plain), endpoint
+            assert "[+]storage excluded: ok\n" in text(server, f"/{endpoint}?verbose&exclude=etcd")[1], endpoint
             assert text(server, f"/{endpoint}/boat")[0] == 404
 
 

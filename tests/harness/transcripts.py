@@ -14,7 +14,7 @@ OWN = pathlib.Path(__file__).resolve().parents[1] / "transcripts"
 NEWEST = "1.37"
 RECORDED = OWN / "recorded" / NEWEST
 # earlier releases: recorded/RELEASE has the scenarios of both kinds whose responses differ
-EARLIER = ("1.35",)
+EARLIER = ("1.35", "1.36")
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
 # the existing CustomResourceDefinitions: each needs a server of its own
 ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "read-pages", "read-versions")

@@ -73,13 +73,12 @@ impl Registry {
         snapshot.values().any(|resource| !resource.is_custom() && resource.group == group && found(resource))
     }
 
-    /// Whether a group is one of built-in kinds that are not all switched off.
+    /// Whether a group has built-in kinds that are served.
     pub fn is_own_group(&self, group: &str) -> bool {
         let snapshot = self.snapshot.load();
         let from = (Text::from(group), Text::default());
         let mut of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(|r| r.group == group);
-        let is_served = of_group.any(|resource| !resource.is_custom());
-        builtin::is_built_in_group(group) && (is_served || !builtin::kinds().any(|row| row.group == group))
+        builtin::is_built_in_group(group) && of_group.any(|resource| !resource.is_custom())
     }
 
     /// Whether a group and plural belong to a built-in kind.

@@ -19,7 +19,7 @@ fn texts(list: &[&'static str]) -> Vec<Text> {
 
 fn version(row: &'static BuiltIn, release: Release) -> Arc<Version> {
     let mut version = Version::encoded(Text::new_static(row.version), Bytes::new());
-    version.status = row.status;
+    version.status = row.status && release >= row.status_since;
     version.deprecation = row.is_deprecated(release).then(|| Text::new_static(row.deprecation));
     version.built_in = Some(row);
     version.scale = row.scale.then(|| ScalePaths {

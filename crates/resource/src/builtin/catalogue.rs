@@ -560,6 +560,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules::RECHECKED,
         status_metadata: StatusMetadata::Reset,
         columns: tables::CSI_NODE,
+        status_since: Release::V1_37,
         validate: storage_kinds::validate_node,
         unconditional_update: false,
         ..returned(with_status(kind("storage.k8s.io", "storage.v1.CSINode", "CSINode", "csinodes", "csinode")))

@@ -206,6 +206,8 @@ pub struct BuiltIn {
     pub categories: &'static [&'static str],
     pub namespaced: bool,
     pub status: bool,
+    /// The first release that has the status.
+    pub status_since: Release,
     /// Whether a create resets the status to its zero value.
     pub fresh_status: bool,
     /// Whether the generation counts the changes of an object.
@@ -325,6 +327,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     categories: &[],
     namespaced: true,
     status: false,
+    status_since: Release::V1_35,
     fresh_status: false,
     generation: false,
     counts_gated: false,

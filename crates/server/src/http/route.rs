@@ -47,14 +47,15 @@ impl Edge {
     fn route(&self, info: &RequestInfo) -> Result<Route, NotServed> {
         let group = info.group.as_str();
         let is_own_group = group.is_empty() || self.context.registry.is_own_group(group);
-        let is_reserved = resource::builtin::is_reserved_group(group);
-        let is_listed = is_own_group || is_reserved && !resource::builtin::is_built_in_group(group);
-        let unknown = || if is_listed { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
+        let unknown =
+            || if is_own_group { NotServed::Status(Status::no_such_resource(), None) } else { NotServed::Plain };
         if info.malformed {
             return Err(NotServed::Plain);
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
-        if (group.is_empty() || is_reserved) && !resource.is_allowed_in_reserved_groups() {
+        if (group.is_empty() || resource::builtin::is_reserved_group(group))
+            && !resource.is_allowed_in_reserved_groups()
+        {
             return Err(unknown());
         }
         let version = resource.served(&info.version).cloned().ok_or_else(unknown)?;

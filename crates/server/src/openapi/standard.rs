@@ -66,24 +66,38 @@ fn schemas_v3() -> &'static Value {
     SCHEMAS.get_or_init(|| load(include_str!("data/schemas.json")))
 }
 
-/// The same as 1.35 published them.
-fn former_schemas_v3() -> &'static Value {
-    static SCHEMAS: OnceLock<Value> = OnceLock::new();
-    SCHEMAS.get_or_init(|| {
-        let mut schemas = schemas_v3().clone();
-        schemas.remove_at(&[LIST_META, "properties", "shardInfo"]);
-        schemas.remove_at(&[SHARD_INFO]);
-        restore_former_kinds(&mut schemas);
-        restore_item_defaults(&mut schemas);
-        schemas
-    })
+/// The same as a release publishes them.
+fn schemas_of(release: Release) -> &'static Value {
+    static FORMER: [OnceLock<Value>; Release::ALL.len()] = [const { OnceLock::new() }; Release::ALL.len()];
+    match release {
+        Release::NEWEST => schemas_v3(),
+        _ => FORMER[release as usize].get_or_init(|| former_schemas(release)),
+    }
 }
 
-/// The group versions with DeleteOptions that came after 1.35, and those that went.
+fn former_schemas(release: Release) -> Value {
+    let mut schemas = schemas_v3().clone();
+    if release == Release::V1_35 {
+        schemas.remove_at(&[LIST_META, "properties", "shardInfo"]);
+        schemas.remove_at(&[SHARD_INFO]);
+    }
+    restore_former_kinds(&mut schemas, release);
+    restore_item_defaults(&mut schemas);
+    schemas
+}
+
+/// The group versions with DeleteOptions that came with 1.37.
 const NEW_VERSIONS: [(&str, &str); 3] =
     [("lifecycle.k8s.io", "v1alpha1"), ("scheduling.k8s.io", "v1alpha3"), ("storagemigration.k8s.io", "v1")];
-const FORMER_VERSIONS: [(&str, &str); 3] =
-    [("autoscaling", "v2beta1"), ("autoscaling", "v2beta2"), ("scheduling.k8s.io", "v1alpha1")];
+
+/// The group versions with DeleteOptions that a release has and 1.37 does not.
+fn former_versions(release: Release) -> &'static [(&'static str, &'static str)] {
+    match release {
+        Release::V1_35 => &[("autoscaling", "v2beta1"), ("autoscaling", "v2beta2"), ("scheduling.k8s.io", "v1alpha1")],
+        Release::V1_36 => &[("scheduling.k8s.io", "v1alpha2")],
+        Release::V1_37 => &[],
+    }
+}
 
 /// The group versions with DeleteOptions that kube-apiserver knows and client libraries do not.
 pub const SERVER_VERSIONS: [(&str, &str); 7] = [
@@ -96,7 +110,7 @@ pub const SERVER_VERSIONS: [(&str, &str); 7] = [
     ("imagepolicy.k8s.io", "v1alpha1"),
 ];
 
-fn restore_former_kinds(schemas: &mut Value) {
+fn restore_former_kinds(schemas: &mut Value, release: Release) {
     let path = [DELETE_OPTIONS, "x-kubernetes-group-version-kind"];
     let Some(kinds) = schemas.at(&path).and_then(Value::as_array) else { return };
     let names = |kind: &Value| (kind.str_at(&["group"]).to_owned(), kind.str_at(&["version"]).to_owned());
@@ -105,14 +119,13 @@ fn restore_former_kinds(schemas: &mut Value) {
     };
     let is_new = |kind: &Value| NEW_VERSIONS.iter().any(|new| is(kind, *new));
     let mut kinds: Vec<Value> = kinds.iter().filter(|kind| !is_new(kind)).cloned().collect();
-    kinds.extend(
-        FORMER_VERSIONS.map(|(group, version)| json!({"group": group, "kind": "DeleteOptions", "version": version})),
-    );
+    let former = former_versions(release).iter();
+    kinds.extend(former.map(|&(group, version)| json!({"group": group, "kind": "DeleteOptions", "version": version})));
     kinds.sort_by_key(names);
     schemas.set_at(&path, Value::Array(kinds));
 }
 
-/// Items of lists and maps had the default of their type.
+/// Before 1.37, items of lists and maps have the default of their type.
 fn restore_item_defaults(node: &mut Value) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(restore_item_defaults),
@@ -132,14 +145,10 @@ fn restore_item_defaults(node: &mut Value) {
     }
 }
 
-fn schemas_v2() -> &'static Value {
-    static SCHEMAS: OnceLock<Value> = OnceLock::new();
-    SCHEMAS.get_or_init(|| all_to_v2(schemas_v3()))
-}
-
-fn former_schemas_v2() -> &'static Value {
-    static SCHEMAS: OnceLock<Value> = OnceLock::new();
-    SCHEMAS.get_or_init(|| all_to_v2(former_schemas_v3()))
+/// The schemas of [`schemas_of`] in v2.
+fn schemas_v2(release: Release) -> &'static Value {
+    static BY_RELEASE: [OnceLock<Value>; Release::ALL.len()] = [const { OnceLock::new() }; Release::ALL.len()];
+    BY_RELEASE[release as usize].get_or_init(|| all_to_v2(schemas_of(release)))
 }
 
 fn all_to_v2(schemas: &Value) -> Value {
@@ -149,11 +158,9 @@ fn all_to_v2(schemas: &Value) -> Value {
 
 /// The shared schema with a name.
 pub fn schema(dialect: Dialect, release: Release, name: &str) -> Option<&'static Value> {
-    let all = match (dialect, release) {
-        (Dialect::V2, Release::V1_35) => former_schemas_v2(),
-        (Dialect::V3, Release::V1_35) => former_schemas_v3(),
-        (Dialect::V2, _) => schemas_v2(),
-        (Dialect::V3, _) => schemas_v3(),
+    let all = match dialect {
+        Dialect::V2 => schemas_v2(release),
+        Dialect::V3 => schemas_of(release),
     };
     all.get(name)
 }
@@ -330,9 +337,9 @@ mod tests {
 
     #[test]
     fn v2_has_neither_defaults_nor_components() {
-        let text = schemas_v2().to_json();
+        let text = schemas_v2(Release::NEWEST).to_json();
         assert!(!text.contains("components/schemas") && !text.contains("\"default\":") && !text.contains("allOf"));
-        let status = schemas_v2().at(&[STATUS, "properties", "metadata"]).unwrap();
+        let status = schemas_v2(Release::NEWEST).at(&[STATUS, "properties", "metadata"]).unwrap();
         assert_eq!(status.str_at(&["$ref"]), format!("#/definitions/{LIST_META}"));
         assert!(status.get("description").is_some());
     }

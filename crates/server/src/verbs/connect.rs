@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::request::parse_int;
 use machinery::field::{FieldError, FieldPath};
 use machinery::status::Reason;
-use machinery::{Status, Value};
+use machinery::{Release, Status, Value};
 use objects::Stored;
 use resource::builtin::Connect;
 use tokio::net::TcpStream;
@@ -180,6 +180,9 @@ fn is_allowed(address: &str) -> bool {
 
 fn service_proxy(request: &Request) -> Result<(), Status> {
     let (name, port) = split(request, "service")?;
+    if request.resource.release < Release::V1_37 {
+        find(request, &name)?;
+    }
     if let Ok(number) = port.parse::<i64>() {
         let service = find(request, &name)?;
         let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
