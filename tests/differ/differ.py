@@ -209,7 +209,9 @@ def one_pass(args, scenarios, report, seed, end):
     chance = random.Random(seed)
     scenarios = copy.deepcopy(scenarios)
     chance.shuffle(scenarios)
-    with etcd.Etcd() as store, Upstream(store, *REFERENCE_FLAGS) as reference, Pintle(args.binary, *FLAGS) as pintle:
+    emulation = (f"--emulated-version={args.release}",) if args.release else ()
+    with (etcd.Etcd() as store, Upstream(store, *REFERENCE_FLAGS, release=args.release) as reference,
+          Pintle(args.binary, *FLAGS, *emulation) as pintle):
         servers = [replay.Server(server.url, TOKEN) for server in (reference, pintle)]
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
             def perform(scenario, seed):
@@ -232,6 +234,7 @@ def main():
     parser.add_argument("--variants", type=int, default=2, help="random mutations of each step")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first pass")
     parser.add_argument("--only", default="", help="pattern of the names of scenarios")
+    parser.add_argument("--release", help="an earlier release to compare, such as 1.36: Pintle emulates it")
     parser.add_argument("--report", type=pathlib.Path, help="file for all classes with their cases, JSON")
     args = parser.parse_args()
     report, end = Report(Known(HERE / "known.toml"), args.report), time.time() + 60 * args.minutes

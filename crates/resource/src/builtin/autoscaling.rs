@@ -26,6 +26,7 @@ const V1: BuiltIn = BuiltIn {
     status: true,
     fresh_status: true,
     generation: true,
+    generation_gate: "HPAGeneration",
     form: Form::Named("autoscaling.v1.HorizontalPodAutoscaler"),
     stored_as: Some(&StoredAs { group: "autoscaling", to_stored, to_shown }),
     prepare: keep_status,

@@ -250,6 +250,7 @@ pub static CATALOGUE: &[BuiltIn] = &[
         default: autoscaling::default,
         validate: autoscaling::validate,
         generation: true,
+        generation_gate: "HPAGeneration",
         version: "v2",
         short_names: &["hpa"],
         categories: &["all"],

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use base::request::FeatureGates;
 use machinery::{FieldError, Release, Value};
 use schema::apply::FieldSet;
 use schema::definition::ApiVersion;
@@ -43,6 +44,11 @@ impl BuiltIn {
     /// Whether an object is the default one of its kind.
     pub fn is_default(&self, object: &Value) -> bool {
         !self.default_mark.is_empty() && object.str_at(&["metadata", "annotations", self.default_mark]) == "true"
+    }
+
+    /// Whether the generation counts the changes of an object.
+    pub fn counts(&self, gates: &FeatureGates) -> bool {
+        self.generation && (self.generation_gate.is_empty() || gates.is_on(self.generation_gate))
     }
 
     /// Whether the version is deprecated in a release: its warning names the first one.
@@ -212,6 +218,8 @@ pub struct BuiltIn {
     pub fresh_status: bool,
     /// Whether the generation counts the changes of an object.
     pub generation: bool,
+    /// The feature gate without which it does not; empty if there is none.
+    pub generation_gate: &'static str,
     /// Whether the generation also counts changes of fields that feature gates drop.
     pub counts_gated: bool,
     /// Whether there is a subresource `scale`, of `spec.replicas` and `status.replicas`.
@@ -330,6 +338,7 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     status_since: Release::V1_35,
     fresh_status: false,
     generation: false,
+    generation_gate: "",
     counts_gated: false,
     scale: false,
     status_metadata: StatusMetadata::Written,

@@ -12,7 +12,7 @@ use machinery::Release;
 const KNOWN: &str = include_str!("known.txt");
 
 /// The gates that change what this server does.
-const EFFECTIVE: [&str; 23] = [
+const EFFECTIVE: [&str; 25] = [
     "AllowUnsafeMalformedObjectDeletion",
     "APIResponseCompression",
     "CBORServingAndStorage",
@@ -26,6 +26,7 @@ const EFFECTIVE: [&str; 23] = [
     "EvictionRequestAPI",
     "ExcludeAdmissionWebhookVirtualResources",
     "GenericWorkload",
+    "HPAGeneration",
     "ManifestBasedAdmissionControlConfig",
     "MutatingAdmissionPolicy",
     "PodCertificateRequest",
@@ -35,6 +36,7 @@ const EFFECTIVE: [&str; 23] = [
     "StorageVersionMigrator",
     "TopologyAwareWorkloadScheduling",
     "UnauthenticatedHTTP2DOSMitigation",
+    "VolumeLimitScaling",
     "WatchList",
 ];
 
