@@ -47,7 +47,7 @@ impl BuiltIn {
     }
 
     /// Whether the generation counts the changes of an object.
-    pub fn counts(&self, gates: &FeatureGates) -> bool {
+    pub fn counts_generation(&self, gates: &FeatureGates) -> bool {
         self.generation && (self.generation_gate.is_empty() || gates.is_on(self.generation_gate))
     }
 

@@ -63,7 +63,7 @@ impl Strategy for BuiltInStrategy {
             }
             schema::shape::drop_gated(object, None, row.structure(), &|gate| gates.is_on(gate));
             (row.prepare)(object, None);
-            if row.counts(gates) {
+            if row.counts_generation(gates) {
                 track_generation(object, None);
             }
         });
@@ -95,7 +95,7 @@ impl Strategy for BuiltInStrategy {
             }
             schema::shape::drop_gated(object, Some(old), row.structure(), &|gate| gates.is_on(gate));
             (row.prepare)(object, Some(old));
-            if row.counts(gates) && !is_same(row, object, old) {
+            if row.counts_generation(gates) && !is_same(row, object, old) {
                 track_generation(object, Some(old));
             }
         });
