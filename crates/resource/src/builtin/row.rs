@@ -389,3 +389,22 @@ pub(super) const BASE: BuiltIn = BuiltIn {
 };
 
 static EMPTY: Struct = Struct { name: "", fields: &[] };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_deprecated_since_a_release() {
+        let cases = [
+            ("", [false, false, false]),
+            ("a/v1 A is deprecated in v1.16+, unavailable in v1.22+", [true, true, true]),
+            ("a/v1 A is deprecated in v1.36+, unavailable in v1.39+; use a/v2 A", [false, true, true]),
+            ("a/v1 A is deprecated in v1.38+, unavailable in v1.41+", [false, false, false]),
+        ];
+        for (deprecation, want) in cases {
+            let row = BuiltIn { deprecation, ..BASE };
+            assert_eq!(Release::ALL.map(|release| row.is_deprecated(release)), want, "{deprecation}");
+        }
+    }
+}
