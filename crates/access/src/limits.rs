@@ -29,6 +29,10 @@ pub const MANIFESTS_LOOK: Duration = Duration::from_secs(1);
 pub const NOT_BEFORE_LEEWAY: i64 = 300;
 /// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.
 pub const ACCOUNT_LEEWAY: i64 = 60;
+/// Lifetime of the tokens that admission adds to Pods, in seconds; kube-apiserver's. Its oddity marks them: see below.
+pub const INJECTED_SECONDS: i64 = 3607;
+/// Lifetime in seconds that those tokens get, so that clients which read their file only once go on working; kube-apiserver's.
+pub const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 /// Checks for an object that a plugin awaits, such as the default ServiceAccount of a new namespace; kube-apiserver's.
 pub const ACCOUNT_LOOKS: usize = 10;
 /// Pods of a namespace that are checked when its Pod Security Standard changes; kube-apiserver's.

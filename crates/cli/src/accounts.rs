@@ -28,6 +28,7 @@ pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf
         issuers: flags.service_account_issuer.clone(),
         audiences: flags.api_audiences.clone(),
         max_expiration: i64::try_from(max_expiration).unwrap_or(0),
+        extend_expiration: flags.service_account_extend_token_expiration,
         jwks_uri: flags.service_account_jwks_uri.clone(),
         keys: flags.service_account_key_file.iter().map(key_file).collect::<Result<_, String>>()?,
     };

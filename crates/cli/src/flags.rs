@@ -536,6 +536,11 @@ pub struct Serve {
           help_heading = "Authentication")]
     pub service_account_max_token_expiration: std::time::Duration,
 
+    /// Whether tokens that kubelets request for Pods are valid for a year, for clients that do not read the renewed ones.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, help_heading = "Authentication")]
+    pub service_account_extend_token_expiration: bool,
+
     /// URL of the key set for ServiceAccount tokens, for discovery [default: /openid/v1/jwks of this server].
     #[arg(long, value_name = "URL", help_heading = "Authentication")]
     pub service_account_jwks_uri: Option<String>,

@@ -22,7 +22,7 @@ use objects::Objects;
 
 pub use self::certificate::{ClientCertificate, Verified};
 
-pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED};
+pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED, Reference};
 pub use issuers::{Anonymous, AuthenticationConfiguration};
 pub use jose::Algorithm;
 pub use proxy::ProxyHeaders;

@@ -236,31 +236,6 @@ pub const SELF_SUBJECT: BuiltIn = BuiltIn {
     ..BASE
 };
 
-static BOUND: Struct = Struct {
-    name: "BoundObjectReference",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        non_empty("name", TEXT),
-        non_empty("uid", Shape::Text("types.UID")),
-    ],
-};
-
-static REQUEST_SPEC: Struct = Struct {
-    name: "TokenRequestSpec",
-    fields: &[
-        always("audiences", texts()),
-        given("boundObjectRef", Shape::Struct(&BOUND)),
-        given("expirationSeconds", Shape::Int64),
-    ],
-};
-
-static REQUEST_STATUS: Struct =
-    Struct { name: "TokenRequestStatus", fields: &[always("expirationTimestamp", Shape::Time), always("token", TEXT)] };
-
-static REQUEST_FIELDS: [Field; 5] = fields(&REQUEST_SPEC, &REQUEST_STATUS);
-static REQUEST_SHAPE: Struct = Struct { name: "TokenRequest", fields: &REQUEST_FIELDS };
-
 /// The TokenRequest of `serviceaccounts/token`; it is not a resource.
 pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
     review: Some(Review::TokenRequest),
@@ -268,24 +243,80 @@ pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
     kind: "TokenRequest",
     plural: "serviceaccounts",
     namespaced: true,
-    form: Form::Typed(&REQUEST_SHAPE),
+    form: Form::Named("authentication.v1.TokenRequest"),
     default: |request| {
         if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
             request.set_at(&["spec", "expirationSeconds"], Value::Int(limits::TOKEN_SECONDS));
         }
     },
-    validate: |request, _, _| validate_expiration(request),
+    validate: |request, _, _| validate_request(request),
     ..KIND
 };
 
-fn validate_expiration(request: &Value) -> Vec<FieldError> {
-    let seconds = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
+/// Whether an object reference of a TokenRequest is to a webhook configuration.
+fn is_webhook(reference: &Value) -> bool {
+    matches!(reference.str_at(&["kind"]), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+        && reference.str_at(&["apiVersion"]) == "admissionregistration.k8s.io/v1"
+}
+
+fn validate_request(request: &Value) -> Vec<FieldError> {
+    let path = FieldPath::new("spec");
+    let empty = Value::object();
+    let spec = request.get("spec").unwrap_or(&empty);
+    let path_of_attestations = path.child("attestations");
+    let attestations = spec.get("attestations").filter(|value| value.as_object().is_some_and(|map| !map.is_empty()));
+    if !spec.get("boundObjectRef").is_some_and(is_webhook) {
+        let why = "attestations may only be specified with a webhook bound object reference";
+        let refused = attestations.map(|given| FieldError::invalid(&path_of_attestations, given, why));
+        // upstream reports this one alone
+        return refused.map_or_else(|| expiration_error(spec, &path).into_iter().collect(), |error| vec![error]);
+    }
+    let mut errors: Vec<FieldError> = expiration_error(spec, &path).into_iter().collect();
+    if list(spec, "audiences").len() != 1 {
+        let audiences = spec.get("audiences").unwrap_or(&Value::Null);
+        let why = "must be length 1 when bound to a webhook config";
+        errors.push(FieldError::invalid(&path.child("audiences"), audiences, why));
+    }
+    errors.extend(attestation_errors(attestations, &path_of_attestations));
+    errors
+}
+
+fn expiration_error(spec: &Value, path: &FieldPath) -> Option<FieldError> {
+    let seconds = spec.get("expirationSeconds").and_then(Value::as_int).unwrap_or_default();
     let why = match seconds {
         ..limits::TOKEN_SECONDS_MIN => "may not specify a duration less than 10 minutes",
-        limits::TOKEN_SECONDS_MIN..=limits::TOKEN_SECONDS_MAX => return vec![],
+        limits::TOKEN_SECONDS_MIN..=limits::TOKEN_SECONDS_MAX => return None,
         _ => "may not specify a duration larger than 2^32 seconds",
     };
-    vec![FieldError::invalid(&FieldPath::new("spec").child("expirationSeconds"), &Value::Int(seconds), why)]
+    Some(FieldError::invalid(&path.child("expirationSeconds"), &Value::Int(seconds), why))
+}
+
+/// The errors of the attestations of a token for a webhook: one API group that it may review.
+fn attestation_errors(attestations: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
+    const KEY: &str = "admissionReviewAPIGroups";
+    let given = attestations.and_then(Value::as_object).map(|map| map.iter().collect::<Vec<_>>()).unwrap_or_default();
+    let [(key, values)] = given.as_slice() else {
+        let why = "webhook bound requests require exactly one admissionReviewAPIGroups attestation";
+        return vec![FieldError::invalid(path, attestations.unwrap_or(&Value::Null), why)];
+    };
+    let path = path.key(key);
+    if key.as_str() != KEY {
+        return vec![FieldError::not_supported(&path, &Value::from(*key), &[KEY])];
+    }
+    let [group] = values.as_array().unwrap_or_default() else {
+        return vec![FieldError::invalid(&path, values, "must specify a single value")];
+    };
+    let path = path.index(0);
+    match group.as_str().unwrap_or_default() {
+        "" => vec![FieldError::invalid(&path, group, "may not be an empty string")],
+        "*" => vec![],
+        name => {
+            let wrong = names::dns1123_subdomain(name).into_iter();
+            wrong
+                .map(|why| FieldError::invalid(&path, group, &format!("must specify a valid API Group: {why}")))
+                .collect()
+        }
+    }
 }
 
 /// A value as Go prints a struct of paths and verbs that has no names for JSON.

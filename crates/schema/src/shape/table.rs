@@ -134,6 +134,7 @@ fn single(base: GoBase, alias: Option<&'static str>, (outer, level): (&'static s
             "resource.Quantity" => Shape::Quantity,
             "intstr.IntOrString" => Shape::IntOrString,
             "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => Shape::Any,
+            "authentication.v1.AttestationValue" => Shape::List("v1.AttestationValue", &super::TEXT),
             name if name.ends_with("ExtraValue") => Shape::List("v1.ExtraValue", &super::TEXT),
             name if name == outer && level == LEVELS_MAX => Shape::Any,
             name if name == outer => Shape::Struct(nested(name, level + 1)),

@@ -5,6 +5,7 @@ use machinery::{Value, json};
 
 use super::pod_resources::CONTAINERS;
 use super::{Awaited, Call, Decision, annotation, items, push};
+use crate::limits;
 
 const DEFAULT: &str = "default";
 const PLURAL: &str = "serviceaccounts";
@@ -13,8 +14,6 @@ const PULL_SECRETS: [&str; 2] = ["spec", "imagePullSecrets"];
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOKEN_VOLUME: &str = "kube-api-access-";
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Lifetime of a projected token, as in kube-apiserver: an hour and 7 seconds, by which it recognizes such tokens.
-const TOKEN_SECONDS: i64 = 3607;
 
 fn path_of(call: &Call<'_>, name: &str) -> String {
     format!("{}/{name}", call.attributes.namespace)
@@ -105,7 +104,7 @@ fn mount_token(pod: &mut Value) {
 fn token_volume(name: &str) -> Value {
     json!({"name": (name.to_owned()), "projected": {
         "sources": [
-            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+            {"serviceAccountToken": {"expirationSeconds": (limits::INJECTED_SECONDS), "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [
                 {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}

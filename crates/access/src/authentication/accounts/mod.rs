@@ -4,6 +4,8 @@
 //! Invariant: a token is valid while its signature, times and audiences are, and while its account and the object that it is
 //! bound to exist with the uids in the token.
 
+mod bound;
+mod claims;
 mod secrets;
 #[cfg(test)]
 pub mod tests;
@@ -20,6 +22,9 @@ use crate::limits;
 use base::clock;
 use base::metrics::METRICS;
 use base::request::User;
+pub use bound::{Bound, Reference};
+use claims::Claims;
+pub use claims::quoted;
 use objects::{Objects, Stored};
 pub use secrets::{LAST_USED, Uses};
 
@@ -41,6 +46,8 @@ pub struct AccountOptions {
     pub audiences: Vec<String>,
     /// Seconds that a token may be good for; 0 for any number.
     pub max_expiration: i64,
+    /// Whether the tokens that kubelets request for Pods last for a year, see [`limits::EXTENDED_SECONDS`].
+    pub extend_expiration: bool,
     /// Where the keys can be read, if not at this server's own address.
     pub jwks_uri: Option<String>,
     /// PEM files of keys that verify, each with its name for errors.
@@ -65,11 +72,12 @@ struct Inner {
     issuers: Vec<Text>,
     audiences: Vec<Text>,
     max_expiration: i64,
+    extend_expiration: bool,
     jwks_uri: OnceLock<String>,
     keys: watch::Sender<Keys>,
     /// The claims of tokens whose signature has been verified, by the digest of the token. Keys are never removed, so the
     /// result of the verification can be cached; everything else is checked every time.
-    verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
+    verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
     uses: Uses,
 }
 
@@ -78,13 +86,6 @@ impl Default for Accounts {
         let issuer = vec![Text::new_static(DEFAULT_ISSUER)];
         Accounts { inner: Arc::new(Inner { issuers: issuer.clone(), audiences: issuer, ..Inner::default() }) }
     }
-}
-
-/// The object that a token is bound to: the token is invalid without it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    pub name: Text,
-    pub uid: Text,
 }
 
 impl Accounts {
@@ -102,9 +103,9 @@ impl Accounts {
             verifying.extend(found);
         }
         let keys = watch::Sender::new(Keys { signing: None, verifying: verifying.into() });
-        let max_expiration = options.max_expiration;
+        let AccountOptions { max_expiration, extend_expiration, .. } = options;
         let jwks_uri = options.jwks_uri.map_or_else(OnceLock::new, OnceLock::from);
-        let inner = Inner { issuers, audiences, max_expiration, jwks_uri, keys, ..Inner::default() };
+        let inner = Inner { issuers, audiences, max_expiration, extend_expiration, jwks_uri, keys, ..Inner::default() };
         Ok(Accounts { inner: Arc::new(inner) })
     }
 
@@ -191,42 +192,58 @@ impl Accounts {
 
     fn claims(&self, account: &Stored, bound: Option<&Bound>, audiences: &[Text], now: i64, seconds: i64) -> Value {
         let (namespace, name, uid) = (&account.meta.namespace, &account.meta.name, &account.meta.uid);
-        let audiences: Value = audiences.iter().map(Value::from).collect();
         let issuer = self.inner.issuers.first().cloned().unwrap_or_default();
         let subject = format!("system:serviceaccount:{namespace}:{name}");
         let mut private_claims =
             json!({"namespace": (namespace.clone()), "serviceaccount": {"name": (name.clone()), "uid": (uid.clone())}});
-        if let Some(secret) = bound {
-            private_claims.set_at(&["secret"], json!({"name": (secret.name.clone()), "uid": (secret.uid.clone())}));
+        if let Some(bound) = bound {
+            bound.add_to(&mut private_claims);
         }
+        let mut lifetime = seconds;
+        if self.extends(bound, audiences, seconds) {
+            private_claims.set_at(&["warnafter"], Value::Int(now.saturating_add(seconds)));
+            lifetime = limits::EXTENDED_SECONDS;
+        }
+        let audiences: Value = audiences.iter().map(Value::from).collect();
         json!({
             "iss": issuer, "sub": subject, "aud": audiences, "jti": (clock::uuid()),
-            "iat": now, "nbf": now, "exp": (now.saturating_add(seconds)), "kubernetes.io": private_claims
+            "iat": now, "nbf": now, "exp": (now.saturating_add(lifetime)), "kubernetes.io": private_claims
         })
+    }
+
+    /// Whether a token lasts longer than was asked for: a Pod's token for this server, with the lifetime that admission writes
+    /// into Pods (KEP-1205). Its client may not read the renewed file, so it is reported before it is refused.
+    fn extends(&self, bound: Option<&Bound>, audiences: &[Text], seconds: i64) -> bool {
+        self.inner.extend_expiration
+            && matches!(bound, Some(Bound::Pod { .. }))
+            && seconds == limits::INJECTED_SECONDS
+            && audiences.iter().all(|audience| self.inner.audiences.contains(audience))
     }
 
     /// Authenticates a token for one of `audiences`. `None` if it has another issuer; the error says why it is invalid.
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
-        let identify = |claims: Arc<Value>| {
-            let audiences = accepted_audiences(&claims, audiences, &self.inner.audiences)?;
+        let identify = |claims: Arc<Claims>| {
+            let audiences = claims.accepted_audiences(audiences, &self.inner.audiences)?;
             let mut remarks = CredentialWarnings::default();
-            if claims.get("aud").is_none() {
+            if claims.audiences.is_empty() {
                 METRICS.tokens.legacy.inc();
-                remarks.annotations.push(("authentication.k8s.io/legacy-token", claims.str_at(&["sub"]).into()));
+                remarks.annotations.push(("authentication.k8s.io/legacy-token", claims.subject.clone()));
             }
             let now = clock::now_seconds();
-            if claims.str_at(&["iss"]) == SECRET_ISSUER {
+            if claims.issuer == SECRET_ISSUER {
                 let user = secrets::account(objects, &claims, token, &self.inner.uses, now, &mut remarks)?;
                 return Ok(Identity { user, audiences, remarks });
             }
-            check_times(&claims, now)?;
-            Ok(Identity { user: living_account(objects, &claims, now)?, audiences, remarks })
+            claims.check_times(now)?;
+            let user = living_account(objects, &claims, now)?;
+            claims.remark_age(now, &mut remarks);
+            Ok(Identity { user, audiences, remarks })
         };
         Some(self.verified_claims(token)?.and_then(identify))
     }
 
     /// The claims of a token that one of the keys has signed; `None` if it has another issuer.
-    fn verified_claims(&self, token: &str) -> Option<Result<Arc<Value>, String>> {
+    fn verified_claims(&self, token: &str) -> Option<Result<Arc<Claims>, String>> {
         let digest = base::digest::sha256(token.as_bytes());
         let verified = || self.inner.verified.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = verified().get(&digest) {
@@ -238,16 +255,15 @@ impl Accounts {
             return None;
         }
         let keys = self.inner.keys.borrow().verifying.clone();
-        let claims = match token.verify(&keys, &ALGORITHMS) {
-            Ok(claims) => Arc::new(claims.clone()),
-            Err(why) => return Some(Err(why.to_owned())),
-        };
-        let mut verified = verified();
-        if verified.len() >= limits::VERIFIED_TOKENS_MAX {
-            verified.clear();
+        let claims = token.verify(&keys, &ALGORITHMS).map_err(str::to_owned).and_then(Claims::parse).map(Arc::new);
+        if let Ok(claims) = &claims {
+            let mut verified = verified();
+            if verified.len() >= limits::VERIFIED_TOKENS_MAX {
+                verified.clear();
+            }
+            verified.insert(digest, claims.clone());
         }
-        verified.insert(digest, claims.clone());
-        Some(Ok(claims))
+        Some(claims)
     }
 
     /// The document at `/openid/v1/jwks`.
@@ -272,86 +288,27 @@ impl Accounts {
     }
 }
 
-/// A list of texts as Go prints it with `%q`.
-pub fn quoted(list: &[Text]) -> String {
-    let all: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
-    format!("[{}]", all.join(" "))
-}
-
-/// The requested audiences that the token is for.
-fn accepted_audiences(claims: &Value, wanted: &[Text], own: &[Text]) -> Result<Vec<Text>, String> {
-    let given: Vec<Text> = match claims.get("aud") {
-        Some(Value::String(one)) => vec![one.clone()],
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(Text::from).collect(),
-        _ => own.to_vec(),
-    };
-    let wanted = if wanted.is_empty() { own } else { wanted };
-    let accepted: Vec<Text> = given.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
-    if accepted.is_empty() {
-        let (given, wanted) = (quoted(&given), quoted(wanted));
-        return Err(format!("token audiences {given} is invalid for the target audiences {wanted}"));
-    }
-    Ok(accepted)
-}
-
-fn check_times(claims: &Value, now: i64) -> Result<(), String> {
-    let time = |name: &str| claims.get(name).and_then(Value::as_float).map(|seconds| seconds as i64);
-    if time("exp").is_none_or(|expiry| now - limits::ACCOUNT_LEEWAY > expiry) {
-        return Err("service account token has expired".to_owned());
-    }
-    if time("nbf").is_some_and(|begin| now + limits::ACCOUNT_LEEWAY < begin) {
-        return Err("service account token is not valid yet".to_owned());
-    }
-    if time("iat").is_some_and(|issued| now + limits::ACCOUNT_LEEWAY < issued) {
-        return Err("service account token is issued in the future".to_owned());
-    }
-    Ok(())
-}
-
 /// The user of a token, if its account and the object that it is bound to still exist.
-fn living_account(objects: &Objects, claims: &Value, now: i64) -> Result<User, String> {
-    let claim = |path: &[&str]| claims.get("kubernetes.io").map_or("", |claim| claim.str_at(path));
-    let invalidated = || "service account token has been invalidated".to_owned();
-    let object_of = |plural: &'static str, namespace: &str, name: &str| {
-        objects.collection(&Text::default(), &Text::new_static(plural)).get(&format!("{namespace}/{name}"))
-    };
-    let (namespace, name) = (claim(&["namespace"]), claim(&["serviceaccount", "name"]));
-    let account = object_of("serviceaccounts", namespace, name);
+fn living_account(objects: &Objects, claims: &Claims, now: i64) -> Result<User, String> {
+    let private_claims = claims.private("kubernetes.io");
+    let (namespace, name) = (private_claims.str_at(&["namespace"]), private_claims.str_at(&["serviceaccount", "name"]));
+    let account = objects.collection(&Text::default(), &"serviceaccounts".into()).get(&format!("{namespace}/{name}"));
     let account = account.ok_or_else(|| format!("serviceaccounts {} not found", machinery::value::quote(name)))?;
-    let (actual_uid, claimed_uid) = (&account.meta.uid, claim(&["serviceaccount", "uid"]));
+    let (actual_uid, claimed_uid) = (&account.meta.uid, private_claims.str_at(&["serviceaccount", "uid"]));
     if actual_uid != claimed_uid {
         return Err(format!("service account UID ({actual_uid}) does not match claim ({claimed_uid})"));
     }
-    if long_deleted(&account, now) {
-        return Err(invalidated());
+    if bound::long_deleted(&account, now) {
+        return Err(format!("service account {namespace}/{name} has been deleted"));
     }
-    let claim_keys = claims.get("kubernetes.io").and_then(Value::as_object).into_iter().flat_map(machinery::Map::keys);
-    if claim_keys.into_iter().any(|key| matches!(key.as_str(), "pod" | "node")) {
-        // Pods and Nodes do not exist here
-        return Err(invalidated());
+    let bound = Bound::of_claims(private_claims);
+    if let Some(bound) = &bound {
+        bound.check(objects, namespace, now)?;
     }
-    if claims.at(&["kubernetes.io", "secret"]).is_some() {
-        let secret = object_of("secrets", namespace, claim(&["secret", "name"])).ok_or_else(invalidated)?;
-        let (actual_uid, claimed_uid) = (&secret.meta.uid, claim(&["secret", "uid"]));
-        if actual_uid != claimed_uid {
-            return Err(format!(
-                "secret UID ({actual_uid}) does not match service account secret ref claim ({claimed_uid})"
-            ));
-        }
-        if long_deleted(&secret, now) {
-            return Err(invalidated());
-        }
-    }
-    Ok(user(&account, claims.str_at(&["jti"])))
-}
-
-fn long_deleted(object: &Stored, now: i64) -> bool {
-    if !object.meta.deleting {
-        return false;
-    }
-    let value = object.body.to_value(0);
-    let deleted_at = machinery::time::parse_rfc3339(value.str_at(&["metadata", "deletionTimestamp"]));
-    deleted_at.is_some_and(|(seconds, _)| seconds < now - limits::ACCOUNT_LEEWAY)
+    let id = (!claims.id.is_empty())
+        .then(|| ("authentication.kubernetes.io/credential-id".into(), vec![credential(&claims.id)]));
+    let bound_to = bound.iter().flat_map(Bound::extra);
+    Ok(user(&account, id.into_iter().chain(bound_to).collect()))
 }
 
 /// The credential id of a token with this `jti`.
@@ -359,12 +316,8 @@ fn credential(id: &str) -> Text {
     Text::from(format!("JTI={id}"))
 }
 
-fn user(account: &Stored, id: &str) -> User {
+fn user(account: &Stored, extra: Vec<(Text, Vec<Text>)>) -> User {
     let namespace = &account.meta.namespace;
-    let mut extra = vec![];
-    if !id.is_empty() {
-        extra.push(("authentication.kubernetes.io/credential-id".into(), vec![credential(id)]));
-    }
     User {
         name: Text::from(format!("system:serviceaccount:{namespace}:{}", account.meta.name)),
         uid: account.meta.uid.clone(),

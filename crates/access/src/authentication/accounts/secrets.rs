@@ -11,7 +11,7 @@ use machinery::{Text, Value, time};
 use objects::{Objects, Stored};
 use tokio::sync::Notify;
 
-use super::{CredentialWarnings, SECRET_CLAIM, user};
+use super::{Claims, CredentialWarnings, SECRET_CLAIM, user};
 
 /// The label of a Secret with the day on which its token was last used.
 pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -53,15 +53,15 @@ impl Uses {
 /// The user of a token, if its account and its Secret exist and the Secret still contains the token.
 pub fn account(
     objects: &Objects,
-    claims: &Value,
+    claims: &Claims,
     token: &str,
     uses: &Uses,
     now: i64,
     remarks: &mut CredentialWarnings,
 ) -> Result<User, String> {
-    let claim = |claim: &str| claims.str_at(&[&format!("{SECRET_CLAIM}{claim}")]);
+    let claim = |claim: &str| claims.private(&format!("{SECRET_CLAIM}{claim}")).as_str().unwrap_or_default();
     let (namespace, name, secret_name) = (claim("namespace"), claim("service-account.name"), claim("secret.name"));
-    if claims.str_at(&["sub"]) != format!("system:serviceaccount:{namespace}:{name}") {
+    if claims.subject != format!("system:serviceaccount:{namespace}:{name}") {
         return Err("sub claim is invalid".to_owned());
     }
     let object_of = |plural: &'static str, name: &str| {
@@ -92,7 +92,7 @@ pub fn account(
         ));
     }
     remark(&account, secret_name, remarks);
-    Ok(user(&account, ""))
+    Ok(user(&account, vec![]))
 }
 
 /// Adds the warning about a legacy token. A Secret that its account lists was created automatically by an older release.

@@ -104,27 +104,170 @@ async fn times_and_audiences_are_checked() {
     assert_eq!(identity.audiences, ["vault"]);
 }
 
+/// Replaces a stored object by one that is being deleted since `deleted_at`.
+async fn mark_deleted(objects: &Arc<Objects>, plural: &'static str, object: &Stored, deleted_at: i64) {
+    let meta = &object.meta;
+    let time = machinery::time::rfc3339(deleted_at);
+    let value = json!({"metadata": {
+        "name": (meta.name.clone()), "namespace": (meta.namespace.clone()), "uid": (meta.uid.clone()), "deletionTimestamp": time
+    }});
+    let key = Key::new(&Text::default(), &Text::new_static(plural), &meta.namespace, &meta.name);
+    objects.put(&key, Encoded::of(&value), Some(object.revision)).await.unwrap();
+}
+
 #[tokio::test]
-async fn tokens_end_with_their_account_and_secret() {
+async fn tokens_end_with_their_account_and_object() {
     let objects = objects().await;
     let account = put(&objects, "serviceaccounts", "a", "u1").await;
     let gone = Stored::new(1, account.body.clone(), Meta { name: "b".into(), ..account.meta.clone() });
     let replaced = Stored::new(1, account.body.clone(), Meta { uid: "u0".into(), ..account.meta.clone() });
-    put(&objects, "secrets", "s", "u2").await;
-    let bound = |name: &str, uid: &str| Some(Bound { name: name.into(), uid: uid.into() });
+    for plural in ["secrets", "pods"] {
+        put(&objects, plural, "s", "u2").await;
+        let now = clock::now_seconds();
+        for (name, deleted_at) in [("long", now - 120), ("lately", now)] {
+            let object = put(&objects, plural, name, "u3").await;
+            mark_deleted(&objects, plural, &object, deleted_at).await;
+        }
+    }
+    let node = json!({"metadata": {"name": "s", "uid": "u2"}});
+    let key = Key::new(&Text::default(), &"nodes".into(), "", "s");
+    objects.put(&key, Encoded::of(&node), None).await.unwrap();
+    let named = |name: &str, uid: &str| Reference { name: name.into(), uid: uid.into() };
+    let secret = |name: &str, uid: &str| Some(Bound::Secret(named(name, uid)));
+    let pod = |name: &str, uid: &str| Some(Bound::Pod { pod: named(name, uid), node: Some(named("none", "u0")) });
+    let node = |name: &str, uid: &str| Some(Bound::Node(named(name, uid)));
     let accounts = accounts(AccountOptions::default(), &ec_pem());
+    let invalidated = "service account token has been invalidated";
     let cases = [
         (&*account, None, ""),
         (&gone, None, r#"serviceaccounts "b" not found"#),
         (&replaced, None, "service account UID (u1) does not match claim (u0)"),
-        (&*account, bound("s", "u2"), ""),
-        (&*account, bound("s", "u9"), "secret UID (u2) does not match service account secret ref claim (u9)"),
-        (&*account, bound("t", "u2"), "service account token has been invalidated"),
+        (&*account, secret("s", "u2"), ""),
+        (&*account, secret("s", "u9"), "secret UID (u2) does not match service account secret ref claim (u9)"),
+        (&*account, secret("t", "u2"), invalidated),
+        (&*account, secret("lately", "u3"), ""),
+        (&*account, secret("long", "u3"), invalidated),
+        (&*account, pod("s", "u2"), ""),
+        (&*account, pod("s", "u9"), "pod UID (u2) does not match service account pod ref claim (u9)"),
+        (&*account, pod("t", "u2"), invalidated),
+        (&*account, pod("lately", "u3"), ""),
+        (&*account, pod("long", "u3"), invalidated),
+        (&*account, node("s", "u2"), ""),
+        (&*account, node("s", "u9"), "node UID (u2) does not match service account node ref claim (u9)"),
+        (&*account, node("t", "u2"), invalidated),
     ];
     for (account, bound, want) in cases {
         let now = clock::now_seconds();
         let (token, _) = accounts.issue(account, bound.as_ref(), accounts.audiences(), now, 600).await.unwrap();
         assert_eq!(why(&accounts, &objects, &token), want, "{} {bound:?}", account.meta.name);
+    }
+    mark_deleted(&objects, "serviceaccounts", &account, clock::now_seconds() - 120).await;
+    let (token, _) = accounts.issue(&account, None, accounts.audiences(), clock::now_seconds(), 600).await.unwrap();
+    assert_eq!(why(&accounts, &objects, &token), "service account n/a has been deleted");
+}
+
+#[tokio::test]
+async fn bound_tokens_name_their_object_to_users() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    put(&objects, "secrets", "s", "u2").await;
+    put(&objects, "pods", "p", "u3").await;
+    let named = |name: &str, uid: &str| Reference { name: name.into(), uid: uid.into() };
+    let on = |node| Some(Bound::Pod { pod: named("p", "u3"), node });
+    let cases = [
+        (Some(Bound::Secret(named("s", "u2"))), json!({"secret": {"name": "s", "uid": "u2"}}), "credential-id"),
+        (on(None), json!({"pod": {"name": "p", "uid": "u3"}}), "credential-id pod-name=p pod-uid=u3"),
+        (
+            on(Some(named("n1", "u4"))),
+            json!({"pod": {"name": "p", "uid": "u3"}, "node": {"name": "n1", "uid": "u4"}}),
+            "credential-id node-name=n1 node-uid=u4 pod-name=p pod-uid=u3",
+        ),
+        (
+            on(Some(named("n1", ""))),
+            json!({"pod": {"name": "p", "uid": "u3"}, "node": {"name": "n1"}}),
+            "credential-id node-name=n1 pod-name=p pod-uid=u3",
+        ),
+    ];
+    let accounts = accounts(AccountOptions::default(), &ec_pem());
+    for (bound, claims, extra) in cases {
+        let now = clock::now_seconds();
+        let (token, _) = accounts.issue(&account, bound.as_ref(), accounts.audiences(), now, 600).await.unwrap();
+        let mut private_claims = jose::Unverified::parse(&token).unwrap().claims.get("kubernetes.io").unwrap().clone();
+        private_claims.remove_at(&["namespace"]);
+        private_claims.remove_at(&["serviceaccount"]);
+        assert_eq!(private_claims.to_json(), claims.to_json());
+        let user = accounts.authenticate(&objects, &token, &[]).unwrap().unwrap().user;
+        let shown: Vec<String> = user
+            .extra
+            .iter()
+            .map(|(key, values)| match key.strip_prefix("authentication.kubernetes.io/").unwrap() {
+                "credential-id" => "credential-id".to_owned(),
+                key => format!("{key}={}", values[0]),
+            })
+            .collect();
+        assert_eq!(shown.join(" "), extra);
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_pods_are_extended() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    put(&objects, "pods", "p", "u3").await;
+    let pod = Bound::Pod { pod: Reference { name: "p".into(), uid: "u3".into() }, node: None };
+    let extending = |extend_expiration| {
+        accounts(AccountOptions { extend_expiration, audiences: vec!["api".into()], ..Default::default() }, &ec_pem())
+    };
+    let (on, off) = (extending(true), extending(false));
+    let year = 365 * 24 * 3600;
+    let cases = [
+        (&on, Some(&pod), "api", 3607, year, Some(3607)),
+        (&on, Some(&pod), "api", 3600, 3600, None),
+        (&on, Some(&pod), "vault", 3607, 3607, None),
+        (&on, None, "api", 3607, 3607, None),
+        (&off, Some(&pod), "api", 3607, 3607, None),
+    ];
+    for (accounts, bound, audience, seconds, lifetime, warn_after) in cases {
+        let now = clock::now_seconds();
+        let (token, _) = accounts.issue(&account, bound, &[audience.into()], now, seconds).await.unwrap();
+        let claims = jose::Unverified::parse(&token).unwrap().claims;
+        let time = |path: &[&str]| claims.at(path).and_then(Value::as_int).map(|time| time - now);
+        assert_eq!((time(&["exp"]), time(&["kubernetes.io", "warnafter"])), (Some(lifetime), warn_after), "{seconds}");
+    }
+    let issued = clock::now_seconds() - 4000;
+    let (token, _) = on.issue(&account, Some(&pod), on.audiences(), issued, 3607).await.unwrap();
+    let remarks = on.authenticate(&objects, &token, &[]).unwrap().unwrap().remarks;
+    let (key, value) = &remarks.annotations[0];
+    assert_eq!(*key, "authentication.k8s.io/stale-token");
+    assert!(value.starts_with("subject: system:serviceaccount:n:a, seconds after warning threshold: 39"), "{value}");
+}
+
+#[tokio::test]
+async fn claims_of_wrong_types_are_refused() {
+    let objects = objects().await;
+    let account = put(&objects, "serviceaccounts", "a", "u1").await;
+    let accounts = accounts(AccountOptions::default(), &ec_pem());
+    let claims = accounts.claims(&account, None, accounts.audiences(), clock::now_seconds(), 600);
+    let audience = "go-jose/go-jose/jwt: expected string or array value to unmarshal to Audience";
+    let date = "go-jose/go-jose/jwt: expected number value to unmarshal NumericDate";
+    let cases = [
+        ("aud", json!(5), audience),
+        ("aud", Value::Null, audience),
+        ("aud", json!(["a", 5]), audience),
+        ("aud", json!([]), ""),
+        ("nbf", json!("x"), date),
+        ("exp", json!(true), date),
+        ("exp", Value::Null, ""),
+        ("exp", json!(4102444800.5), ""),
+        ("iat", json!({}), date),
+        ("sub", json!(5), "json: cannot unmarshal number into Go value of type string"),
+        ("jti", json!([]), "json: cannot unmarshal array into Go value of type string"),
+    ];
+    for (name, value, want) in cases {
+        let mut claims = claims.clone();
+        claims.set_at(&[name], value);
+        let token = jose::sign(&claims, &key_of(&accounts)).unwrap();
+        assert_eq!(why(&accounts, &objects, &token), want, "{name}");
     }
 }
 

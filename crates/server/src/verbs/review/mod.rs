@@ -15,8 +15,6 @@ use resource::builtin::Review;
 use super::admit::{self, Admit};
 use super::{Context, Outcome, Request, Shown, meta};
 
-const BOUND: [&str; 2] = ["spec", "boundObjectRef"];
-
 /// Responds to a POST of a review. Admission webhooks apply as to any other object; admission policies apply only to
 /// TokenRequests.
 pub async fn respond(
@@ -35,9 +33,6 @@ pub async fn respond(
         meta::wipe_system_fields(request, &mut object)?;
     }
     request.track_update(None, &mut object, &request.manager(&options.field_manager)).await;
-    if for_token && object.at(&BOUND).is_none() {
-        object.set_at(&BOUND, Value::Null);
-    }
     let name = if request.name().is_empty() {
         Text::from(object.str_at(&["metadata", "name"]))
     } else {

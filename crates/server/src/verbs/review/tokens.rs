@@ -1,6 +1,6 @@
 //! TokenReview, and TokenRequest of ServiceAccounts.
 
-use access::authentication::Bound;
+use access::authentication::{Bound, Reference};
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Text, Value};
@@ -114,21 +114,53 @@ fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<
         ("", "Secret") => "secrets",
         ("", "Pod") => "pods",
         ("", "Node") => "nodes",
-        _ => {
-            let why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
-            return Err(Status::bad_request(why));
-        }
+        _ => return Err(not_bindable(group, version, kind)),
     };
     if name.is_empty() {
         // as for a get without a name
         return Err(Status::bad_request("Name parameter required."));
     }
     let found = find(context, request, plural, name)?;
+    let itself = Reference { name: found.meta.name.clone(), uid: found.meta.uid.clone() };
+    let bound = match plural {
+        "pods" => Bound::Pod { pod: itself, node: node_of(context, request, &found)? },
+        "nodes" => Bound::Node(itself),
+        _ => Bound::Secret(itself),
+    };
     if !wanted.is_empty() && wanted != found.meta.uid {
         let why = format!(
             "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
         );
         return Err(Status::conflict("", kind, name, &why));
     }
-    Ok(Some(Bound { name: found.meta.name.clone(), uid: found.meta.uid.clone() }))
+    Ok(Some(bound))
+}
+
+/// The error of a reference to an object of another kind.
+fn not_bindable(group: &str, version: &str, kind: &str) -> Status {
+    let mut why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+    let is_webhook = matches!(kind, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration");
+    if is_webhook && (group, version) == ("admissionregistration.k8s.io", "v1") {
+        why.push_str(" (feature gate APIServerWebhookAuthenticationToken is disabled)");
+    }
+    Status::bad_request(why)
+}
+
+/// The Node of a Pod that is to have a token, if the Pod has one; without a uid if the Node does not exist. The Pod must run
+/// as the ServiceAccount of the request.
+fn node_of(context: &Context, request: &Request, pod: &Stored) -> Result<Option<Reference>, Status> {
+    let pod = pod.body.to_value(0);
+    let account = request.name();
+    if pod.str_at(&["spec", "serviceAccountName"]) != account {
+        let account = machinery::value::quote(account);
+        return Err(Status::bad_request(format!(
+            "cannot bind token for serviceaccount {account} to pod running with different serviceaccount name."
+        )));
+    }
+    let name = pod.str_at(&["spec", "nodeName"]);
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let uid = find(context, request, "nodes", name).map(|node| node.meta.uid.clone()).unwrap_or_default();
+    Ok(Some(Reference { name: name.into(), uid }))
 }

@@ -1,0 +1,125 @@
+//! The claims of tokens, with the types that go-jose gives them: a signed token whose claims have other types is refused.
+
+use base::metrics::METRICS;
+use machinery::{Text, Value};
+
+use super::CredentialWarnings;
+use crate::limits;
+
+/// The claims of a verified token: those of RFC 7519 parsed, Kubernetes' own as they are.
+pub struct Claims {
+    pub issuer: Text,
+    pub subject: Text,
+    /// Empty for tokens that are for this server alone.
+    pub audiences: Vec<Text>,
+    pub id: Text,
+    expiry: Option<i64>,
+    not_before: Option<i64>,
+    issued_at: Option<i64>,
+    warn_after: Option<i64>,
+    all: Value,
+}
+
+impl Claims {
+    /// Types the claims. The error is go-jose's, which TokenReviews show.
+    pub fn parse(all: &Value) -> Result<Claims, String> {
+        let claims = Claims {
+            issuer: text(all, "iss")?,
+            subject: text(all, "sub")?,
+            audiences: audiences(all)?,
+            id: text(all, "jti")?,
+            expiry: date(all, "exp")?,
+            not_before: date(all, "nbf")?,
+            issued_at: date(all, "iat")?,
+            warn_after: all.get("kubernetes.io").map(|claims| date(claims, "warnafter")).transpose()?.flatten(),
+            all: all.clone(),
+        };
+        Ok(claims)
+    }
+
+    /// A claim of Kubernetes; null if there is none.
+    pub fn private(&self, name: &str) -> &Value {
+        self.all.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// The requested audiences that the token is for; `own` are those of this server.
+    pub fn accepted_audiences(&self, wanted: &[Text], own: &[Text]) -> Result<Vec<Text>, String> {
+        let given = if self.audiences.is_empty() { own } else { &self.audiences };
+        let wanted = if wanted.is_empty() { own } else { wanted };
+        let accepted: Vec<Text> = given.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+        if accepted.is_empty() {
+            let (given, wanted) = (quoted(given), quoted(wanted));
+            return Err(format!("token audiences {given} is invalid for the target audiences {wanted}"));
+        }
+        Ok(accepted)
+    }
+
+    /// Refuses a token outside its times. As in go-jose, a time that is absent does not limit the token.
+    pub fn check_times(&self, now: i64) -> Result<(), String> {
+        let (earliest, latest) = (now - limits::ACCOUNT_LEEWAY, now + limits::ACCOUNT_LEEWAY);
+        let refused = if self.not_before.is_some_and(|begin| latest < begin) {
+            "service account token is not valid yet"
+        } else if self.expiry.is_some_and(|expiry| earliest > expiry) {
+            "service account token has expired"
+        } else if self.issued_at.is_some_and(|issued| latest < issued) {
+            "service account token is issued in the future"
+        } else {
+            return Ok(());
+        };
+        Err(refused.to_owned())
+    }
+
+    /// Counts an extended token, and annotates the request if its client should have renewed it.
+    pub fn remark_age(&self, now: i64, remarks: &mut CredentialWarnings) {
+        match self.warn_after {
+            None | Some(0) => {}
+            Some(warn_after) if now > warn_after => {
+                let (subject, seconds) = (&self.subject, now - warn_after);
+                let age = format!("subject: {subject}, seconds after warning threshold: {seconds}");
+                remarks.annotations.push(("authentication.k8s.io/stale-token", Text::from(age)));
+                METRICS.tokens.stale.inc();
+            }
+            Some(_) => {
+                METRICS.tokens.valid.inc();
+            }
+        }
+    }
+}
+
+/// A list of texts as Go prints it with `%q`.
+pub fn quoted(list: &[Text]) -> String {
+    let all: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
+    format!("[{}]", all.join(" "))
+}
+
+fn text(claims: &Value, name: &str) -> Result<Text, String> {
+    match claims.get(name) {
+        None | Some(Value::Null) => Ok(Text::default()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => {
+            let kind = other.json_type();
+            Err(format!("json: cannot unmarshal {kind} into Go value of type string"))
+        }
+    }
+}
+
+fn audiences(claims: &Value) -> Result<Vec<Text>, String> {
+    let wrong = || "go-jose/go-jose/jwt: expected string or array value to unmarshal to Audience".to_owned();
+    match claims.get("aud") {
+        None => Ok(vec![]),
+        Some(Value::String(one)) => Ok(vec![one.clone()]),
+        Some(Value::Array(list)) => list.iter().map(|item| item.as_str().map(Text::from).ok_or_else(wrong)).collect(),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// A time in seconds since 1970; fractions are dropped.
+fn date(claims: &Value, name: &str) -> Result<Option<i64>, String> {
+    match claims.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_float() {
+            Some(seconds) => Ok(Some(seconds as i64)),
+            None => Err("go-jose/go-jose/jwt: expected number value to unmarshal NumericDate".to_owned()),
+        },
+    }
+}
