@@ -259,6 +259,40 @@ def test_approved_requests_are_signed(launch, tmp_path):
         assert code == 403 and "system:masters" in body["message"], body
 
 
+@pytest.mark.parametrize("mask", ["MASK:0x800", "MASK:0x4", "utf8only"], ids=["BMPString", "T61String", "UTF8String"])
+def test_groups_of_administrators_are_refused_in_every_type_of_text(launch, tmp_path, mask):
+    configuration = tmp_path / "masked.cnf"
+    configuration.write_text(f"[req]\nstring_mask = {mask}\ndistinguished_name = names\nprompt = no\n"
+                             "[names]\nO = system:masters\nCN = root\n")
+    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-config", configuration,
+            "-keyout", tmp_path / "root.key", "-out", tmp_path / "root.csr")
+    request = base64.b64encode((tmp_path / "root.csr").read_bytes()).decode()
+    with launch() as server:
+        code, body, _ = server.request("POST", REQUESTS, {
+            "metadata": {"name": "root"},
+            "spec": {"signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"], "request": request}})
+        assert code == 403 and "system:masters group is not allowed" in body["message"], body
+
+
+def test_certificates_of_version_1_are_accepted(launch, tmp_path):
+    for name in ("old", "other"):
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=ca",
+                "-keyout", tmp_path / f"{name}-ca.key", "-out", tmp_path / f"{name}-ca.crt")
+        openssl("req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", "/O=dev/CN=jane",
+                "-keyout", tmp_path / f"{name}.key", "-out", tmp_path / f"{name}.csr")
+        openssl("x509", "-req", "-in", tmp_path / f"{name}.csr", "-CA", tmp_path / f"{name}-ca.crt",
+                "-CAkey", tmp_path / f"{name}-ca.key", "-CAcreateserial", "-out", tmp_path / f"{name}.crt")
+    version = openssl("x509", "-in", tmp_path / "old.crt", "-noout", "-text").decode()
+    if "Version: 1 " not in version:
+        pytest.skip("this openssl issues no certificates of version 1")
+    pair = lambda name: [(tmp_path / f"{name}.{suffix}").read_bytes() for suffix in ("crt", "key")]
+    with launch("--client-ca-file", str(tmp_path / "old-ca.crt")) as server:
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            assert whoami(server, *pair("old"), tmp_path, version) == ("jane", ["dev", "system:authenticated"])
+            with pytest.raises(AssertionError, match="401"):
+                whoami(server, *pair("other"), tmp_path, version)
+
+
 def test_signing_can_be_turned_off(launch, tmp_path):
     with launch("--controllers=-csrsigning,*") as server:
         server.ok("POST", REQUESTS, signing_request(tmp_path, "jane", "/CN=jane"))

@@ -4,8 +4,7 @@ use base::clock;
 use base::request::User;
 use machinery::Text;
 
-/// The attribute of a subject that holds a user's uid.
-const UID: &str = "1.3.6.1.4.1.57683.2";
+use super::names::Subject;
 
 /// The certificates that the client of a connection has presented.
 pub enum ClientCertificate {
@@ -32,9 +31,13 @@ impl ClientCertificate {
     pub fn verified(der: &[u8], verified: Verified, proxies: &[String]) -> ClientCertificate {
         let Ok((_, certificate)) = x509_parser::parse_x509_certificate(der) else { return ClientCertificate::Refused };
         let not_after = certificate.validity().not_after.timestamp();
-        let user = verified.client.then(|| user(der, certificate.subject())).flatten().map(Box::new);
-        let name = common_name(certificate.subject());
-        let proxy = verified.proxy && (proxies.is_empty() || proxies.iter().any(|known| known == name));
+        let Ok(subject) = Subject::read(certificate.subject()) else { return ClientCertificate::Refused };
+        let proxy = verified.proxy && (proxies.is_empty() || proxies.contains(&subject.common_name));
+        let user = match verified.client.then(|| user(der, subject)).unwrap_or(Ok(None)) {
+            Ok(user) => user.map(Box::new),
+            Err(UnclearUid) if proxy => None,
+            Err(UnclearUid) => return ClientCertificate::Refused,
+        };
         if user.is_some() || proxy {
             return ClientCertificate::Valid { user, proxy, not_after };
         }
@@ -68,37 +71,44 @@ impl ClientCertificate {
     }
 }
 
-/// The common name of a subject: the last one, as Go's `pkix.Name` has it.
-fn common_name<'a>(subject: &'a x509_parser::x509::X509Name<'_>) -> &'a str {
-    subject.iter_common_name().filter_map(|name| name.as_str().ok()).last().unwrap_or_default()
-}
+/// A subject with several uids, or an empty one.
+struct UnclearUid;
 
-fn user(der: &[u8], subject: &x509_parser::x509::X509Name<'_>) -> Option<User> {
-    let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| attribute.as_str().ok().map(Text::from);
-    let name = Some(common_name(subject)).filter(|name| !name.is_empty()).map(Text::from)?;
-    let groups = subject.iter_organization().filter_map(text).collect();
+/// The user of a certificate; `None` if it has no common name.
+fn user(der: &[u8], subject: Subject) -> Result<Option<User>, UnclearUid> {
+    let Subject { common_name, organizations, uids } = subject;
+    if common_name.is_empty() {
+        return Ok(None);
+    }
+    let uid = match uids.as_slice() {
+        [] => Text::default(),
+        [uid] if !uid.is_empty() => Text::from(uid.as_str()),
+        _ => return Err(UnclearUid),
+    };
     let credential = Text::from(format!("X509SHA256={}", base::digest::sha256_hex(der)));
     let extra = vec![("authentication.kubernetes.io/credential-id".into(), vec![credential])];
-    let uid = subject.iter_attributes().find(|attribute| attribute.attr_type().to_id_string() == UID);
-    Some(User { name, uid: uid.and_then(text).unwrap_or_default(), groups, extra }.authenticated())
+    let groups = organizations.into_iter().map(Text::from).collect();
+    Ok(Some(User { name: common_name.into(), uid, groups, extra }.authenticated()))
 }
 
 #[cfg(test)]
 mod tests {
-    use x509_parser::prelude::{FromDer as _, X509Name};
-
     use super::*;
 
     #[test]
-    fn last_common_name_is_used() {
-        let attribute = |name: u8| [0x31, 0x0a, 0x30, 0x08, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, 0x01, name];
-        for (names, want) in [(&b""[..], ""), (b"a", "a"), (b"ab", "b"), (b"abc", "c")] {
-            let attributes: Vec<u8> = names.iter().flat_map(|name| attribute(*name)).collect();
-            let der = [&[0x30, attributes.len() as u8][..], &attributes].concat();
-            let (_, subject) = X509Name::from_der(&der).unwrap();
-            assert_eq!(common_name(&subject), want);
-            let user = user(&[], &subject).map(|user| user.name);
-            assert_eq!(user.as_deref(), Some(want).filter(|name| !name.is_empty()));
+    fn certificates_have_at_most_one_uid() {
+        let cases = [
+            ("", vec!["u"], Some(None)),
+            ("a", vec![], Some(Some(""))),
+            ("a", vec!["u"], Some(Some("u"))),
+            ("a", vec!["u", "v"], None),
+            ("a", vec![""], None),
+        ];
+        for (name, uids, want) in cases {
+            let uids: Vec<String> = uids.into_iter().map(str::to_owned).collect();
+            let subject = Subject { common_name: name.to_owned(), organizations: vec!["g".to_owned()], uids };
+            let found = user(&[], subject).ok().map(|user| user.map(|user| user.uid));
+            assert_eq!(found, want.map(|uid| uid.map(Text::from)));
         }
     }
 }

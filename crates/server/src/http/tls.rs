@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
+use access::authentication::x509_v1::CertificateV1;
 use access::authentication::{ClientCertificate, Verified};
 use arc_swap::ArcSwap;
 use base::clock;
 use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio::net::TcpStream;
@@ -62,18 +64,18 @@ impl Tls {
         let chain = certificates(&self.certificate, "the serving certificate")?;
         let key =
             PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| TlsError(format!("the serving key: {error}")))?;
-        let authorities = verifier(&self.client_ca, "the client CA bundle")?;
+        let authorities = Authorities::new(&self.client_ca, "the client CA bundle")?;
         let proxy = self.proxy.clone().unwrap_or_default();
         let proxies = if proxy.ca.is_empty() {
             None
         } else {
-            Some(verifier(&proxy.ca, "the CA bundle of authenticating proxies")?)
+            Some(Authorities::new(&proxy.ca, "the CA bundle of authenticating proxies")?)
         };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError(error.to_string()))?
-            .with_client_cert_verifier(Arc::new(KeyPossession::new(authorities.clone(), proxies.as_ref())))
+            .with_client_cert_verifier(Arc::new(KeyPossession::new(&authorities, proxies.as_ref())))
             .with_single_cert(chain, key)
             .map_err(|error| TlsError(format!("the serving certificate: {error}")))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -82,16 +84,42 @@ impl Tls {
     }
 }
 
-/// A verifier of client certificate chains against a CA bundle in PEM.
-fn verifier(pem: &[u8], file_name: &str) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let invalid = |error: &dyn std::fmt::Display| TlsError(format!("{file_name}: {error}"));
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem, file_name)? {
-        roots.add(certificate).map_err(|error| invalid(&error))?;
+/// A CA bundle, which verifies client certificates.
+#[derive(Clone, Debug)]
+struct Authorities {
+    roots: Arc<RootCertStore>,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl Authorities {
+    /// Parses a bundle in PEM; `file_name` is its name in errors.
+    fn new(pem: &[u8], file_name: &str) -> Result<Authorities, TlsError> {
+        let invalid = |error: &dyn std::fmt::Display| TlsError(format!("{file_name}: {error}"));
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(pem, file_name)? {
+            roots.add(certificate).map_err(|error| invalid(&error))?;
+        }
+        let roots = Arc::new(roots);
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider);
+        let verifier = builder.allow_unauthenticated().build().map_err(|error| invalid(&error))?;
+        Ok(Authorities { roots, verifier })
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    builder.allow_unauthenticated().build().map_err(|error| invalid(&error))
+
+    /// Verifies the chain of a client certificate.
+    fn verify(&self, certificate: &CertificateDer<'_>, others: &[CertificateDer<'_>], now: i64) -> Result<(), Error> {
+        if let Some(old) = CertificateV1::parse(certificate) {
+            let is_signed = old.is_signed_by(&self.roots.roots, supported_algorithms().all, now);
+            return if is_signed { Ok(()) } else { Err(CertificateError::UnknownIssuer.into()) };
+        }
+        let seconds = u64::try_from(now).unwrap_or_default();
+        let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+        self.verifier.verify_client_cert(certificate, others, time).map(drop)
+    }
+}
+
+fn supported_algorithms() -> WebPkiSupportedAlgorithms {
+    rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms
 }
 
 /// The acceptor of new connections. It can be replaced without affecting established ones.
@@ -116,8 +144,8 @@ impl Acceptors {
 #[derive(Clone)]
 pub struct Acceptor {
     tls: TlsAcceptor,
-    authorities: Arc<dyn ClientCertVerifier>,
-    proxies: Option<Arc<dyn ClientCertVerifier>>,
+    authorities: Authorities,
+    proxies: Option<Authorities>,
     /// The allowed common names of authenticating proxies.
     names: Arc<[String]>,
 }
@@ -133,9 +161,8 @@ impl Acceptor {
         let Some((first, others)) = session.peer_certificates().and_then(<[_]>::split_first) else {
             return ClientCertificate::None;
         };
-        let seconds = u64::try_from(clock::now_seconds()).unwrap_or_default();
-        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
-        let signed_by = |verifier: &Arc<dyn ClientCertVerifier>| verifier.verify_client_cert(first, others, now);
+        let now = clock::now_seconds();
+        let signed_by = |authorities: &Authorities| authorities.verify(first, others, now);
         let verified = Verified {
             client: signed_by(&self.authorities)
                 .inspect_err(|error| tracing::debug!(%error, "client certificate verification failed"))
@@ -157,11 +184,27 @@ struct KeyPossession {
 
 impl KeyPossession {
     /// Requests certificates signed by the CA bundle of clients or, if there is one, that of authenticating proxies.
-    fn new(clients: Arc<dyn ClientCertVerifier>, proxies: Option<&Arc<dyn ClientCertVerifier>>) -> KeyPossession {
-        let of_proxies = proxies.map(|proxies| proxies.root_hint_subjects()).unwrap_or_default();
-        let subjects = [clients.root_hint_subjects(), of_proxies].concat();
-        KeyPossession { signatures: clients, subjects }
+    fn new(clients: &Authorities, proxies: Option<&Authorities>) -> KeyPossession {
+        let of_proxies = proxies.map(|proxies| proxies.verifier.root_hint_subjects()).unwrap_or_default();
+        let subjects = [clients.verifier.root_hint_subjects(), of_proxies].concat();
+        KeyPossession { signatures: clients.verifier.clone(), subjects }
     }
+}
+
+/// The outcome of a handshake's signature by the key of a certificate of version 1, with one of the first `most` algorithms
+/// of the scheme; `None` for other certificates.
+fn signature_v1(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signature: &DigitallySignedStruct,
+    most: usize,
+) -> Option<Result<HandshakeSignatureValid, Error>> {
+    let old = CertificateV1::parse(certificate)?;
+    let mut schemes = supported_algorithms().mapping.iter();
+    let algorithms = schemes.find(|(scheme, _)| *scheme == signature.scheme).map(|(_, algorithms)| *algorithms);
+    let algorithms = algorithms.unwrap_or_default();
+    let has_signed = old.has_signed(message, signature.signature(), &algorithms[..most.min(algorithms.len())]);
+    Some(if has_signed { Ok(HandshakeSignatureValid::assertion()) } else { Err(CertificateError::BadSignature.into()) })
 }
 
 impl ClientCertVerifier for KeyPossession {
@@ -188,7 +231,9 @@ impl ClientCertVerifier for KeyPossession {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signatures.verify_tls12_signature(message, certificate, signature)
+        // in TLS 1.2, a scheme leaves the curve open
+        signature_v1(message, certificate, signature, usize::MAX)
+            .unwrap_or_else(|| self.signatures.verify_tls12_signature(message, certificate, signature))
     }
 
     fn verify_tls13_signature(
@@ -197,7 +242,8 @@ impl ClientCertVerifier for KeyPossession {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signatures.verify_tls13_signature(message, certificate, signature)
+        signature_v1(message, certificate, signature, 1)
+            .unwrap_or_else(|| self.signatures.verify_tls13_signature(message, certificate, signature))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -7,6 +7,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 
 use super::{Call, Decision, Needed};
+use crate::authentication::Subject;
 
 /// The signer of client certificates. It must not sign certificates of the group system:masters.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
@@ -69,6 +70,5 @@ fn organizations(request: &str) -> Result<Vec<String>, &'static str> {
     let (_, block) =
         x509_parser::pem::parse_x509_pem(&pem).map_err(|_| "PEM block type must be CERTIFICATE REQUEST")?;
     let (_, parsed) = X509CertificationRequest::from_der(&block.contents).map_err(|_| "asn1: structure error")?;
-    let names = parsed.certification_request_info.subject.iter_organization();
-    Ok(names.filter_map(|name| name.as_str().ok()).map(str::to_owned).collect())
+    Ok(Subject::read(&parsed.certification_request_info.subject)?.organizations)
 }
