@@ -17,8 +17,9 @@ pub fn run(task: &Store) -> Result<(), String> {
         Store::Check { place, salvage: Some(file), encryption } => salvage(&place.data_dir, file, encryption),
         Store::Check { place, salvage: None, .. } => {
             let summary = store::check(&place.data_dir).map_err(|error| error.to_string())?;
-            let Summary { objects, revision, compacted, torn } = summary;
-            let torn = if torn { "; the last write is incomplete, as after a crash" } else { "" };
+            let Summary { objects, revision, compacted, torn, stopped } = summary;
+            let stopped = if stopped == Some(revision) { "; it was closed in good order" } else { "" };
+            let torn = if torn { "; the last write is incomplete, as after a crash" } else { stopped };
             let directory = place.data_dir.display();
             let content = format!("{objects} objects at revision {revision}, history from revision {compacted}");
             logs::print(format!("{directory} is whole: {content}{torn}\n").as_bytes())

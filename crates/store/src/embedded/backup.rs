@@ -62,6 +62,10 @@ impl<W: Write + Send> Appending for Stream<W> {
     fn truncate(&mut self, _: u64) -> std::io::Result<()> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
+
+    fn named_length(&self) -> std::io::Result<Option<u64>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Fills a new data directory from a backup, after checking every byte of it. The revision of the new store is that of the
@@ -97,7 +101,7 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
     format::make(directory, |log| {
         backup.fill(log, revision).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
     })?;
-    let summary = Summary { objects, revision, compacted: revision, torn: false };
+    let summary = Summary { objects, revision, compacted: revision, torn: false, stopped: None };
     Ok(Restored { summary, files: files.into_iter().map(|file| file.name).collect() })
 }
 

@@ -142,6 +142,10 @@ impl Committer {
 
     /// Forgets history up to `before`. If a checkpoint is worthwhile, another thread writes it.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
+        // compactions are regular, so that a server which nobody writes to notices as well
+        if let Some(Err(Failure::Fatal(why))) = self.log.as_ref().map(Writer::check_files) {
+            self.shared.fail(why);
+        }
         let poisoned = self.shared.lock().poisoned.clone();
         if let Some(why) = poisoned {
             // the last writes may not be on disk, so a recovery may need all files
@@ -177,11 +181,10 @@ impl Committer {
 
 /// Records whether the last append succeeded, for `/readyz`.
 fn note(shared: &Shared, failed: Option<Failure>) {
-    let mut state = shared.lock();
     match failed {
-        None => state.full = None,
-        Some(Failure::Temporary(why)) => state.full = Some(why),
-        Some(Failure::Fatal(why)) => state.poisoned = Some(why),
+        None => shared.lock().full = None,
+        Some(Failure::Temporary(why)) => shared.lock().full = Some(why),
+        Some(Failure::Fatal(why)) => shared.fail(why),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -39,6 +39,9 @@ pub trait Appending: Send {
     fn sync(&mut self) -> io::Result<()>;
 
     fn truncate(&mut self, length: u64) -> io::Result<()>;
+
+    /// The length of the file; `None` if it has no name any more, so that its content goes with the process.
+    fn named_length(&self) -> io::Result<Option<u64>>;
 }
 
 impl<A: Appending + ?Sized> Appending for Box<A> {
@@ -52,6 +55,10 @@ impl<A: Appending + ?Sized> Appending for Box<A> {
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         (**self).truncate(length)
+    }
+
+    fn named_length(&self) -> io::Result<Option<u64>> {
+        (**self).named_length()
     }
 }
 
@@ -128,5 +135,10 @@ impl Appending for File {
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.set_len(length)
+    }
+
+    fn named_length(&self) -> io::Result<Option<u64>> {
+        let metadata = self.metadata()?;
+        Ok((metadata.nlink() > 0).then_some(metadata.len()))
     }
 }

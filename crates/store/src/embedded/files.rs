@@ -85,6 +85,20 @@ impl Files {
         segments + listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.length)
     }
 
+    /// The first file of the log that is no longer in its directory, or the directory itself.
+    pub fn removed(&self) -> Option<String> {
+        // a file is listed after it was made and until it is removed, so the list must not change meanwhile
+        let listed = self.lock();
+        let there = match self.disk.list() {
+            Ok(names) => names,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some("the directory log".to_owned()),
+            Err(_) => return None,
+        };
+        let segments = listed.segments.iter().map(|segment| &segment.name);
+        let mut wanted = segments.chain(listed.checkpoint.iter().map(|checkpoint| &checkpoint.name));
+        wanted.find(|name| !there.contains(name)).map(|name| format!("log/{name}"))
+    }
+
     /// Reserves the right to write a checkpoint until the guard is dropped; `None` while another one is being written.
     pub fn begin_checkpoint(self: &Arc<Self>) -> Option<CheckpointGuard> {
         (!self.checkpointing.swap(true, Ordering::AcqRel)).then(|| CheckpointGuard(self.clone()))

@@ -4,7 +4,7 @@
 //! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.
 //! After a failed fdatasync no write is acknowledged any more.
 //!
-//! Modules, from the disk up: `disk`, `frame` (bytes of a file), `files` (the list of files), `writer`, `recovery`,
+//! Modules, from the disk up: `disk`, `frame` (bytes of a file), `files` (the list of files), `mark`, `writer`, `recovery`,
 //! `checkpoint`, `format` (the directory), `offline` (check, backup, restore), `salvage`; above them `state`, `committer`, `follower`.
 
 use crate::limits;
@@ -17,6 +17,7 @@ mod files;
 mod follower;
 mod format;
 mod frame;
+mod mark;
 mod offline;
 mod options;
 mod recovery;
@@ -131,6 +132,10 @@ impl Embedded {
     /// Recovers a log and prepares it for writes.
     fn recover(disk: Arc<dyn Disk>, options: Options, lock: Option<File>) -> Result<(Shared, Writer), StoreError> {
         let found = recovery::read(&*disk)?;
+        if found.cut > 0 {
+            let (file, revision) = (found.listed.segments.last().map(|last| last.name.as_str()), found.state.head);
+            tracing::warn!(file, bytes = found.cut, revision, "the incomplete write at the end of the log is cut off");
+        }
         let repaired = recovery::repair(&*disk, &found);
         let file = repaired.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let head = found.state.head;
@@ -211,6 +216,9 @@ impl Store for Embedded {
     fn health(&self) -> Result<(), StoreError> {
         if let Some(why) = self.ended() {
             return Err(StoreError::Unavailable(why));
+        }
+        if let Some(name) = self.files.as_ref().and_then(|files| files.removed()) {
+            self.shared.fail(format!("{name} has been removed"));
         }
         let state = self.shared.lock();
         match state.poisoned.as_ref().or(state.full.as_ref()) {

@@ -19,13 +19,15 @@ pub struct Summary {
     pub compacted: Revision,
     /// The log ends in an incomplete write: its server crashed during the write, or is writing it now.
     pub torn: bool,
+    /// The revision at the last stop in good order; writes after it were made by a server that was killed or is still running.
+    pub stopped: Option<Revision>,
 }
 
 impl Summary {
     fn of(found: &Found) -> Summary {
         let state = &found.state;
         let (objects, revision, compacted) = (state.index.len(), state.head, state.compacted);
-        Summary { objects, revision, compacted, torn: found.torn }
+        Summary { objects, revision, compacted, torn: found.torn, stopped: found.stopped }
     }
 }
 

@@ -6,6 +6,7 @@ use super::files::{
     Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, each_entry, io, revision_in, segment_name, stopped,
 };
 use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop, Whole};
+use super::mark;
 use super::state::State;
 use crate::contract::{Change, Revision, StoreError};
 use crate::limits;
@@ -18,8 +19,12 @@ pub struct Found {
     pub stale: Vec<String>,
     /// Whether the last segment ends in a part of a frame: an incomplete write.
     pub torn: bool,
+    /// Bytes of that part.
+    pub cut: usize,
     /// Revisions up to here are known to have been synced.
     pub proven: Revision,
+    /// The revision at the last stop in good order.
+    pub stopped: Option<Revision>,
 }
 
 fn missing(after: Revision, before: Revision) -> StoreError {
@@ -32,6 +37,8 @@ fn is_missing(name: &str) -> StoreError {
 
 /// Reads all files of the log; changes nothing.
 pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
+    // before the log: a server that is stopping meanwhile marks what it has written
+    let stopped = mark::read(disk)?;
     let mut names = disk.list().map_err(|error| io("", &error))?;
     names.sort();
     let newest = names.iter().filter_map(|name| revision_in(name, ".checkpoint")).next_back();
@@ -63,7 +70,25 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     stale.extend(names.iter().filter(ours).filter(|name| !counts(name)).cloned());
     stale.sort();
     stale.dedup();
-    Ok(Found { listed, state, stale, torn, proven })
+    let last = listed.segments.last().filter(|_| torn);
+    let cut =
+        last.map(|last| disk.read_at(&last.name, last.length, usize::MAX).map_err(|error| io(&last.name, &error)));
+    let cut = cut.transpose()?.map_or(0, |bytes| bytes.len());
+    check_end(&listed, state.head, stopped)?;
+    Ok(Found { listed, state, stale, torn, cut, proven, stopped })
+}
+
+/// Refuses a log that ends before the revision that it had at the last stop in good order.
+fn check_end(listed: &Listed, head: Revision, stopped: Option<Revision>) -> Result<(), StoreError> {
+    match (stopped, listed.segments.last()) {
+        (Some(stopped), Some(last)) if head < stopped => {
+            let name = &last.name;
+            Err(StoreError::Corrupt(format!(
+                "log/{name} ends at revision {head}, and reached {stopped} when it was closed"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_unmade(disk: &dyn Disk, first: Revision) -> Result<bool, StoreError> {

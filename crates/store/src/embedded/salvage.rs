@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::disk::{Directory, Disk};
 use super::files::{checkpoint_name, revision_in, segment_name};
 use super::frame::{self, FILE_HEADER, FrameAt, Header, Kind, Record, Whole};
-use super::{OpenError, format, offline};
+use super::{OpenError, format, mark, offline};
 use crate::contract::{Entry, Revision, Snapshot};
 use crate::limits;
 
@@ -186,7 +186,11 @@ fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
     let checkpoints: Vec<Revision> = names.iter().filter_map(|name| revision_in(name, ".checkpoint")).collect();
     let base = read_checkpoints(disk, &checkpoints, &mut newest, &mut losses);
     let mut seen = vec![];
-    let (mut rolled, mut proven) = (None, 0);
+    let stopped = mark::read(disk).unwrap_or_else(|error| {
+        losses.add(error.to_string());
+        None
+    });
+    let (mut rolled, mut proven) = (None, stopped.unwrap_or_default());
     for first in names.iter().filter_map(|name| revision_in(name, ".log")) {
         if let Some(next) = rolled.filter(|next| *next < first) {
             losses.add(format!("log/{} is missing", segment_name(next)));

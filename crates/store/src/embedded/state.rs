@@ -168,6 +168,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Makes all further writes fail, and logs the first reason.
+    pub fn fail(&self, why: String) {
+        let mut state = self.lock();
+        if state.poisoned.is_none() {
+            tracing::error!(why, "the store takes no more writes until the server is restarted");
+            state.poisoned = Some(why);
+        }
+    }
+
     pub fn head(&self) -> Revision {
         self.lock().head
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::disk::Appending;
 use super::files::{Files, Segment};
 use super::frame::{FILE_HEADER, Frame, Header, Kind};
+use super::mark;
 use super::options::{Durability, Options};
 use crate::contract::{Change, Revision};
 use crate::limits;
@@ -90,6 +91,7 @@ impl Writer {
         if self.options.durability == Durability::Sync {
             self.file.sync().map_err(|error| fatal("sync", &error))?;
         }
+        self.check_file()?;
         self.head = changes.last().map_or(self.head, |last| last.revision);
         if self.options.durability == Durability::Sync {
             self.synced = self.head;
@@ -100,6 +102,27 @@ impl Writer {
             last.length = self.length;
         }
         Ok(())
+    }
+
+    /// Checks that the file is still the one of the log, and only this process has written to it. A write to a file that was
+    /// removed succeeds, and is lost with the process.
+    fn check_file(&self) -> Result<(), Failure> {
+        match self.file.named_length() {
+            Ok(Some(length)) if length == self.length => Ok(()),
+            Ok(Some(_)) => Err(Failure::Fatal(format!("another process has written to log/{}", self.name()))),
+            Ok(None) => Err(Failure::Fatal(format!("log/{} has been removed", self.name()))),
+            Err(error) => Err(fatal("examine", &error)),
+        }
+    }
+
+    /// Checks that no file of the log has been removed or moved away.
+    pub fn check_files(&self) -> Result<(), Failure> {
+        self.files.removed().map_or(Ok(()), |name| Err(Failure::Fatal(format!("{name} has been removed"))))
+    }
+
+    /// The name of the file that is written to.
+    fn name(&self) -> String {
+        self.files.lock().segments.last().map(|last| last.name.clone()).unwrap_or_default()
     }
 
     /// Appends bytes, or leaves the file as it was.
@@ -197,11 +220,12 @@ impl Writer {
         }
     }
 
-    /// Syncs the log and seals it.
+    /// Syncs the log, seals it and marks how far it reaches.
     pub fn close(&mut self) -> Result<(), Failure> {
         self.sync()?;
         self.seal()?;
-        self.file.sync().map_err(|error| fatal("sync", &error))
+        self.file.sync().map_err(|error| fatal("sync", &error))?;
+        mark::write(&*self.files.disk, self.head).map_err(|error| temporary("mark the end of", &error))
     }
 }
 

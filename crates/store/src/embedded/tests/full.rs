@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
 use crate::contract::{Expected, Store as _, StoreError, Write};
+use crate::embedded::disk::Disk as _;
 use crate::embedded::writer::Failure;
 use crate::embedded::{Durability, Embedded, Options};
 
@@ -107,6 +108,33 @@ async fn nothing_is_acknowledged_after_a_failed_sync() {
     }
     assert!(store.health().is_err());
     assert_eq!(store.head().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn removed_file_ends_acknowledgements() {
+    let run = Run::create();
+    let store = store_on(&run).await;
+    let name = run.disk.contents()[0].0.clone();
+    run.disk.remove(&name).unwrap();
+    let refused = format!("{:?}", store.commit(put("second")).await.unwrap_err());
+    assert!(refused.contains(&format!("log/{name} has been removed")), "{refused}");
+    assert!(store.health().is_err());
+    assert_eq!(store.head().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn moved_file_is_noticed_without_a_write() {
+    for by_compaction in [false, true] {
+        let run = Run::create();
+        let store = store_on(&run).await;
+        let name = run.disk.contents()[0].0.clone();
+        run.disk.rename(&name, "elsewhere").unwrap();
+        if by_compaction {
+            store.compact(1).await.unwrap_err();
+        }
+        let found = store.health();
+        assert!(matches!(&found, Err(StoreError::Unavailable(why)) if why.contains(&name)), "{found:?}");
+    }
 }
 
 #[tokio::test]

@@ -87,11 +87,12 @@ fn missing_and_truncated_files_are_named() {
         let mut contents = whole.clone();
         let (name, _) = contents.remove(file);
         let found = salvaged(&run, &contents);
-        assert!(!found.losses.is_empty(), "{name} is not missed");
+        // the mark of the last stop is not of the content
+        assert_eq!(found.losses.is_empty(), name == "stopped", "{name}");
         let mut contents = whole.clone();
         contents[file].1.truncate(whole[file].1.len() / 2);
         let found = salvaged(&run, &contents);
-        assert!(revisions(&found) == live(&run.acknowledged) || !found.losses.is_empty() || file + 1 == whole.len());
+        assert!(!found.losses.is_empty(), "half of {name} is enough");
     }
     assert_eq!(salvaged(&run, &whole).losses, Vec::<String>::new(), "a whole log has no losses");
 }

@@ -223,7 +223,7 @@ impl Disk for Sim {
         let world = self.lock();
         let bytes = &world.files[world.id(name)?].now;
         let start = bytes.len().min(offset as usize);
-        Ok(bytes[start..bytes.len().min(start + length)].to_vec())
+        Ok(bytes[start..bytes.len().min(start.saturating_add(length))].to_vec())
     }
 
     fn create(&self, name: &str) -> Result<Box<dyn Appending>> {
@@ -308,5 +308,11 @@ impl Appending for Handle {
         world.step()?;
         world.files[self.id].now.truncate(length as usize);
         Ok(())
+    }
+
+    fn named_length(&self) -> Result<Option<u64>> {
+        let world = self.sim.lock();
+        let is_named = world.names.values().any(|id| *id == self.id);
+        Ok(is_named.then(|| world.files[self.id].now.len() as u64))
     }
 }
