@@ -53,6 +53,27 @@ def test_log_lines(launch):
         assert (request["method"], request["uri"], request["status"], request["user"]) == ("GET", MAPS + "?limit=1", 200, "tester"), request
 
 
+def test_failures_are_logged_at_level_0(launch):
+    """Each kind of failure that an operator must know has a line at once, and later ones are counted, not logged."""
+    with launch("--logging-format=json") as server, Hooks(server):
+        admit(server, {"url": "https://127.0.0.1:1/x"})
+        for number in range(3):
+            assert server.request("POST", MAPS, {"metadata": {"name": f"refused-{number}"}})[0] == 500
+            assert server.request("GET", MAPS, token="unknown")[0] == 401
+        (closed,) = entries(server, "failing closed")
+        assert closed["webhook"] == "a.hooks.example.com" and "connection refused" in closed["why"] and closed["more"] == 0, closed
+        (refused,) = entries(server, "a bearer token was refused")
+        assert "invalid bearer token" in refused["why"], refused
+
+
+def test_log_lines_have_no_control_characters(launch):
+    with launch("--v=3") as server:
+        server.tokens.write_text(server.tokens.read_text() + '"odd-token","a\x1b[31mb",3\n')
+        eventually(lambda: server.request("GET", "/version", token="odd-token")[0] == 200)
+        (line, *_) = eventually(lambda: [line for line in server.stderr().splitlines() if "[31mb" in line])
+        assert "\x1b" not in line and r"user=a\u{1b}[31mb" in line, line
+
+
 def admit(server, client):
     server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"metadata": {"name": "hook"}, "webhooks": [{
         "name": "a.hooks.example.com", "clientConfig": client, "admissionReviewVersions": ["v1"], "sideEffects": "None",

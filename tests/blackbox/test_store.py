@@ -35,7 +35,7 @@ def filled(launch):
         server.owns_dir = False
         for number in range(20):
             server.ok("POST", MAPS, config_map(f"map-{number}"))
-    (segment,) = (server.dir / "log").iterdir()
+    (segment,) = (server.dir / "log").glob("*.log")
     return server, segment
 
 
@@ -141,10 +141,43 @@ def test_durability_can_be_chosen(launch):
     assert status == 2 and "expected sync, interval=DURATION or none" in output, output
 
 
+def test_removed_log(launch):
+    """When the log is removed under a running server, no write is acknowledged any more, and the log and /readyz say why."""
+    with launch(storage="embedded") as server:
+        server.ok("POST", MAPS, config_map("before"))
+        shutil.rmtree(server.dir / "log")
+        status, response, _ = server.request("POST", MAPS, config_map("lost"))
+        assert status == 500 and ".log has been removed" in response["message"], response
+        (line,) = [line for line in server.stderr().splitlines() if "takes no more writes" in line]
+        assert "ERROR" in line and ".log has been removed" in line, line
+        status, response, _ = server.request("GET", "/readyz")
+        assert status == 500 and "[-]storage failed" in response, response
+        server.ok("GET", MAPS + "/before")
+
+
+def test_log_that_was_cut_after_a_stop(launch):
+    """A log that ends before what was there at the last stop is refused, also if it was cut between two frames."""
+    server, segment = filled(launch)
+    status, output = run_pintle(launch, "store", "check", "--data-dir", server.dir)
+    assert status == 0 and "it was closed in good order" in output, output
+    whole = segment.read_bytes()
+    frames = [match.start() for match in re.finditer(b"PNTL", whole)]
+    segment.write_bytes(whole[:frames[len(frames) // 2]])
+    for arguments in (("serve", "--secure-port", "0"), ("store", "check")):
+        status, output = run_pintle(launch, *arguments, "--data-dir", server.dir)
+        assert status == 1 and re.search(r"is corrupt: log/\S+ ends at revision \d+, and reached \d+ when it was closed", output), output
+    segment.write_bytes(whole)
+    server.start()
+    server.ok("GET", f"{MAPS}/map-19")
+    server.stop(signal.SIGKILL)
+    status, output = run_pintle(launch, "store", "check", "--data-dir", server.dir)
+    assert status == 0 and "is whole: " in output, output
+    shutil.rmtree(server.dir)
+
+
 def test_file_size_limit(launch):
     """With a file size limit of the process, writes fail with the reason and everything else continues, until the limit is raised."""
     def limited():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
 
     with launch(storage="embedded", before=limited) as server:
@@ -155,6 +188,9 @@ def test_file_size_limit(launch):
                 break
             created.append(response["metadata"]["name"])
         assert (status, response["reason"]) == (500, "InternalError") and "cannot write to the log: File too large" in response["message"], response
+        (line,) = [line for line in server.stderr().splitlines() if "a write cannot be committed" in line]
+        assert "ERROR" in line and "File too large" in line, line
+        assert "\npintle_failed_commits_total 1\n" in server.ok("GET", "/metrics")
         status, response, _ = server.request("GET", "/readyz")
         assert status == 500 and "[-]storage failed" in response, response
         assert server.request("GET", "/livez")[0] == 200

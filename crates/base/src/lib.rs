@@ -1,13 +1,14 @@
 //! The common basis of the rooms of the API server.
 //!
-//! `clock`, `digest`, `limits`, `metrics`, `task` and `wording` import none of the others; `deadline`, `request`, `trace` and
-//! `webhook` import those.
+//! `clock`, `digest`, `limits`, `metrics`, `task` and `wording` import none of the others; `deadline`, `notice`, `request`, `trace`
+//! and `webhook` import those.
 
 pub mod clock;
 pub mod deadline;
 pub mod digest;
 pub mod limits;
 pub mod metrics;
+pub mod notice;
 pub mod request;
 pub mod task;
 pub mod trace;

@@ -33,3 +33,7 @@ pub const WORKER_STACK_BYTES: usize = 64 << 20;
 /// Time that [`task::give_way`](crate::task::give_way) waits for another thread to take over. Ours: longer than the
 /// start of a parked thread.
 pub const HAND_OVER: Duration = Duration::from_micros(50);
+/// Time between two lines of the log about failures with one name. Ours.
+pub const NOTICE_PAUSE: Duration = Duration::from_secs(10);
+/// Names of failures of one kind whose lines are counted apart. Ours: more than there are webhooks and issuers.
+pub const NOTICE_NAMES_MAX: usize = 1_000;

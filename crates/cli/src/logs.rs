@@ -4,7 +4,9 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -36,6 +38,17 @@ pub fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
+/// Writes a field of a line. Control characters are escaped, so that no name of a user ends the line or controls the terminal.
+fn write_field(writer: &mut Writer<'_>, name: &str, value: &str) -> std::fmt::Result {
+    if name != "message" {
+        write!(writer, "{name}=")?;
+    }
+    value.chars().try_for_each(|character| match character.is_control() {
+        true => write!(writer, "{}", character.escape_default()),
+        false => writer.write_char(character),
+    })
+}
+
 /// Starts logging at a verbosity on kube-apiserver's scale (`-v`).
 pub fn start(verbosity: u8, format: LogFormat) {
     let level = match verbosity {
@@ -46,7 +59,12 @@ pub fn start(verbosity: u8, format: LogFormat) {
     };
     // one line per request from level 3 on
     let requests = if verbosity < 3 { level } else { level.max(LevelFilter::DEBUG) };
-    let filter = Targets::new().with_default(level).with_target(server::REQUESTS, requests);
+    let mut filter = Targets::new().with_default(level).with_target(server::REQUESTS, requests);
+    if level < LevelFilter::TRACE {
+        // these log every frame
+        let protocols = ["h2", "hyper", "hyper_util", "rustls", "tonic", "tower", "tungstenite"];
+        filter = filter.with_targets(protocols.map(|protocol| (protocol, level.min(LevelFilter::INFO))));
+    }
     let builder = tracing_subscriber::fmt()
         .with_max_level(requests)
         .with_writer(std::io::stderr)
@@ -56,10 +74,33 @@ pub fn start(verbosity: u8, format: LogFormat) {
         .with_target(false);
     // fails only if there is a subscriber already, which is harmless
     let _ = match format {
-        LogFormat::Text => builder.finish().with(filter).try_init(),
+        LogFormat::Text => {
+            let fields = debug_fn(|writer, field, value| write_field(writer, field.name(), &format!("{value:?}")));
+            builder.fmt_fields(fields.delimited(" ")).finish().with(filter).try_init()
+        }
         LogFormat::Json => {
             IS_JSON.store(true, Ordering::Relaxed);
             builder.json().finish().with(filter).try_init()
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        let cases = [
+            ("message", "slow request", "slow request"),
+            ("user", "jane", "user=jane"),
+            ("user", "a\nb\x1b[31m\0", "user=a\\nb\\u{1b}[31m\\u{0}"),
+            ("why", "é \u{85}", "why=é \\u{85}"),
+        ];
+        for (name, value, want) in cases {
+            let mut line = String::new();
+            write_field(&mut Writer::new(&mut line), name, value).unwrap();
+            assert_eq!(line, want);
+        }
+    }
 }

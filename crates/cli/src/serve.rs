@@ -247,6 +247,9 @@ enum Signal {
     Reload,
 }
 
+/// The number of the signal for a file that would become too large; the same on Linux and macOS.
+const SIGXFSZ: i32 = 25;
+
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
@@ -257,6 +260,8 @@ impl Signals {
     fn listen() -> Result<Signals, String> {
         use tokio::signal::unix::{SignalKind, signal};
         let failed = |error: std::io::Error| format!("cannot listen for signals: {error}");
+        // a write beyond the limit of file sizes then fails with an error, as on a full disk, instead of ending the process
+        drop(signal(SignalKind::from_raw(SIGXFSZ)).map_err(failed)?);
         Ok(Signals {
             terminate: signal(SignalKind::terminate()).map_err(failed)?,
             interrupt: signal(SignalKind::interrupt()).map_err(failed)?,

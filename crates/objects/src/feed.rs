@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base::metrics::{GroupResource, METRICS, StoreOperation};
+use base::notice::Notices;
 use base::{clock, task};
 use bytes::Bytes;
 use machinery::Text;
@@ -443,7 +444,9 @@ impl Objects {
         let committed = task::spawn("commit", async move {
             let began = clock::instant();
             let result = objects.store.commit(write).await;
-            METRICS.wrote(&operation, began.elapsed(), result.is_err());
+            let took = began.elapsed();
+            METRICS.wrote(&operation, took, result.is_err());
+            report(&result, took);
             let result = objects.visible(result).await;
             landed();
             result
@@ -463,6 +466,22 @@ impl Objects {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+}
+
+/// Logs a commit that failed or was slow: an operator may not look at responses.
+fn report(result: &Result<Revision, Refused>, took: Duration) {
+    static FAILED: Notices = Notices::new();
+    static SLOW: Notices = Notices::new();
+    if let Err(Refused::Failed(error)) = result {
+        METRICS.failed_commits.inc();
+        if let Some(more) = FAILED.due("") {
+            tracing::error!(%error, more, "a write cannot be committed");
+        }
+    } else if took >= limits::SLOW_COMMIT
+        && let Some(more) = SLOW.due("")
+    {
+        tracing::warn!(seconds = took.as_secs_f64(), more, "a commit was slow: the disk, or etcd, is busy");
     }
 }
 

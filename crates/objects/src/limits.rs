@@ -49,3 +49,5 @@ pub const KMS_SOURCE_BYTES_MAX: usize = 1 << 10;
 pub const KMS_KEY_ID_BYTES_MAX: usize = 1 << 10;
 /// Bytes of all annotations of a value; kube-apiserver's.
 pub const KMS_ANNOTATIONS_BYTES_MAX: usize = 32 << 10;
+/// Duration of a commit that is logged. Ours: a sync takes milliseconds.
+pub const SLOW_COMMIT: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! Calls to the etcd members: each member is tried in turn until one responds, as far as a retry is safe.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -19,6 +18,7 @@ use crate::limits;
 use crate::member::{Member, has_honest_progress};
 use crate::messages::{self as m, Response};
 use crate::options::{Credentials, Options};
+use crate::trouble::Trouble;
 
 /// The user and password for etcd.
 enum Token {
@@ -39,7 +39,7 @@ pub struct Client {
     /// Whether every member connected so far reports watch progress reliably, see `member::is_honest`.
     honest_progress: AtomicBool,
     /// The current failure, if the last calls have failed.
-    trouble: Mutex<Option<String>>,
+    trouble: Trouble,
 }
 
 impl Client {
@@ -53,7 +53,7 @@ impl Client {
             credentials: options.credentials.clone(),
             token: tokio::sync::Mutex::new(Token::Unknown),
             honest_progress: AtomicBool::new(true),
-            trouble: Mutex::new(None),
+            trouble: Trouble::default(),
         })
     }
 
@@ -267,24 +267,15 @@ impl Client {
     }
 
     pub fn mark_healthy(&self) {
-        let before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if before.is_some() {
-            tracing::warn!("etcd responds again");
-        }
+        self.trouble.end();
     }
 
     pub fn mark_unhealthy(&self, why: &str) {
-        let before = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).replace(why.to_owned());
-        if before.as_deref() != Some(why) {
-            tracing::warn!(why, "waiting for etcd");
-        }
+        self.trouble.begin(why);
     }
 
     pub fn health(&self) -> Result<(), StoreError> {
-        match &*self.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(why) => Err(StoreError::Unavailable(why.clone())),
-            None => Ok(()),
-        }
+        self.trouble.why().map_or(Ok(()), |why| Err(StoreError::Unavailable(why)))
     }
 }
 

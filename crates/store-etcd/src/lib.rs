@@ -15,6 +15,7 @@ mod messages;
 mod options;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

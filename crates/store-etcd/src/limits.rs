@@ -33,3 +33,5 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 pub const KEEP_ALIVE: Duration = Duration::from_secs(6);
 /// Time limit of the response to a ping. Ours; kube-apiserver: 10 s.
 pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time between two lines of the log about why etcd does not serve. Ours.
+pub const TROUBLE_PAUSE: Duration = Duration::from_secs(10);

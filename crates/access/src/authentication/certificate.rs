@@ -33,7 +33,8 @@ impl ClientCertificate {
         let not_after = certificate.validity().not_after.timestamp();
         let Ok(subject) = Subject::read(certificate.subject()) else { return ClientCertificate::Refused };
         let proxy = verified.proxy && (proxies.is_empty() || proxies.contains(&subject.common_name));
-        let user = match verified.client.then(|| user(der, subject)).unwrap_or(Ok(None)) {
+        let user = if verified.client { user(der, subject) } else { Ok(None) };
+        let user = match user {
             Ok(user) => user.map(Box::new),
             Err(UnclearUid) if proxy => None,
             Err(UnclearUid) => return ClientCertificate::Refused,

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use base::notice::Notices;
 use base::request::{User, percent_decode};
 use machinery::status::Reason;
 use machinery::{Status, Text};
@@ -162,7 +163,10 @@ impl Authentication {
                     Ok(identity.user)
                 }
                 Err(why) => {
-                    tracing::debug!(why, "a bearer token was refused");
+                    static REFUSED: Notices = Notices::new();
+                    if let Some(more) = REFUSED.due("") {
+                        tracing::warn!(why, more, "a bearer token was refused");
+                    }
                     Err(unauthorized())
                 }
             },

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::notice::Notices;
 use base::request::User;
 use base::webhook::{Remote, ResponseCache};
 use machinery::selector::label::Operator;
@@ -95,7 +96,10 @@ impl AccessReviewer {
                 decision
             }
             Err(why) => {
-                tracing::warn!(why, "the call of the authorization webhook failed");
+                static FAILURES: Notices = Notices::new();
+                if let Some(more) = FAILURES.due("") {
+                    tracing::warn!(why, more, "the call of the authorization webhook failed");
+                }
                 self.failed(why)
             }
         }

@@ -108,6 +108,8 @@ pub struct Metrics {
     pub reads: Reads,
     pub storage_size_bytes: Family<StorageCluster, Gauge>,
     pub storage_objects: Family<StoredResource, Gauge>,
+    /// Commits that the store could not make; conflicts do not count.
+    pub failed_commits: Counter,
     pub resource_objects: Family<GroupResource, Gauge>,
     pub etcd_request_duration_seconds: Histograms<StoreOperation>,
     pub etcd_requests: Family<StoreOperation, Counter>,
@@ -157,6 +159,7 @@ impl Metrics {
             reads: Reads::default(),
             storage_size_bytes: Family::default(),
             storage_objects: Family::default(),
+            failed_commits: Counter::default(),
             resource_objects: Family::default(),
             etcd_request_duration_seconds: Family::new_with_constructor(STORE_SECONDS),
             etcd_requests: Family::default(),
@@ -235,6 +238,7 @@ impl Metrics {
         all.register("etcd_request_duration_seconds", help, self.etcd_request_duration_seconds.clone());
         all.register("etcd_requests", "Writes to the store", self.etcd_requests.clone());
         all.register("etcd_request_errors", "Failed writes to the store", self.etcd_request_errors.clone());
+        all.register("pintle_failed_commits", "Commits that the store could not make", self.failed_commits.clone());
         let help = "Authentications by result";
         all.register("authentication_attempts", help, self.authentication_attempts.clone());
         let help = "Authenticated requests by kind of user";

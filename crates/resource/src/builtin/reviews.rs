@@ -313,7 +313,7 @@ fn attestation_errors(attestations: Option<&Value>, path: &FieldPath) -> Vec<Fie
         name => {
             let wrong = names::dns1123_subdomain(name).into_iter();
             wrong
-                .map(|why| FieldError::invalid(&path, group, &format!("must specify a valid API Group: {why}")))
+                .map(|why| FieldError::invalid(&path, group, format!("must specify a valid API Group: {why}")))
                 .collect()
         }
     }

@@ -9,6 +9,7 @@ use access::authentication::x509_v1::CertificateV1;
 use access::authentication::{ClientCertificate, Verified};
 use arc_swap::ArcSwap;
 use base::clock;
+use base::notice::Notices;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::WebPkiClientVerifier;
@@ -164,12 +165,18 @@ impl Acceptor {
         let now = clock::now_seconds();
         let signed_by = |authorities: &Authorities| authorities.verify(first, others, now);
         let verified = Verified {
-            client: signed_by(&self.authorities)
-                .inspect_err(|error| tracing::debug!(%error, "client certificate verification failed"))
-                .is_ok(),
+            client: signed_by(&self.authorities).inspect_err(|error| report_refused(error)).is_ok(),
             proxy: self.proxies.as_ref().is_some_and(|proxies| signed_by(proxies).is_ok()),
         };
         ClientCertificate::verified(first, verified, &self.names)
+    }
+}
+
+/// Logs that a client certificate is not accepted.
+fn report_refused(error: &Error) {
+    static REFUSED: Notices = Notices::new();
+    if let Some(more) = REFUSED.due("") {
+        tracing::warn!(%error, more, "a client certificate was refused");
     }
 }
 

@@ -142,7 +142,7 @@ impl Committer {
 
     /// Forgets history up to `before`. If a checkpoint is worthwhile, another thread writes it.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
-        // compactions are regular, so that a server which nobody writes to notices as well
+        // compactions are regular, so that a server without writes notices as well
         if let Some(Err(Failure::Fatal(why))) = self.log.as_ref().map(Writer::check_files) {
             self.shared.fail(why);
         }

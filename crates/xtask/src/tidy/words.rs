@@ -13,11 +13,13 @@ const TASK: &str = "crates/base/src/task.rs";
 const SERVE: &str = "crates/cli/src/serve.rs";
 /// Measures the validity of etcd's leases.
 const LEASE: &str = "crates/store-etcd/src/lease.rs";
+/// Spaces the lines of the log about etcd.
+const TROUBLE: &str = "crates/store-etcd/src/trouble.rs";
 
 /// Calls, and the only files that may make them.
 const PLACES: [(&str, &[&str]); 10] = [
     ("SystemTime::now", &[CLOCK]),
-    ("Instant::now", &[CLOCK, SERVE, LEASE]),
+    ("Instant::now", &[CLOCK, SERVE, LEASE, TROUBLE]),
     ("tokio::spawn", &[TASK]),
     ("task::spawn_blocking", &[TASK]),
     ("block_in_place", &[TASK]),

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base::clock;
+use base::notice::Notices;
 use base::trace::{self, Kind};
 use base::webhook::{CallError, Client, Endpoint};
 use cel::VariableNames;
@@ -213,18 +214,21 @@ impl Hook {
 
     /// Applies `failurePolicy` to a failure. `place` identifies the call in audit annotations.
     fn apply_failure_policy(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
-        match failure {
-            Failure::Refused(status) | Failure::Failed(status) => Err(status),
-            Failure::Calling(CallError { why, .. }) if self.fails => {
-                Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)))
-            }
-            Failure::Calling(CallError { why, .. }) => {
-                tracing::warn!(webhook = %self.name, %why, "failing open");
-                let kind = if self.mutating { "mutation.webhook" } else { "validating.webhook" };
-                attributes.annotate(&annotation(&format!("failed-open.{kind}"), place), || self.name.to_string());
-                Ok(())
-            }
+        static FAILURES: Notices = Notices::new();
+        let CallError { why, .. } = match failure {
+            Failure::Refused(status) | Failure::Failed(status) => return Err(status),
+            Failure::Calling(error) => error,
+        };
+        if let Some(more) = FAILURES.due(&self.name) {
+            let effect = if self.fails { "failing closed" } else { "failing open" };
+            tracing::warn!(webhook = %self.name, %why, more, "{effect}");
         }
+        if self.fails {
+            return Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)));
+        }
+        let kind = if self.mutating { "mutation.webhook" } else { "validating.webhook" };
+        attributes.annotate(&annotation(&format!("failed-open.{kind}"), place), || self.name.to_string());
+        Ok(())
     }
 }
 

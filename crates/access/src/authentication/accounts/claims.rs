@@ -7,7 +7,7 @@ use super::CredentialWarnings;
 use crate::limits;
 
 /// The claims of a verified token: those of RFC 7519 parsed, Kubernetes' own as they are.
-pub struct Claims {
+pub struct AccountClaims {
     pub issuer: Text,
     pub subject: Text,
     /// Empty for tokens that are for this server alone.
@@ -20,10 +20,10 @@ pub struct Claims {
     all: Value,
 }
 
-impl Claims {
+impl AccountClaims {
     /// Types the claims. The error is go-jose's, which TokenReviews show.
-    pub fn parse(all: &Value) -> Result<Claims, String> {
-        let claims = Claims {
+    pub fn parse(all: &Value) -> Result<AccountClaims, String> {
+        let claims = AccountClaims {
             issuer: text(all, "iss")?,
             subject: text(all, "sub")?,
             audiences: audiences(all)?,

@@ -23,7 +23,7 @@ use base::clock;
 use base::metrics::METRICS;
 use base::request::User;
 pub use bound::{Bound, Reference};
-use claims::Claims;
+use claims::AccountClaims;
 pub use claims::quoted;
 use objects::{Objects, Stored};
 pub use secrets::{LAST_USED, Uses};
@@ -77,7 +77,7 @@ struct Inner {
     keys: watch::Sender<Keys>,
     /// The claims of tokens whose signature has been verified, by the digest of the token. Keys are never removed, so the
     /// result of the verification can be cached; everything else is checked every time.
-    verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
+    verified: Mutex<HashMap<[u8; 32], Arc<AccountClaims>>>,
     uses: Uses,
 }
 
@@ -222,7 +222,7 @@ impl Accounts {
 
     /// Authenticates a token for one of `audiences`. `None` if it has another issuer; the error says why it is invalid.
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
-        let identify = |claims: Arc<Claims>| {
+        let identify = |claims: Arc<AccountClaims>| {
             let audiences = claims.accepted_audiences(audiences, &self.inner.audiences)?;
             let mut remarks = CredentialWarnings::default();
             if claims.audiences.is_empty() {
@@ -243,7 +243,7 @@ impl Accounts {
     }
 
     /// The claims of a token that one of the keys has signed; `None` if it has another issuer.
-    fn verified_claims(&self, token: &str) -> Option<Result<Arc<Claims>, String>> {
+    fn verified_claims(&self, token: &str) -> Option<Result<Arc<AccountClaims>, String>> {
         let digest = base::digest::sha256(token.as_bytes());
         let verified = || self.inner.verified.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = verified().get(&digest) {
@@ -255,7 +255,8 @@ impl Accounts {
             return None;
         }
         let keys = self.inner.keys.borrow().verifying.clone();
-        let claims = token.verify(&keys, &ALGORITHMS).map_err(str::to_owned).and_then(Claims::parse).map(Arc::new);
+        let claims =
+            token.verify(&keys, &ALGORITHMS).map_err(str::to_owned).and_then(AccountClaims::parse).map(Arc::new);
         if let Ok(claims) = &claims {
             let mut verified = verified();
             if verified.len() >= limits::VERIFIED_TOKENS_MAX {
@@ -289,7 +290,7 @@ impl Accounts {
 }
 
 /// The user of a token, if its account and the object that it is bound to still exist.
-fn living_account(objects: &Objects, claims: &Claims, now: i64) -> Result<User, String> {
+fn living_account(objects: &Objects, claims: &AccountClaims, now: i64) -> Result<User, String> {
     let private_claims = claims.private("kubernetes.io");
     let (namespace, name) = (private_claims.str_at(&["namespace"]), private_claims.str_at(&["serviceaccount", "name"]));
     let account = objects.collection(&Text::default(), &"serviceaccounts".into()).get(&format!("{namespace}/{name}"));

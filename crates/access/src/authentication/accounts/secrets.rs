@@ -11,7 +11,7 @@ use machinery::{Text, Value, time};
 use objects::{Objects, Stored};
 use tokio::sync::Notify;
 
-use super::{Claims, CredentialWarnings, SECRET_CLAIM, user};
+use super::{AccountClaims, CredentialWarnings, SECRET_CLAIM, user};
 
 /// The label of a Secret with the day on which its token was last used.
 pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -53,7 +53,7 @@ impl Uses {
 /// The user of a token, if its account and its Secret exist and the Secret still contains the token.
 pub fn account(
     objects: &Objects,
-    claims: &Claims,
+    claims: &AccountClaims,
     token: &str,
     uses: &Uses,
     now: i64,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base::clock;
+use base::notice::Notices;
 use base::webhook::{Remote, RemoteEndpoint};
 use machinery::Value;
 use tokio::sync::Mutex;
@@ -91,7 +92,15 @@ impl Discovered {
                     String::new()
                 }
                 Err(why) => {
-                    tracing::warn!(issuer = self.issuer, why, "the keys of an issuer of tokens cannot be read");
+                    static FAILURES: Notices = Notices::new();
+                    if let Some(more) = FAILURES.due(&self.issuer) {
+                        tracing::warn!(
+                            issuer = self.issuer,
+                            why,
+                            more,
+                            "the keys of an issuer of tokens cannot be read"
+                        );
+                    }
                     why
                 }
             };
