@@ -296,6 +296,18 @@ pub(crate) fn has_declaration(schema: &Value) -> bool {
     has_type(schema) && inner.is_none_or(has_declaration)
 }
 
+/// Whether the declaration of a schema has one for its elements: that of its items in a list, that of its
+/// additionalProperties in a map.
+pub(crate) fn has_elements(schema: &Value) -> bool {
+    let inner = match schema.str_at(&["type"]) {
+        _ if flag(schema, "x-kubernetes-int-or-string") => None,
+        "array" => items(schema),
+        "object" => additional(schema),
+        _ => None,
+    };
+    inner.is_some_and(has_declaration)
+}
+
 /// Whether values of a schema can have several types.
 pub(crate) fn is_untyped(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-int-or-string") || schema.str_at(&["type"]).is_empty()

@@ -108,6 +108,8 @@ enum Scope {
     Typed,
     /// A node has no type, and so none below it has one.
     Untyped,
+    /// The parent has a type without elements, such as a text with `items`.
+    Elementless,
 }
 
 /// The position in the schema.
@@ -128,9 +130,10 @@ struct WalkPlace<'p> {
 const UNTYPED: &str = "failed to convert to declType for CEL validation rules";
 
 impl RuleNode {
-    /// The node of an item of a value.
-    fn in_value(mut self, untyped: bool) -> RuleNode {
-        if untyped && !self.rules.is_empty() {
+    /// The node of an element of a value whose type has elements, or has none. Values of other types than that of the schema
+    /// may be stored, so that even the latter may have elements.
+    fn in_value(mut self, has_elements: bool) -> RuleNode {
+        if !has_elements && !self.rules.is_empty() {
             self.broken = Some(UNTYPED);
         }
         self
@@ -287,10 +290,12 @@ impl RuleCompiler<'_> {
                 }
             }
         }
+        let has_elements = decl::has_elements(schema);
         let mut inner = |schema: Option<&Value>, path: FieldPath, uncorrelatable| {
+            let scope = if scope == Scope::Typed && !has_elements { Scope::Elementless } else { scope };
             let place =
                 WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
-            self.node(schema?, &place).map(|inner| Box::new(inner.in_value(untyped)))
+            self.node(schema?, &place).map(|inner| Box::new(inner.in_value(has_elements)))
         };
         let items_uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
         node.additional =
@@ -306,6 +311,11 @@ impl RuleCompiler<'_> {
             return;
         }
         let path = place.path.child(VALIDATIONS);
+        if place.scope == Scope::Elementless {
+            self.errors.push(FieldError::internal(&path, UNTYPED));
+            node.broken = Some(UNTYPED);
+            return;
+        }
         let Some(decl) = decl.filter(|decl| decl.exposed.is_some() && place.scope != Scope::Untyped) else {
             let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                           unable to convert structural schema to CEL declarations";

@@ -12,6 +12,7 @@ use machinery::{FieldError, Status, Text, Value};
 use objects::Key;
 use schema::shape;
 
+use super::timestamps::Uncoerced;
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, not_a_string, type_error, type_text, typed_version};
 use crate::builtin::{self, BuiltIn, DEFINITION_GROUP, REGISTRATION_GROUP};
@@ -93,7 +94,7 @@ impl Codec for BuiltInCodec {
         object: &mut Value,
         configuration: &Value,
         _live: Option<&Value>,
-    ) -> Result<bool, Status> {
+    ) -> Result<Uncoerced, Status> {
         shape::convert_numbers(object, self.row.structure());
         self.read(object, &mut Strict::default()).map_err(|why| {
             let text = |key: &str| configuration.str_at(&["metadata", key]);
@@ -104,7 +105,7 @@ impl Codec for BuiltInCodec {
             let object = format!("{namespace}/{name}; {kind}");
             Status::untyped(500, format!("failed to convert new object ({object}) to proper version: {unable}"))
         })?;
-        Ok(false)
+        Ok(Uncoerced::Same)
     }
 
     fn check_admitted(&self, object: &Value, _is_new: bool, registry: &Registry) -> Result<(), Status> {

@@ -6,7 +6,8 @@ use machinery::{FieldError, FieldPath, Map, Release, Status, Text, Value};
 use schema::apply::ConvertError;
 use schema::{Malformed, Prior};
 
-use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version, timestamps};
+use super::timestamps::Uncoerced;
+use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, type_error};
 use crate::rules::metadata::{MetadataRules, restore_system_fields};
 use crate::{Registry, Version};
@@ -67,13 +68,14 @@ impl Codec for CustomCodec {
         Ok(self.normalize(object, strict)?)
     }
 
-    fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<bool, Status> {
+    fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<Uncoerced, Status> {
         self.clean_system_fields(object, live)?;
         let sent = live.map(|_| object.clone());
         self.coerce(object, Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
-        let differs = live.zip(sent).is_some_and(|(live, sent)| timestamps::differs_uncoerced(&sent, object, live));
+        let counted = |name: &str| !(self.keeps_metadata || name == "status" && self.at.version.status);
+        let difference = live.zip(sent).map(|(live, sent)| Uncoerced::of(&sent, object, live, counted));
         self.default(object)?;
-        Ok(differs)
+        Ok(difference.unwrap_or(Uncoerced::Same))
     }
 
     fn check_admitted(&self, object: &Value, is_new: bool, _: &Registry) -> Result<(), Status> {

@@ -17,6 +17,7 @@ use machinery::value::{Decoded, JsonProblem, quote};
 use machinery::{DecodeError, FieldError, Status, Text, Value};
 use objects::Key;
 use schema::apply::ConvertError;
+use timestamps::Uncoerced;
 
 use super::body::{Document, Format, Strict, excerpt};
 use super::{Registry, Resource, Version};
@@ -82,14 +83,14 @@ pub trait Codec: Send + Sync {
         RawKind::Custom
     }
 
-    /// Decodes and defaults the result of an apply to `live`. Returns whether the update counts as a change even if the
-    /// object stays equal, see [`timestamps`].
+    /// Decodes and defaults the result of an apply to `live`. Returns what counts as changed even if the object stays equal,
+    /// see [`timestamps`].
     fn normalize_applied(
         &self,
         object: &mut Value,
         configuration: &Value,
         live: Option<&Value>,
-    ) -> Result<bool, Status>;
+    ) -> Result<Uncoerced, Status>;
 
     /// Checks that mutating admission has kept the type of an object. `is_new`: the object is being created.
     fn check_admitted(&self, object: &Value, is_new: bool, registry: &Registry) -> Result<(), Status>;

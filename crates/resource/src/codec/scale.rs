@@ -5,6 +5,7 @@ use machinery::value::{Decoded, decode_every};
 use machinery::{FieldError, Status, Text, Value};
 use schema::shape;
 
+use super::timestamps::Uncoerced;
 use super::{BodyType, Codec, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict};
 use crate::{Registry, builtin, unknown_kind};
@@ -43,8 +44,8 @@ impl Codec for ScaleCodec {
         Ok(())
     }
 
-    fn normalize_applied(&self, _scale: &mut Value, _: &Value, _live: Option<&Value>) -> Result<bool, Status> {
-        Ok(false)
+    fn normalize_applied(&self, _scale: &mut Value, _: &Value, _live: Option<&Value>) -> Result<Uncoerced, Status> {
+        Ok(Uncoerced::Same)
     }
 
     fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {

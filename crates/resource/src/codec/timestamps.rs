@@ -39,15 +39,41 @@ fn entries_equal(new: &Value, old: &Value) -> bool {
     new.len() == old.len() && new.iter().zip(old).all(|(new, old)| timeless(new).eq(timeless(old)))
 }
 
-/// Whether coercion changed more of an applied custom resource than what the update resets anyway.
-///
-/// kube-apiserver compares an applied custom resource with the stored one before it coerces it: `labels: null` or
-/// `finalizers: []` is a difference to it, although nothing is stored of them.
-pub fn differs_uncoerced(sent: &Value, coerced: &Value, old: &Value) -> bool {
-    let in_deletion = |name: &str| old.at(&["metadata", name]).is_some_and(|value| !value.is_null());
-    let is_reset = |name: &str| RESET.contains(&name) || RESET_IN_DELETION.contains(&name) && in_deletion(name);
-    !equal_but(sent.get("metadata"), coerced.get("metadata"), is_reset)
-        || !equal_but(Some(sent), Some(coerced), |name| name == "metadata")
+/// What kube-apiserver takes for changed in an applied custom resource, although nothing is stored of it: it compares the object
+/// with the stored one before it coerces it, so that `labels: null` and `finalizers: []` are differences, and those of the
+/// metadata of embedded resources count as a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncoerced {
+    /// What the update resets anyway, or nothing.
+    Same,
+    /// Fields that no generation counts.
+    Differs,
+    /// Fields that a generation counts.
+    Counts,
+}
+
+impl Uncoerced {
+    /// Compares an applied object before and after coercion. `old` is the stored object; a generation counts the fields
+    /// outside of metadata for which `counted` is true.
+    pub fn of(sent: &Value, coerced: &Value, old: &Value, counted: impl Fn(&str) -> bool) -> Uncoerced {
+        let in_deletion = |name: &str| old.at(&["metadata", name]).is_some_and(|value| !value.is_null());
+        let is_reset = |name: &str| RESET.contains(&name) || RESET_IN_DELETION.contains(&name) && in_deletion(name);
+        let outside =
+            |skip: &dyn Fn(&str) -> bool| equal_but(Some(sent), Some(coerced), |name| name == "metadata" || skip(name));
+        if !outside(&|name| !counted(name)) {
+            Uncoerced::Counts
+        } else if !outside(&|_| false) || !equal_but(sent.get("metadata"), coerced.get("metadata"), is_reset) {
+            Uncoerced::Differs
+        } else {
+            Uncoerced::Same
+        }
+    }
+}
+
+/// Gives the update of a custom resource the next generation.
+pub fn count_generation(object: &mut Value, old: &Value) {
+    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+    object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
 }
 
 /// Whether two objects have the same fields, but for those that `skip` names.

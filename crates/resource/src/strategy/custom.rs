@@ -6,7 +6,7 @@ use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
-use crate::codec::{Codec, CustomCodec, Endpoint};
+use crate::codec::{Codec, CustomCodec, Endpoint, timestamps};
 use crate::rules::metadata::{self, MetadataRules};
 
 /// Strategy of the main endpoint of custom resources.
@@ -103,8 +103,7 @@ pub fn prepare_for_update(at: &Endpoint, object: &mut Value, old: &Value) {
     }
     metadata::restore_system_fields(object, old);
     if !is_same_outside_metadata(object, old) {
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
-        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+        timestamps::count_generation(object, old);
     }
 }
 

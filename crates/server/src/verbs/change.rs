@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::request::{DeleteOptions, WriteOptions};
 use machinery::{Status, Value};
 use objects::Stored;
+use resource::timestamps::Uncoerced;
 use resource::{Outline, with_empty_schemas};
 use schema::apply::ApplyOutcome;
 
@@ -66,8 +67,8 @@ impl Live {
 /// An object after a change, with its managedFields.
 pub struct Changed {
     pub object: Value,
-    /// Whether the update counts as a change even if the object is unchanged, see [`timestamps`](resource::timestamps).
-    pub differs: bool,
+    /// What counts as changed by an apply even if the object is unchanged.
+    pub uncoerced: Uncoerced,
 }
 
 impl Change<'_> {
@@ -103,7 +104,11 @@ impl Write<'_> {
                     return Err(not_found());
                 }
                 self.check_uid(object.str_at(&["metadata", "uid"]), "")?;
-                self.created(object).await?
+                self.request.strategy.canonicalize(&mut object);
+                // unlike a POST, a PUT has an owner of the system fields that it sends, and that a new object does not keep
+                let mut created = self.tracked(None, object).await;
+                meta::wipe_system_fields(self.request, &mut created.object)?;
+                created
             }
             (Change::Apply { .. }, Some(live)) => self.applied(live.editable()).await?,
             (Change::Apply { .. }, None) if self.request.strategy.allow_create_on_apply() => {
@@ -163,7 +168,7 @@ impl Write<'_> {
 
     async fn tracked(&self, live: Option<&Live>, mut object: Value) -> Changed {
         self.request.track_update(live.map(Live::editable), &mut object, &self.manager()).await;
-        Changed { object, differs: false }
+        Changed { object, uncoerced: Uncoerced::Same }
     }
 
     async fn applied(&self, live: &Value) -> Result<Changed, Status> {
@@ -178,13 +183,16 @@ impl Write<'_> {
             repeated.report(request)?;
             self.check_identity(&mut object)?;
         }
-        let differs = !is_live && request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?;
+        let uncoerced = match is_live {
+            true => Uncoerced::Same,
+            false => request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?,
+        };
         if !is_custom {
             // kube-apiserver has converted the object by then
             repeated.report(request)?;
         }
         self.check_identity(&mut object)?;
-        Ok(Changed { object, differs })
+        Ok(Changed { object, uncoerced })
     }
 
     /// Fails unless the namespace and the name of an object are those of the request. kube-apiserver decodes objects of its own
@@ -216,7 +224,7 @@ impl Write<'_> {
         meta::wipe_system_fields(request, &mut object)?;
         meta::check_name(&object, request.name())?;
         meta::dedup_owners(request, &mut object, meta::Stage::AfterMutation);
-        Ok(Changed { object, differs: false })
+        Ok(Changed { object, uncoerced: Uncoerced::Same })
     }
 
     /// Fails if a replacement has another uid than the stored object.

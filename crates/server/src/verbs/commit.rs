@@ -8,6 +8,7 @@ use machinery::{Status, Value};
 use objects::{Body, Encoded, Key, Meta, Stored};
 use resource::Subresource;
 use resource::rules::{grace_seconds, is_deleting};
+use resource::timestamps::Uncoerced;
 use store::{Refused, Revision};
 
 use super::admit::Admit;
@@ -27,7 +28,7 @@ impl Write<'_> {
         let request = self.request;
         let mut attempts_left = if generated { limits::GENERATE_NAME_ATTEMPTS } else { 1 };
         loop {
-            self.validate(admit, &mut object, None, false).await?;
+            self.validate(admit, &mut object, None, Uncoerced::Same).await?;
             attempts_left -= 1;
             let retried = (attempts_left > 0).then(|| object.clone());
             if !request.name().is_empty() {
@@ -70,10 +71,10 @@ impl Write<'_> {
         &self,
         admit: &Admit<'_>,
         mut object: Value,
-        differs: bool,
+        uncoerced: Uncoerced,
         live: &Live,
     ) -> Result<Option<Outcome>, Status> {
-        self.validate(admit, &mut object, Some(&live.object), differs).await?;
+        self.validate(admit, &mut object, Some(&live.object), uncoerced).await?;
         let is_removed = is_deleting(&object)
             && live.stored.meta.deleting
             && grace_seconds(&live.object) == 0

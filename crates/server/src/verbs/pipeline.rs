@@ -13,6 +13,7 @@ use base::request::parse_uint;
 use machinery::{FieldError, FieldPath, Status, Text, Value};
 use objects::Stored;
 use resource::strategy::Validity;
+use resource::timestamps::Uncoerced;
 use resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
 use store::Revision;
 
@@ -61,7 +62,7 @@ impl Write<'_> {
             let live = live.ok_or_else(|| self.request.not_found())?;
             return self.delete(options, live).await;
         }
-        let Some(Changed { object, differs }) = self.changed(live.as_ref()).await? else {
+        let Some(Changed { object, uncoerced }) = self.changed(live.as_ref()).await? else {
             return Ok(Some(Outcome::Success(200, Value::Null)));
         };
         let this = &*self;
@@ -77,7 +78,7 @@ impl Write<'_> {
         let reservation = hooks::reserve(this, &mut object, live.as_ref().map(|live| &live.object)).await?;
         let written = match &live {
             None => this.create(&admit, object, generated).await,
-            Some(live) => this.replace(&admit, object, differs, live).await,
+            Some(live) => this.replace(&admit, object, uncoerced, live).await,
         };
         hooks::finish_reservation(this.context, reservation, &written).await;
         written
@@ -173,13 +174,13 @@ impl Write<'_> {
         }
     }
 
-    /// Prepares an object; fails unless it is valid and validating admission allows it. `differs` is [`Changed::differs`].
+    /// Prepares an object; fails unless it is valid and validating admission allows it. `uncoerced` is that of [`Changed`].
     pub async fn validate(
         &self,
         admit: &Admit<'_>,
         object: &mut Value,
         old: Option<&Value>,
-        differs: bool,
+        uncoerced: Uncoerced,
     ) -> Result<(), Status> {
         let (request, strategy) = (self.request, &*self.request.strategy);
         let submitted = TypeMeta::of(object);
@@ -198,8 +199,10 @@ impl Write<'_> {
             None => hooks::check_create(self, object).await?,
             Some(old) => {
                 hooks::check_update(self, object, old).await?;
-                if !differs {
-                    timestamps::restore(strategy.storage_codec(), object, old);
+                match uncoerced {
+                    Uncoerced::Same => timestamps::restore(strategy.storage_codec(), object, old),
+                    Uncoerced::Differs => {}
+                    Uncoerced::Counts => timestamps::count_generation(object, old),
                 }
             }
         }
