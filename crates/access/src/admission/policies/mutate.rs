@@ -65,6 +65,47 @@ impl Faults {
     }
 }
 
+/// The object of a write in one version, and whether a policy has written it.
+struct VersionedCopy<'a> {
+    version: &'a Version,
+    objects: VersionedObjects<'a>,
+    written: bool,
+}
+
+/// The copies of an object that policies work on, one for each version that they match.
+///
+/// As upstream, each copy is made of the object before the first policy: a policy sees what others have done in the version that it
+/// matches, and the copy of the last policy becomes the object, so that what policies have done in other versions is lost.
+#[derive(Default)]
+struct Copies<'a> {
+    all: Vec<VersionedCopy<'a>>,
+    last: Option<usize>,
+}
+
+impl<'a> Copies<'a> {
+    /// The index of the copy for a version.
+    async fn of(&mut self, attributes: &Attributes<'a>, version: &'a Version) -> Result<usize, Status> {
+        let is_for = |copy: &VersionedCopy<'_>| !attributes.is_versioned() || copy.version.name == version.name;
+        if let Some(known) = self.all.iter().position(is_for) {
+            return Ok(known);
+        }
+        let objects = VersionedObjects::new(attributes, version).await?;
+        self.all.push(VersionedCopy { version, objects, written: false });
+        Ok(self.all.len() - 1)
+    }
+
+    /// The object after all policies, in the version of the request; `None` if the last one has written none.
+    async fn into_result(mut self, attributes: &Attributes<'_>) -> Result<Option<Value>, Status> {
+        let last = self.last.map(|last| self.all.swap_remove(last)).filter(|copy| copy.written);
+        let Some(VersionedCopy { version, objects, .. }) = last else { return Ok(None) };
+        let object = objects.object.into_owned();
+        if !attributes.is_versioned() {
+            return Ok(Some(object));
+        }
+        attributes.resource.convert(object, version, attributes.version).await.map(Some)
+    }
+}
+
 /// Applies all policies to an object, one after the other. Matching is decided before the first policy is applied; failures
 /// reject the write after the last one.
 pub async fn apply(
@@ -76,41 +117,39 @@ pub async fn apply(
     reinvocation: &mut Reinvocation<PolicyKey>,
 ) -> Result<Option<Value>, Status> {
     let mut faults = Faults::default();
-    let first = Attributes { object: given.as_ref(), ..*attributes };
-    let invocations = invocations(policies, world, &first, &mut faults).await;
-    let mut changed = None;
+    let attributes = Attributes { object: given.as_ref(), ..*attributes };
+    let invocations = invocations(policies, world, &attributes, &mut faults).await;
+    let mut copies = Copies::default();
     for invocation in &invocations {
-        let attributes = Attributes { object: changed.as_ref().or(given.as_ref()), ..*attributes };
-        let objects = VersionedObjects::new(&attributes, invocation.version).await?;
-        if !invocation.conditions_hold(world, &attributes, &objects, &mut faults).await {
+        let at = copies.of(&attributes, invocation.version).await?;
+        let copy = &mut copies.all[at];
+        if !invocation.conditions_hold(world, &attributes, &copy.objects, &mut faults).await {
             continue;
         }
         let key = invocation.key();
         if !reinvocation.is_due(round, &key) {
             continue;
         }
-        if let Some(after) = invocation.mutated(world, &attributes, &objects, &mut faults).await? {
-            if after != *objects.object {
+        if let Some(after) = invocation.mutated(world, &attributes, &copy.objects, &mut faults).await? {
+            if after != *copy.objects.object {
                 reinvocation.changed(round);
             }
-            changed = Some(if attributes.is_versioned() {
-                attributes.resource.convert(after, invocation.version, attributes.version).await?
-            } else {
-                after
-            });
+            (copy.objects.object, copy.written) = (Cow::Owned(after), true);
         }
+        copies.last = Some(at);
         if invocation.policy.again {
             reinvocation.mark_invoked(key);
         }
     }
+    let changed = copies.into_result(&attributes).await?;
     // as upstream, an object counts as changed even if a mutation has not changed it
     if let Some(object) = &changed {
         reinvocation.changed(round);
-        if let Some(why) = patched::conversion_error(attributes, object) {
+        if let Some(why) = patched::conversion_error(&attributes, object) {
             return Err(Status::internal(format!("failed to convert object: {why}")));
         }
     }
-    faults.into_result(attributes)?;
+    faults.into_result(&attributes)?;
     Ok(changed.or(given))
 }
 
