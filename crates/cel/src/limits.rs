@@ -53,6 +53,9 @@ pub const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 /// Bytes of a request, which bound sizes that the schema does not; the value of Kubernetes.
 pub(crate) const REQUEST_BYTES_MAX: i64 = 3 << 20;
 
+/// Characters of an object's name, which bound the costs of rules over it; the value of Kubernetes (`nameMaxLength`).
+pub(crate) const NAME_LENGTH_MAX: i64 = 253;
+
 /// Expressions may nest this deep; the value of cel-go.
 pub const PARSE_DEPTH_MAX: u32 = 250;
 

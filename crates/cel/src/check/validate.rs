@@ -9,17 +9,18 @@ use crate::regex::Regex;
 use crate::value::Val;
 use crate::value::time;
 
-/// Reports literal arguments that are always invalid.
+/// Reports literal arguments that are always invalid. As in cel-go, that of `matches` is the first one after a receiver: the
+/// pattern of `matches(text, pattern)` is compiled with the program, and its text is checked as if it were one.
 pub(crate) fn literals(checked: &Checked, issues: &mut Vec<Issue>) {
     let root = &checked.ast.root;
     for function in ["duration", "timestamp", "matches"] {
         root.walk(|expr| {
             if let Kind::Call { function: name, args, .. } = &expr.kind
                 && name == function
-                && let Some((literal, id)) = literal_argument(function, args)
+                && let Some(Expr { kind: Kind::Literal(literal), id, .. }) = args.first()
                 && !is_good(function, literal)
             {
-                issues.push(Issue::new(checked.ast.offset(id), format!("invalid {function} argument")));
+                issues.push(Issue::new(checked.ast.offset(*id), format!("invalid {function} argument")));
             }
         });
     }
@@ -81,11 +82,6 @@ fn same_types<'e>(
             }
         }
     }
-}
-
-fn literal_argument<'e>(function: &str, args: &'e [Expr]) -> Option<(&'e Literal, u32)> {
-    let arg = if function == "matches" && args.len() == 2 { args.get(1) } else { args.first() }?;
-    if let Kind::Literal(literal) = &arg.kind { Some((literal, arg.id)) } else { None }
 }
 
 fn is_good(function: &str, literal: &Literal) -> bool {

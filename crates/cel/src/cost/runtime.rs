@@ -1,5 +1,7 @@
 //! The charges of calls at run time, from the sizes of their arguments and results.
 
+use super::estimate::Range;
+use super::estimate::calls::selector;
 use crate::library::costs::{Charge, LIST_COST, REGEX_FACTOR, STRING_FACTOR};
 use crate::value::{Error, List, Opaque, Val};
 
@@ -59,6 +61,7 @@ impl Charge {
             Charge::ContainsCidr { text } => {
                 tenth(2 * size(0)) + tenth(size(0)) + 1 + if text { tenth(size(1)) } else { 0 }
             }
+            Charge::Selector => selector(Range::fixed(size(1))).max,
             Charge::Validate => {
                 let pattern = match args.first() {
                     Some(Val::Opaque(opaque)) => match &**opaque {

@@ -5,6 +5,7 @@
 
 pub mod types;
 
+use crate::limits::NAME_LENGTH_MAX;
 pub(crate) use crate::limits::REQUEST_BYTES_MAX;
 use crate::parser::RESERVED;
 use machinery::{Text, Value};
@@ -195,12 +196,13 @@ impl Decl {
     /// assert_eq!(decl.exposed, Some(cel::Type::String));
     /// ```
     pub fn from_schema(schema: &Value, root: bool) -> Arc<Decl> {
-        Decl::with_sets(schema, root, Members::Typed)
+        Decl::of_minor(schema, root, u32::MAX)
     }
 
-    /// As [`Decl::from_schema`], with the rule by which elements of sets are compared.
-    pub(crate) fn with_sets(schema: &Value, root: bool, members: Members) -> Arc<Decl> {
-        Arc::new(Builder { members }.build(schema, root, &Text::default()))
+    /// As [`Decl::from_schema`], as Kubernetes 1.`minor` derives it.
+    pub(crate) fn of_minor(schema: &Value, root: bool, minor: u32) -> Arc<Decl> {
+        let members = if minor < 37 { Members::Decoded } else { Members::Typed };
+        Arc::new(Builder { members, bounds_names: minor >= 37 }.build(schema, root, &Text::default()))
     }
 
     fn simple(kind: DeclKind, exposed: Type, elements_max: i64, bytes_min: i64) -> Decl {
@@ -338,6 +340,8 @@ pub(crate) fn is_embedded(schema: &Value) -> bool {
 /// Builds declarations of schemas.
 struct Builder {
     members: Members,
+    /// Whether the lengths of `metadata.name` and `metadata.generateName` are bounded where the schema does not bound them.
+    bounds_names: bool,
 }
 
 impl Builder {
@@ -421,7 +425,7 @@ impl Builder {
             return Decl { exposed, ..Decl::simple(DeclKind::Map(value), Type::Dyn, elements, 2) };
         }
         let required = schema.get("required").and_then(Value::as_array).unwrap_or_default();
-        let completed = if root { with_type_and_object_meta(properties) } else { None };
+        let completed = if root { self.with_type_and_object_meta(properties) } else { None };
         let has_properties = properties.is_some() || root;
         let mut fields = vec![];
         let mut bytes_min = 2;
@@ -440,31 +444,43 @@ impl Builder {
     }
 }
 
-/// The properties with kind, apiVersion and metadata, unless all of them are typed already.
-fn with_type_and_object_meta(properties: Option<&machinery::Map>) -> Option<machinery::Map> {
-    let typed = |path: &[&str], want: &str| {
-        let mut node = properties.and_then(|p| p.get(path[0]));
-        for name in &path[1..] {
-            node = node.and_then(|n| n.at(&["properties", name]));
+impl Builder {
+    /// The properties with kind, apiVersion and metadata, unless all of them are typed already.
+    fn with_type_and_object_meta(&self, properties: Option<&machinery::Map>) -> Option<machinery::Map> {
+        let node = |path: &[&str]| {
+            let (first, rest) = path.split_first()?;
+            rest.iter().try_fold(properties?.get(*first)?, |node, name| node.at(&["properties", name]))
+        };
+        let typed = |path: &[&str], want: &str| node(path).is_some_and(|n| n.str_at(&["type"]) == want);
+        if typed(&["kind"], "string")
+            && typed(&["apiVersion"], "string")
+            && typed(&["metadata"], "object")
+            && typed(&["metadata", "name"], "string")
+            && typed(&["metadata", "generateName"], "string")
+        {
+            return None;
         }
-        node.is_some_and(|n| n.str_at(&["type"]) == want)
-    };
-    if typed(&["kind"], "string")
-        && typed(&["apiVersion"], "string")
-        && typed(&["metadata"], "object")
-        && typed(&["metadata", "name"], "string")
-        && typed(&["metadata", "generateName"], "string")
-    {
-        return None;
+        let string = || Value::from([("type", Value::from("string"))]);
+        let bounded = |field: &str, longest: i64| {
+            let mut name = string();
+            if self.bounds_names {
+                let own = node(&["metadata", field]).and_then(|schema| limit(schema, "maxLength"));
+                name.set_at(&["maxLength"], Value::Int(own.unwrap_or(longest).min(longest)));
+            }
+            name
+        };
+        let names = Value::from([
+            ("name", bounded("name", NAME_LENGTH_MAX)),
+            // at least one character is appended
+            ("generateName", bounded("generateName", NAME_LENGTH_MAX - 1)),
+        ]);
+        let metadata = Value::from([("type", Value::from("object")), ("properties", names)]);
+        let mut completed = properties.cloned().unwrap_or_default();
+        completed.insert("kind", string());
+        completed.insert("apiVersion", string());
+        completed.insert("metadata", metadata);
+        Some(completed)
     }
-    let string = || Value::from([("type", Value::from("string"))]);
-    let names = Value::from([("name", string()), ("generateName", string())]);
-    let metadata = Value::from([("type", Value::from("object")), ("properties", names)]);
-    let mut completed = properties.cloned().unwrap_or_default();
-    completed.insert("kind", string());
-    completed.insert("apiVersion", string());
-    completed.insert("metadata", metadata);
-    Some(completed)
 }
 
 /// The name of a field in expressions, if it can have one.

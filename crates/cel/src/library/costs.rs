@@ -1,7 +1,7 @@
 //! The table of costs: for each function, the formula of the estimate, the size of the result, and the charge at run time.
 //!
-//! The numbers are those of Kubernetes, which accepts or rejects rules by them. A function without a row costs 1 and returns
-//! a value of unknown size.
+//! The numbers are those of Kubernetes, which accepts or rejects rules by them. Every overload has a row, its own or that of
+//! its function; those of [`NOMINAL`] cost 1 and return a value of unknown size.
 
 use Operand::{First, Receiver, Second};
 
@@ -42,8 +42,8 @@ pub(crate) enum CostFormula {
     NewList(f64),
     /// The receiver once per level that is flattened, and the allocation of a list.
     Flattening,
-    /// A string searched with a regular expression.
-    Matching,
+    /// A string searched with a regular expression: both operands.
+    Matching(Operand, Operand),
     /// A string searched for another.
     Containment,
     /// The shorter of two values.
@@ -111,6 +111,8 @@ pub(crate) enum Charge {
     ContainsCidr {
         text: bool,
     },
+    /// Parsing the second argument as a selector, and checking each requirement.
+    Selector,
     Validate,
     Sets(u64),
     /// A list as large as the result.
@@ -138,6 +140,11 @@ const fn scaled(operand: Operand, factor: f64, size: Size) -> Costs {
     costs(CostFormula::Scaled(operand, factor), size, Charge::Size(0, factor))
 }
 
+/// A string searched with a regular expression.
+const fn matching(text: Operand, pattern: Operand, size: Size) -> Costs {
+    costs(CostFormula::Matching(text, pattern), size, Charge::Matches)
+}
+
 const fn addresses(prefixes: bool, text: bool) -> Costs {
     let charge = if prefixes { Charge::ContainsCidr { text } } else { Charge::ContainsIp { text } };
     costs(CostFormula::Addresses { prefixes, text }, Size::Unknown, charge)
@@ -150,11 +157,18 @@ const STRING_COMPARISONS: f64 = COMPARISONS + STRING_FACTOR;
 /// The assumed length of the pattern of a named format.
 const FORMAT_PATTERN: f64 = 128.0;
 
-static DEFAULT: Costs = costs(CostFormula::Fixed(1), Size::Unknown, Charge::Fixed(1));
+static ONE_UNIT: Costs = costs(CostFormula::Fixed(1), Size::Unknown, Charge::Fixed(1));
+
+/// What an overload without a row costs: no rule may call it, rather than call it for nothing.
+static UNLISTED: Costs = costs(CostFormula::Fixed(u64::MAX), Size::Unknown, Charge::Fixed(u64::MAX));
 
 /// Overloads whose costs differ from those of their function.
 static OVERLOADS: &[(&[&str], Costs)] = &[
-    (&["starts_with_string", "ends_with_string"], scaled(First, STRING_FACTOR, Size::Unknown)),
+    // by the prefix or suffix, as only so many characters are compared
+    (
+        &["starts_with_string", "ends_with_string"],
+        costs(CostFormula::Scaled(First, STRING_FACTOR), Size::Unknown, Charge::Size(1, STRING_FACTOR)),
+    ),
     (&["string_to_bytes"], scaled(First, STRING_FACTOR, Size::Encoded)),
     (&["bytes_to_string"], scaled(First, STRING_FACTOR, Size::Decoded)),
     (&["strings_quote"], scaled(First, STRING_FACTOR, Size::Quoted)),
@@ -182,7 +196,8 @@ static OVERLOADS: &[(&[&str], Costs)] = &[
         &["add_string", "add_bytes"],
         costs(CostFormula::Scaled(Operand::Result, STRING_FACTOR), Size::Sum, Charge::Concatenation),
     ),
-    (&["matches_string"], costs(CostFormula::Matching, Size::Unknown, Charge::Matches)),
+    (&["matches_string"], matching(Receiver, First, Size::Unknown)),
+    (&["matches"], matching(First, Second, Size::Unknown)),
     (&["contains_string"], costs(CostFormula::Containment, Size::Unknown, Charge::Contains)),
     (
         &["list_sets_contains_list", "list_sets_intersects_list"],
@@ -232,12 +247,12 @@ static OVERLOADS: &[(&[&str], Costs)] = &[
 /// Functions, whichever overload is called.
 static FUNCTIONS: &[(&[&str], Costs)] = &[
     (&["check"], costs(CostFormula::Fixed(350_000), Size::Unknown, Charge::Fixed(350_000))),
-    (&["fieldSelector", "labelSelector"], costs(CostFormula::Selector, Size::Unknown, Charge::Fixed(1))),
+    (&["fieldSelector", "labelSelector"], costs(CostFormula::Selector, Size::Unknown, Charge::Selector)),
     (
         &["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"],
         costs(CostFormula::Traversal, Size::Unknown, Charge::Traversal),
     ),
-    (&["url"], scaled(First, STRING_FACTOR, Size::Same(First))),
+    (&["url", "jsonpatch.escapeKey"], scaled(First, STRING_FACTOR, Size::Same(First))),
     (
         &["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"],
         scaled(First, STRING_FACTOR, Size::Unknown),
@@ -247,7 +262,8 @@ static FUNCTIONS: &[(&[&str], Costs)] = &[
     (&["replace"], scaled(Receiver, STRING_TWICE, Size::Replaced)),
     (&["split"], scaled(Receiver, STRING_TWICE, Size::Pieces)),
     (&["join"], costs(CostFormula::Scaled(Operand::Result, STRING_FACTOR), Size::Joined, Charge::Join)),
-    (&["find", "findAll"], costs(CostFormula::Matching, Size::UpTo(Receiver), Charge::Matches)),
+    (&["find", "findAll"], matching(Receiver, First, Size::UpTo(Receiver))),
+    (&["regex.extract", "regex.extractAll", "regex.replace"], matching(First, Second, Size::Unknown)),
     (&["containsIP"], addresses(false, false)),
     (&["containsCIDR"], addresses(true, false)),
     (
@@ -260,6 +276,140 @@ static FUNCTIONS: &[(&[&str], Costs)] = &[
     ),
 ];
 
+/// Functions that cost one unit: all their overloads, or those without a row in [`OVERLOADS`].
+static NOMINAL: &[&str] = &[
+    // operators and conversions
+    "!_",
+    "-_",
+    "@in",
+    "@not_strictly_false",
+    "_%_",
+    "_*_",
+    "_+_",
+    "_-_",
+    "_/_",
+    "_<=_",
+    "_<_",
+    "_>=_",
+    "_>_",
+    "_[_]",
+    "_?._",
+    "_[?_]",
+    "bool",
+    "bytes",
+    "double",
+    "duration",
+    "dyn",
+    "int",
+    "string",
+    "timestamp",
+    "type",
+    "uint",
+    // parts of values
+    "size",
+    "charAt",
+    "reverse",
+    "first",
+    "last",
+    "cel.@mapInsert",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
+    // optional values
+    "hasValue",
+    "optional.none",
+    "optional.of",
+    "optional.ofNonZeroValue",
+    "optional.unwrap",
+    "or",
+    "orValue",
+    "unwrapOpt",
+    "value",
+    // authorization
+    "allowed",
+    "error",
+    "errored",
+    "group",
+    "name",
+    "namespace",
+    "path",
+    "reason",
+    "resource",
+    "serviceAccount",
+    "subresource",
+    // addresses, quantities and versions
+    "getEscapedPath",
+    "getHost",
+    "getHostname",
+    "getPort",
+    "getQuery",
+    "getScheme",
+    "isURL",
+    "family",
+    "isGlobalUnicast",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isLoopback",
+    "isUnspecified",
+    "masked",
+    "prefixLength",
+    "add",
+    "asApproximateFloat",
+    "asInteger",
+    "compareTo",
+    "isGreaterThan",
+    "isInteger",
+    "isLessThan",
+    "sign",
+    "sub",
+    "major",
+    "minor",
+    "patch",
+    // named formats
+    "format.byte",
+    "format.date",
+    "format.datetime",
+    "format.dns1035Label",
+    "format.dns1035LabelPrefix",
+    "format.dns1123Label",
+    "format.dns1123LabelPrefix",
+    "format.dns1123Subdomain",
+    "format.dns1123SubdomainPrefix",
+    "format.labelValue",
+    "format.named",
+    "format.qualifiedName",
+    "format.uri",
+    "format.uuid",
+    // extensions that Kubernetes does not have
+    "base64.decode",
+    "base64.encode",
+    "math.@max",
+    "math.@min",
+    "math.abs",
+    "math.bitAnd",
+    "math.bitNot",
+    "math.bitOr",
+    "math.bitShiftLeft",
+    "math.bitShiftRight",
+    "math.bitXor",
+    "math.ceil",
+    "math.floor",
+    "math.isFinite",
+    "math.isInf",
+    "math.isNaN",
+    "math.round",
+    "math.sign",
+    "math.sqrt",
+    "math.trunc",
+];
+
 fn row(table: &'static [(&'static [&'static str], Costs)], name: &str) -> Option<&'static Costs> {
     table.iter().find(|(names, _)| names.contains(&name)).map(|(_, costs)| costs)
 }
@@ -267,12 +417,13 @@ fn row(table: &'static [(&'static [&'static str], Costs)], name: &str) -> Option
 impl Costs {
     /// The costs of a function if the called overload is not known.
     pub fn of_function(function: &str) -> &'static Costs {
-        row(FUNCTIONS, function).unwrap_or(&DEFAULT)
+        row(FUNCTIONS, function).unwrap_or(&ONE_UNIT)
     }
 
     /// The costs of an overload of a function.
     pub fn of_overload(function: &str, overload: &str) -> &'static Costs {
-        row(OVERLOADS, overload).unwrap_or_else(|| Costs::of_function(function))
+        let listed = row(OVERLOADS, overload).or_else(|| row(FUNCTIONS, function));
+        listed.unwrap_or(if NOMINAL.contains(&function) { &ONE_UNIT } else { &UNLISTED })
     }
 }
 
@@ -287,8 +438,15 @@ mod tests {
         for name in OVERLOADS.iter().flat_map(|(names, _)| *names) {
             assert!(overloads.iter().any(|o| o.id == *name), "no overload {name}");
         }
-        for name in FUNCTIONS.iter().flat_map(|(names, _)| *names) {
+        for name in FUNCTIONS.iter().flat_map(|(names, _)| *names).chain(NOMINAL) {
             assert!(registry().functions.contains_key(name), "no function {name}");
+        }
+    }
+
+    #[test]
+    fn every_overload_has_costs() {
+        for overload in &registry().overloads {
+            assert!(!std::ptr::eq(overload.costs, &raw const UNLISTED), "{} has no costs", overload.id);
         }
     }
 }

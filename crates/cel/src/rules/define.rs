@@ -239,11 +239,7 @@ impl RuleCompiler<'_> {
         let own_rules = rules(schema);
         let decl = place.decl.clone().or_else(|| {
             let root = place.root || decl::is_embedded(schema);
-            let members = match self.options.stored_minor {
-                ..37 => decl::Members::Decoded,
-                _ => decl::Members::Typed,
-            };
-            (!own_rules.is_empty()).then(|| Decl::with_sets(schema, root, members))
+            (!own_rules.is_empty()).then(|| Decl::of_minor(schema, root, self.options.stored_minor))
         });
         let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
         let map_type = schema.get("x-kubernetes-map-type").and_then(Value::as_str);

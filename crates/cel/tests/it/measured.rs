@@ -1,7 +1,7 @@
 //! Estimates, run-time costs, results and error texts measured with upstream's own code, for many expressions.
 //!
-//! `tests/measured` has a schema, an object, and a line for each expression with the result of apiextensions-apiserver
-//! 0.35.3.
+//! `tests/measured` has schemas, objects, and a line for each expression with the result of apiextensions-apiserver
+//! 0.37.2: `costs` for every function of the libraries, `names` for metadata of roots and embedded resources.
 
 use cel::{Environment, Program, Val, estimate, from_json};
 use machinery::Value;
@@ -44,20 +44,31 @@ fn anonymous(text: &str) -> String {
     out
 }
 
-#[test]
-fn measured_encodings_match_ours() {
-    let schema = decode(include_bytes!("../measured/schema.json")).unwrap();
-    let object = decode(include_bytes!("../measured/object.json")).unwrap();
-    let decl = cel::Decl::from_schema(&schema, false);
-    let env = Environment::kubernetes(34).declared("self", &decl).declared("oldSelf", &decl);
+/// Compares each line with what we report. `root` says that the schema is that of a resource.
+fn compare(schema: &[u8], object: &[u8], root: bool, lines: &str) {
+    let (schema, object) = (decode(schema).unwrap(), decode(object).unwrap());
+    let decl = cel::Decl::from_schema(&schema, root);
+    let env = Environment::kubernetes(37).declared("self", &decl).declared("oldSelf", &decl);
     let mut differences = vec![];
-    let lines: Vec<&str> = include_str!("../measured/costs.jsonl").lines().collect();
-    for line in &lines {
+    for line in lines.lines() {
         let want = decode(line.as_bytes()).unwrap();
         let got = reported(&env, &decl, &object, want.str_at(&["rule"]));
         if anonymous(&want.to_json()) != anonymous(&got.to_json()) {
             differences.push(format!("- {want}\n+ {got}"));
         }
     }
-    assert!(differences.is_empty(), "{} of {} differ:\n{}", differences.len(), lines.len(), differences.join("\n"));
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
+}
+
+#[test]
+fn measured_costs_match_ours() {
+    let (schema, object) = (include_bytes!("../measured/schema.json"), include_bytes!("../measured/object.json"));
+    compare(schema, object, false, include_str!("../measured/costs.jsonl"));
+}
+
+#[test]
+fn measured_costs_over_metadata_match_ours() {
+    let (schema, object) =
+        (include_bytes!("../measured/names-schema.json"), include_bytes!("../measured/names-object.json"));
+    compare(schema, object, true, include_str!("../measured/names.jsonl"));
 }

@@ -95,9 +95,9 @@ impl<'c, 'd> Estimator<'c, 'd> {
                 };
                 result.by(depth as f64).plus(Range::fixed(LIST_COST))
             }
-            CostFormula::Matching => {
-                let steps = size(Operand::Receiver).plus(ONE).by(STRING_FACTOR);
-                steps.times(size(Operand::First).by(REGEX_FACTOR))
+            CostFormula::Matching(text, pattern) => {
+                let steps = size(text).plus(ONE).by(STRING_FACTOR);
+                steps.times(size(pattern).by(REGEX_FACTOR))
             }
             CostFormula::Containment => {
                 size(Operand::Receiver).by(STRING_FACTOR).times(size(Operand::First).by(STRING_FACTOR))
@@ -105,11 +105,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
             CostFormula::Comparison => comparison(call),
             CostFormula::Equality => equality(call),
             CostFormula::Traversal => call.receiver.as_ref().map_or(ONE, |list| self.traversal(list)),
-            CostFormula::Selector => {
-                let text = size(Operand::First);
-                let requirements = text.by(REQUIREMENTS_PER_CHARACTER).by(REQUIREMENT_COST);
-                SELECTOR_COST.plus(text.by(STRING_FACTOR)).plus(requirements)
-            }
+            CostFormula::Selector => selector(size(Operand::First)),
             CostFormula::Addresses { prefixes, text } => {
                 let contained = ADDRESS.plus(ADDRESS).by(STRING_FACTOR);
                 let masked = if prefixes { ADDRESS.by(STRING_FACTOR).plus(ONE) } else { Range::default() };
@@ -183,6 +179,12 @@ impl<'c, 'd> Estimator<'c, 'd> {
 
 fn known(argument: &Argument<'_, '_>) -> Range {
     argument.value.size_or_unknown()
+}
+
+/// Parsing a selector of this length and checking its requirements.
+pub(crate) fn selector(text: Range) -> Range {
+    let requirements = text.by(REQUIREMENTS_PER_CHARACTER).by(REQUIREMENT_COST);
+    SELECTOR_COST.plus(text.by(STRING_FACTOR)).plus(requirements)
 }
 
 fn not_negative(i: i64) -> u64 {

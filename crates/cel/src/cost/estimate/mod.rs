@@ -3,7 +3,7 @@
 //! The numbers are those of cel-go's checker and of Kubernetes' estimator, quirks included. Declarations bound the sizes of
 //! values; the table of costs derives the cost of a call and the size of its result from the sizes of its arguments.
 
-mod calls;
+pub(super) mod calls;
 mod parts;
 
 use self::calls::{Argument, EstimatedCall};
