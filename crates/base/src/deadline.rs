@@ -3,11 +3,12 @@
 //! Invariant: a computation of a request that may take long either runs in [`long`] or calls [`task::give_way`], so that
 //! other requests go on beside it and the timeout of its own request holds.
 
+use std::cell::Cell;
 use std::future::Future;
 
 use tokio::time::Instant;
 
-use crate::{clock, task};
+use crate::{clock, limits, task};
 
 tokio::task_local! {
     static DEADLINE: Instant;
@@ -23,16 +24,29 @@ fn is_over() -> bool {
     DEADLINE.try_with(|deadline| clock::instant() >= *deadline).unwrap_or(false)
 }
 
-/// The interrupt of computations, which they call about once per millisecond.
+thread_local! {
+    /// When a computation on this thread last gave way.
+    static GAVE_WAY: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Whether a computation should give way again: it takes longer than what is computed in between if it happens too often.
+fn is_due(last: Option<Instant>, now: Instant) -> bool {
+    last.is_none_or(|last| now.saturating_duration_since(last) >= limits::GIVE_WAY_INTERVAL)
+}
+
+/// The interrupt of computations, which they call about once per millisecond, or more often where work is hard to estimate.
 fn interrupt() -> bool {
-    task::give_way();
+    if is_due(GAVE_WAY.get(), clock::instant()) {
+        task::give_way();
+        GAVE_WAY.set(Some(clock::instant()));
+    }
     is_over()
 }
 
-/// Runs a computation that evaluates expressions or matches patterns. At the deadline of the request it is interrupted;
+/// Runs a computation that counts its work (`machinery::work`): evaluations, matches, patches. At the deadline of the request it is interrupted;
 /// then the returned future never completes, and the timeout of the request responds.
 pub async fn long<T>(work: impl FnOnce() -> T) -> T {
-    let done = cel::interruptible(interrupt, work);
+    let done = machinery::work::interruptible(interrupt, work);
     if is_over() {
         std::future::pending::<()>().await;
     }
@@ -61,6 +75,15 @@ mod tests {
         let endless = || program.eval(&[], u64::MAX).cost;
         let deadline = clock::instant() + Duration::from_millis(20);
         assert!(within(deadline, long(endless)).await.is_err());
+    }
+
+    #[test]
+    fn computations_give_way_at_intervals() {
+        let now = clock::instant();
+        let ago = |time| now.checked_sub(time);
+        let interval = limits::GIVE_WAY_INTERVAL;
+        assert!(is_due(None, now) && is_due(ago(interval), now));
+        assert!(!is_due(Some(now), now) && !is_due(ago(interval / 2), now));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

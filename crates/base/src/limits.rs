@@ -30,6 +30,8 @@ pub const TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = 64 << 20;
+/// Least time between two times that a computation gives way. Ours: it gives way for a twentieth of the time.
+pub const GIVE_WAY_INTERVAL: Duration = Duration::from_millis(1);
 /// Time that [`task::give_way`](crate::task::give_way) waits for another thread to take over. Ours: longer than the
 /// start of a parked thread.
 pub const HAND_OVER: Duration = Duration::from_micros(50);

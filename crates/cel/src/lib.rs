@@ -40,6 +40,7 @@ pub use decl::types::{Param, Type};
 pub use decl::{Decl, DeclField, DeclKind, ListKind, ObjectType};
 pub use env::{Environment, Variable, VariableNames};
 pub use library::{Libraries, Library};
+pub use machinery::work::interruptible;
 pub use node::Program;
 pub use parser::is_identifier;
 pub use program::{Activation, Outcome};
@@ -50,7 +51,7 @@ pub use value::semver::Version;
 pub use value::{
     Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,
 };
-pub use work::{are_patterns_exhausted, bounded_patterns, interruptible};
+pub use work::{are_patterns_exhausted, bounded_patterns};
 
 /// The examples of the README.
 #[cfg(doctest)]

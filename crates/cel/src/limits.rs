@@ -13,9 +13,6 @@ pub(crate) const EVALUATION_UNITS: u64 = 1 << 28;
 /// Units of work that the rules of one object may take together: about a second. Ours.
 pub(crate) const OBJECT_WORK_UNITS: u64 = 4 * EVALUATION_UNITS;
 
-/// Units of work between two calls of the interrupt: about a millisecond. Ours.
-pub(crate) const INTERRUPT_UNITS: u64 = 1 << 20;
-
 /// Nesting depth of constructed values. Ours: the stack of a thread can walk and drop them.
 pub(crate) const NESTING_MAX: u32 = 1_000;
 

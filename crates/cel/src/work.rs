@@ -6,11 +6,12 @@
 //! bytes searched. One evaluation may take [`EVALUATION_UNITS`], which no realistic rule reaches. The counter is
 //! thread-local, since a thread evaluates one expression at a time and library functions have no access to the evaluation.
 //!
-//! The caller may also install an interrupt, see [`interruptible`].
+//! Work is also counted for the interrupt of the caller, see [`machinery::work`].
 
 pub(crate) use crate::limits::EVALUATION_UNITS;
 pub(crate) use crate::limits::NESTING_MAX;
-use crate::limits::{CHECK_VISITS, INTERRUPT_UNITS, OBJECT_VISITS_MAX, VISITS_MAX};
+use crate::limits::{CHECK_VISITS, OBJECT_VISITS_MAX, VISITS_MAX};
+use machinery::work::{ask, spend};
 use std::cell::Cell;
 
 /// Units of a step: a value compared or printed, an item of a list copied.
@@ -25,32 +26,8 @@ const VISIT_UNITS: u64 = EVALUATION_UNITS / VISITS_MAX;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(EVALUATION_UNITS) };
-    /// Units until the interrupt is called.
-    static UNASKED: Cell<u64> = const { Cell::new(INTERRUPT_UNITS) };
-    static INTERRUPT: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
     /// The remaining visits of the matches within [`bounded_patterns`].
     static VISITS: Cell<u64> = const { Cell::new(u64::MAX) };
-}
-
-/// Runs `work` with an interrupt: a function that evaluations, and matches of large patterns, call about once per
-/// millisecond. While it returns true, evaluations end with the error of an exceeded budget and such matches find nothing,
-/// so that `work` returns soon. The caller must then discard its result.
-///
-/// ```
-/// let checked = cel::Environment::standard().check("1 + 1 == 2").unwrap();
-/// let program = cel::Program::new(&cel::Environment::standard(), &checked).unwrap();
-/// let outcome = cel::interruptible(|| false, || program.eval(&[], u64::MAX));
-/// assert!(outcome.result.unwrap().equals(&cel::Val::Bool(true)));
-/// ```
-pub fn interruptible<T>(interrupt: fn() -> bool, work: impl FnOnce() -> T) -> T {
-    struct Restore(Option<fn() -> bool>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            INTERRUPT.set(self.0);
-        }
-    }
-    let _restore = Restore(INTERRUPT.replace(Some(interrupt)));
-    work()
 }
 
 /// Runs `work` with a limit of a few seconds on the total time of its matches of large patterns. After that, such matches
@@ -94,7 +71,7 @@ impl Visits {
     #[cold]
     fn check_limits(&mut self) -> Option<()> {
         self.last_check = self.made;
-        if is_interrupted() || self.made > self.max {
+        if ask() || self.made > self.max {
             exhaust();
             return None;
         }
@@ -141,24 +118,10 @@ pub(crate) fn search(bytes: usize) -> Option<()> {
 fn take(units: u64) -> Option<()> {
     let left = LEFT.get().saturating_sub(units);
     LEFT.set(left);
-    match UNASKED.get().checked_sub(units) {
-        Some(unasked) => UNASKED.set(unasked),
-        None => {
-            is_interrupted();
-        }
+    if spend(units) {
+        exhaust();
     }
     (!is_used_up()).then_some(())
-}
-
-/// Calls the interrupt. If it returns true, no units remain.
-#[cold]
-pub(crate) fn is_interrupted() -> bool {
-    UNASKED.set(INTERRUPT_UNITS);
-    let interrupted = INTERRUPT.get().is_some_and(|interrupt| interrupt());
-    if interrupted {
-        LEFT.set(0);
-    }
-    interrupted
 }
 
 /// Ends the evaluation at the next call that is charged.

@@ -34,6 +34,7 @@ pub mod time;
 pub mod types;
 pub mod url;
 pub mod value;
+pub mod work;
 pub mod yaml;
 
 pub use decode::DecodeError;

@@ -3,6 +3,9 @@
 /// Containers of JSON may nest this deep; the value of `encoding/json`.
 pub const JSON_DEPTH_MAX: usize = 10_000;
 
+/// Units of work between two calls of the interrupt: about a millisecond. Ours.
+pub(crate) const INTERRUPT_UNITS: u64 = 1 << 20;
+
 /// Strict decoding errors that are reported of one body; the value of Kubernetes.
 pub const STRICT_ERRORS_MAX: usize = 100;
 

@@ -83,7 +83,10 @@ impl<'a> Frame<'a> {
             }
             _ => Err(Error::overload()),
         };
-        self.charge(call.cost.of_call(&args, result.as_ref().ok()))?;
+        if let Ok(made) = &result {
+            work::make(made.owned_bytes());
+        }
+        self.charge_steps(call.cost.of_call(&args, result.as_ref().ok()))?;
         result
     }
 }

@@ -62,7 +62,7 @@ impl<'a> Frame<'a> {
     #[cold]
     fn check_bounds(&mut self) -> Result<()> {
         self.ask_at = self.cost.saturating_add(ASK_COST);
-        if self.cost > self.cost_max || work::is_interrupted() { Err(Error::cancelled()) } else { Ok(()) }
+        if self.cost > self.cost_max || machinery::work::ask() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
     /// Charges an operation that may have walked values, and ends the evaluation if its work limit is used up.

@@ -11,8 +11,10 @@ mod pike;
 
 use crate::limits::AUTOMATON_BYTES_MAX;
 use counted::Counted;
+use machinery::work;
 use pike::{PatternProgram, Places};
 use regex_automata::meta;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// The work of compiling a byte of an automaton; a byte of text counts 1.
@@ -137,9 +139,16 @@ impl Regex {
         }
     }
 
-    /// All matches that don't overlap, from the left.
+    /// All matches that don't overlap, from the left. They end early if the computation is interrupted.
     pub fn find_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> + 'a {
-        self.captures_iter(text).filter_map(|groups| groups.into_iter().next().flatten())
+        let find = |from| match self.engine() {
+            Engine::Automaton(automaton) => {
+                automaton.meta.search(&regex_automata::Input::new(text).range(from..)).map(|found| found.range())
+            }
+            Engine::Steps(program) => whole(&program.run(text, from, true)?),
+        };
+        one_after_another(text, move |from| find(from).map(|found| (found.clone(), found)))
+            .filter_map(|found| text.get(found))
     }
 
     /// The groups of the leftmost match, the whole match first.
@@ -147,25 +156,11 @@ impl Regex {
         self.engine().places(text, 0).map(|places| groups(&places, text))
     }
 
-    /// The groups of every match.
+    /// The groups of every match. As [`Regex::find_iter`] otherwise.
     pub fn captures_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Vec<Option<&'a str>>> + 'a {
-        let (mut from, mut last) = (0, None);
-        std::iter::from_fn(move || {
-            loop {
-                if from > 0 && crate::work::is_interrupted() {
-                    return None;
-                }
-                let places = (from <= text.len()).then(|| self.engine().places(text, from)).flatten()?;
-                let (start, end) = (places.first().copied().flatten()?, places.get(1).copied().flatten()?);
-                let next = text.get(end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
-                // an empty match directly after the last match does not count
-                let again = start == end && last == Some(end);
-                from = if start == end { end + next } else { end };
-                last = Some(end);
-                if !again {
-                    return Some(groups(&places, text));
-                }
-            }
+        let find = |from| self.engine().places(text, from);
+        one_after_another(text, move |from| {
+            find(from).and_then(|places| Some((whole(&places)?, groups(&places, text))))
         })
     }
 
@@ -176,6 +171,36 @@ impl Regex {
             Engine::Steps(program) => program.groups_len(),
         }
     }
+}
+
+/// What `find` finds from each position on, where it begins again after the last match.
+fn one_after_another<'a, T>(
+    text: &'a str,
+    mut find: impl FnMut(usize) -> Option<(Range<usize>, T)> + 'a,
+) -> impl Iterator<Item = T> + 'a {
+    let (mut from, mut last) = (0, None);
+    std::iter::from_fn(move || {
+        loop {
+            // a search may read the text to its end
+            if from > text.len() || work::spend((text.len() - from) as u64) {
+                return None;
+            }
+            let (place, found) = find(from)?;
+            let next = text.get(place.end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+            // an empty match directly after the last match does not count
+            let again = place.is_empty() && last == Some(place.end);
+            from = if place.is_empty() { place.end + next } else { place.end };
+            last = Some(place.end);
+            if !again {
+                return Some(found);
+            }
+        }
+    })
+}
+
+/// The place of the whole match.
+fn whole(places: &Places) -> Option<Range<usize>> {
+    Some(places.first().copied().flatten()?..places.get(1).copied().flatten()?)
 }
 
 fn groups<'t>(places: &Places, text: &'t str) -> Vec<Option<&'t str>> {
@@ -299,6 +324,9 @@ mod tests {
                 let (one, other): (Vec<_>, Vec<_>) =
                     (steps.captures_iter(text).collect(), automaton.captures_iter(text).collect());
                 assert_eq!(one, other, "{pattern} in {text:?}");
+                let whole: Vec<&str> = one.into_iter().filter_map(|groups| groups[0]).collect();
+                assert_eq!(automaton.find_iter(text).collect::<Vec<_>>(), whole, "{pattern} in {text:?}");
+                assert_eq!(steps.find_iter(text).collect::<Vec<_>>(), whole, "{pattern} in {text:?}");
             }
         }
     }
@@ -338,6 +366,23 @@ mod tests {
         crate::work::begin(u64::MAX);
         assert!(!crate::interruptible(|| true, || regex.is_match(&text)));
         assert!(crate::work::is_used_up());
+    }
+
+    #[test]
+    fn interrupt_is_asked_by_work_between_matches() {
+        thread_local! {
+            static ASKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+        }
+        fn never() -> bool {
+            ASKED.set(ASKED.get() + 1);
+            false
+        }
+        let regex = Regex::new("a").unwrap();
+        let text = "a".repeat(20_000);
+        assert_eq!(work::interruptible(never, || regex.find_iter(&text).count()), text.len());
+        assert_eq!(work::interruptible(never, || regex.captures_iter(&text).count()), text.len());
+        assert!((100..1_000).contains(&ASKED.get()), "{}", ASKED.get());
+        assert!(work::interruptible(|| true, || regex.find_iter(&text).count()) < text.len());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::Unknown;
 use super::error::{PatchError, PatchPart, StrictError};
 use crate::status::Status;
 use crate::value::{Map, Text, Value, decode, decode_strict, key_order, quote};
+use crate::work;
 
 /// One operation. A missing field, or one of the wrong type, is an error when the operation is applied, not before.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -144,6 +145,17 @@ fn failed(why: String) -> Failed {
 
 fn missing(what: impl std::fmt::Display) -> Failed {
     failed(format!("{what}: missing value"))
+}
+
+/// Units of work of moving an entry of a list or an object.
+const ENTRY_UNITS: u64 = 4;
+
+/// Counts the entries that an insertion or removal moves. At the deadline the patch fails, and its result is discarded.
+fn count_moved(entries: usize) -> Outcome<()> {
+    match work::spend(entries as u64 * ENTRY_UNITS) {
+        true => Err(failed("the patch is interrupted".to_owned())),
+        false => Ok(()),
+    }
 }
 
 fn within(what: impl std::fmt::Display) -> impl FnOnce(Failed) -> Failed {
@@ -321,9 +333,13 @@ fn insert(container: &mut Value, key: &str, value: Value) -> Outcome<()> {
         Value::Array(items) => {
             let index = index(key).map_err(within(format!("value was not a proper array index: '{key}'")))?;
             let at = position(index, items.len() + 1)?;
+            count_moved(items.len() - at)?;
             items.insert(at, value);
         }
-        Value::Object(map) => drop(map.insert(key, value)),
+        Value::Object(map) => {
+            count_moved(map.len())?;
+            map.insert(key, value);
+        }
         _ => {}
     }
     Ok(())
@@ -333,9 +349,11 @@ fn take(container: &mut Value, key: &str) -> Outcome<Value> {
     match container {
         Value::Array(items) => {
             let at = position(index(key)?, items.len())?;
+            count_moved(items.len() - at)?;
             Ok(items.remove(at))
         }
         Value::Object(map) => {
+            count_moved(map.len())?;
             map.remove(key).ok_or_else(|| missing(format!("Unable to remove nonexistent key: {key}")))
         }
         _ => Ok(Value::Null),
@@ -493,6 +511,21 @@ mod tests {
         for (patch, want) in cases {
             let patch = decode_patch(patch.as_bytes(), Unknown::Ignored).expect("decodes");
             assert_eq!(apply_or_report(decode(document.as_bytes()).expect("JSON"), &patch).expect_err(want), want);
+        }
+    }
+
+    #[test]
+    fn interrupt_ends_patches_that_move_many_entries() {
+        let list = Value::Array(vec![Value::Int(0); 100_000]);
+        let patch = |operation: &str, count: usize| {
+            let operations = vec![operation; count].join(",");
+            decode_patch(format!("[{operations}]").as_bytes(), Unknown::Ignored).expect("decodes")
+        };
+        for operation in [r#"{"op":"add","path":"/l/0","value":1}"#, r#"{"op":"remove","path":"/l/0"}"#] {
+            let document = || Value::from([("l", list.clone())]);
+            let run = |count| work::interruptible(|| true, || apply_or_report(document(), &patch(operation, count)));
+            assert!(run(2).is_ok());
+            assert!(run(1_000).is_err_and(|why| why.ends_with("the patch is interrupted")));
         }
     }
 

@@ -5,7 +5,8 @@
 use super::json_patch::{self, JsonPatch};
 use crate::limits::RAW_STEPS_MAX;
 use crate::value::skim::{Omitted, outline};
-use crate::value::{Text, Value};
+use crate::value::{Paths, Value};
+use std::collections::HashMap;
 
 /// A patched document, with the text of the values that the patch wrote.
 pub struct Raw {
@@ -93,46 +94,102 @@ impl Raw {
     /// The JSON text of the document. In a built-in kind, fields that the patch has not touched have the order of their Go
     /// type.
     pub fn text(&self, kind: RawKind) -> String {
-        let mut text = match kind {
+        let text = match kind {
             RawKind::Custom => self.document.to_json(),
             RawKind::BuiltIn => crate::types::merged_text(&self.document, &self.before, &self.touched),
         };
-        for (operation, written) in &self.written {
-            text = text.replace(&Value::from(marker(*operation)).to_json(), written);
+        let (open, close) = ("\"\\u0001", "\\u0001\"");
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find(open) {
+            let (before, after) = (&rest[..at], &rest[at + open.len()..]);
+            out.push_str(before);
+            let marked = after.split_once(close).and_then(|(number, after)| Some((self.written(number)?, after)));
+            let (written, after) = marked.unwrap_or((open, after));
+            out.push_str(written);
+            rest = after;
         }
-        text
+        out.push_str(rest);
+        out
+    }
+
+    /// The text that an operation wrote, by its number.
+    fn written(&self, number: &str) -> Option<&str> {
+        let operation: usize = number.parse().ok()?;
+        let at = self.written.binary_search_by_key(&operation, |(operation, _)| *operation).ok()?;
+        self.written.get(at).map(|(_, text)| text.as_str())
     }
 
     /// The paths of the duplicate keys that the patch wrote into the document.
     pub fn duplicates(&self, patch: &JsonPatch) -> Vec<String> {
-        let mut out = vec![];
-        for (operation, _) in &self.written {
-            let before = format!("[{operation}].value");
-            let Some(path) = path_of(&self.document, &marker(*operation)) else { continue };
-            let duplicates = patch.strict_errors.iter().filter(|error| error.is_duplicate);
-            let inside = duplicates.filter_map(|error| error.path.strip_prefix(&before));
-            out.extend(inside.filter(|rest| !rest.is_empty()).map(|rest| format!("{path}{rest}")));
+        let mut inside: HashMap<usize, Vec<&str>> = HashMap::new();
+        for error in patch.strict_errors.iter().filter(|error| error.is_duplicate) {
+            let parts = error.path.strip_prefix('[').and_then(|path| path.split_once("].value"));
+            if let Some((operation, rest)) = parts.filter(|(_, rest)| !rest.is_empty())
+                && let Ok(operation) = operation.parse()
+            {
+                inside.entry(operation).or_default().push(rest);
+            }
         }
-        out
+        let mut places = HashMap::new();
+        places_of(&self.document, &mut vec![], &mut |steps, operation| {
+            if inside.contains_key(&operation) {
+                places.entry(operation).or_insert_with(|| path_text(steps));
+            }
+        });
+        let mut out = Paths::default();
+        for (operation, _) in &self.written {
+            if let (Some(rests), Some(path)) = (inside.get(operation), places.get(operation)) {
+                rests.iter().for_each(|rest| out.add(|| format!("{path}{rest}")));
+            }
+        }
+        out.into_list()
     }
 }
 
-/// The path of the string that equals `text`.
-fn path_of(value: &Value, text: &str) -> Option<String> {
+/// A step from a value to a part of it.
+enum Step<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+/// Calls `found` with the steps to each marker, and the operation that it stands for.
+fn places_of<'a>(value: &'a Value, steps: &mut Vec<Step<'a>>, found: &mut impl FnMut(&[Step<'a>], usize)) {
     match value {
-        Value::String(found) => (found == text).then(String::new),
-        Value::Object(fields) => fields.iter().find_map(|(key, value): (&Text, &Value)| {
-            let rest = path_of(value, text)?;
-            let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
-            Some(format!("{key}{dot}{rest}"))
-        }),
-        Value::Array(items) => items.iter().enumerate().find_map(|(i, value)| {
-            let rest = path_of(value, text)?;
-            let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
-            Some(format!("[{i}]{dot}{rest}"))
-        }),
-        _ => None,
+        Value::String(text) => {
+            let number = text.strip_prefix('\u{1}').and_then(|rest| rest.strip_suffix('\u{1}'));
+            if let Some(operation) = number.and_then(|number| number.parse().ok()) {
+                found(steps, operation);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields.iter() {
+                steps.push(Step::Field(key));
+                places_of(value, steps, found);
+                steps.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (i, value) in items.iter().enumerate() {
+                steps.push(Step::Item(i));
+                places_of(value, steps, found);
+                steps.pop();
+            }
+        }
+        _ => {}
     }
+}
+
+fn path_text(steps: &[Step<'_>]) -> String {
+    let mut path = String::new();
+    for (depth, step) in steps.iter().enumerate() {
+        path += &match step {
+            Step::Field(key) if depth == 0 => (*key).to_owned(),
+            Step::Field(key) => format!(".{key}"),
+            Step::Item(i) => format!("[{i}]"),
+        };
+    }
+    path
 }
 
 #[cfg(test)]
@@ -154,6 +211,11 @@ mod tests {
                 r#"[{"op":"replace","path":"/c","value":[{"k":1,"k":2}]},{"op":"remove","path":"/a"}]"#,
                 r#"{"c":[{"k":1,"k":2}]}"#,
                 vec!["c[0].k"],
+            ),
+            (
+                r#"[{"op":"add","path":"/c/x","value":"\u00010\u0001"},{"op":"replace","path":"/c","value":{"":"\u0001"}}]"#,
+                r#"{"a":[{"b":1}],"c":{"":"\u0001"}}"#,
+                vec![],
             ),
             (r#"[{"op":"add","path":"/c/y","value":"t"}]"#, r#"{"a":[{"b":1}],"c":{"y":"t","z":1}}"#, vec![]),
         ] {

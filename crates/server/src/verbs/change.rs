@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::deadline;
 use base::request::{DeleteOptions, WriteOptions};
 use machinery::{Status, Value};
 use objects::Stored;
@@ -151,7 +152,8 @@ impl Write<'_> {
                 object
             }
             Change::Patch(patch) => {
-                let mut object = patch.apply_to(request, old, self.options.field_validation)?;
+                let patched = || patch.apply_to(request, old, self.options.field_validation);
+                let mut object = deadline::long(patched).await?;
                 self.check_identity(&mut object)?;
                 object
             }
