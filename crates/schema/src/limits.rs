@@ -1,7 +1,17 @@
 //! Limits of this crate. A limit that Kubernetes has too has its value, as noted; others limit memory or stack.
 
+use machinery::value::PATHS_BYTES_MAX;
+
 /// Bytes that an error about a list has at least, which bounds how many are reported. Ours.
 pub(crate) const ERROR_BYTES_MIN: usize = 100;
+
+/// Bytes of the conflicts of an apply, in the message and in the causes together; the rest is counted. Ours: Kubernetes
+/// reports them all.
+pub(crate) const CONFLICTS_BYTES_MAX: usize = PATHS_BYTES_MAX;
+
+/// Versions in which the field manager keeps an object. If the entries of its managedFields have more, it is converted again
+/// where it is needed again. Ours, for memory.
+pub(crate) const RENDITIONS_MAX: usize = 4;
 
 /// Type errors of an object that are kept to find the first one in the document. Ours, for memory.
 pub(crate) const TYPE_ERRORS_MAX: usize = 10_000;

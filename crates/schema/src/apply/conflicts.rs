@@ -1,6 +1,7 @@
 //! Conflicts: the error of an apply that would change fields that other managers own.
 
 use super::fieldpath::FieldSet;
+use crate::limits::CONFLICTS_BYTES_MAX;
 use super::ownership::Conflict;
 use machinery::Status;
 use machinery::status::{Cause, Details, Reason};
@@ -14,15 +15,24 @@ pub(crate) fn without(conflicts: Vec<Conflict>, allowed: &FieldSet) -> Vec<Confl
     rest.collect()
 }
 
-/// All of them, sorted by owner.
+/// All of them, sorted by owner. Those beyond [`CONFLICTS_BYTES_MAX`] are only counted: their paths together may be much
+/// longer than the object, as each begins with those of its parents.
 pub(crate) fn status(mut conflicts: Vec<Conflict>) -> Status {
     conflicts.sort_by(|a, b| a.owner.compare(&b.owner));
     let mut causes = vec![];
     let mut blocks = vec![];
+    let (mut count, mut bytes) = (0_usize, 0_usize);
     for conflict in &conflicts {
         let owner = conflict.owner.print();
-        blocks.push(format!("conflicts with {owner}:"));
+        if bytes <= CONFLICTS_BYTES_MAX {
+            blocks.push(format!("conflicts with {owner}:"));
+        }
         conflict.fields.for_each(&mut |path| {
+            count += 1;
+            bytes = bytes.saturating_add(2 * path.len() + owner.len() + size_of::<Cause>());
+            if bytes > CONFLICTS_BYTES_MAX {
+                return;
+            }
             blocks.push(format!("- {path}"));
             causes.push(Cause {
                 reason: "FieldManagerConflict".into(),
@@ -31,9 +41,13 @@ pub(crate) fn status(mut conflicts: Vec<Conflict>) -> Status {
             });
         });
     }
-    let message = match causes.as_slice() {
-        [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
-        many => format!("Apply failed with {} conflicts: {}", many.len(), blocks.join("\n")),
+    let left = count - causes.len();
+    if left > 0 {
+        blocks.push(format!("and {left} more"));
+    }
+    let message = match (count, causes.as_slice()) {
+        (1, [one]) => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
+        _ => format!("Apply failed with {count} conflicts: {}", blocks.join("\n")),
     };
     Status::new(Reason::Conflict, message).with_details(Details { causes, ..Details::default() })
 }
@@ -60,5 +74,22 @@ mod tests {
         let text = "Apply failed with 3 conflicts: conflicts with \"ed\" using example.com/v1:\n- .spec.z\n- .spec.b.c\nconflicts with \"zoe\":\n- .spec.a";
         let status = status(two);
         assert_eq!((status.code, status.message.as_str()), (409, text));
+    }
+
+    /// Each of many fields deep in an object has a path as long as the object.
+    #[test]
+    fn conflicts_beyond_a_bound_are_counted() {
+        let parents: Vec<String> = (0..100).map(|i| format!("{i}{}", "n".repeat(980))).collect();
+        let names: Vec<String> = (0..3_000).map(|i| format!("f{i}")).collect();
+        let path = |name| parents.iter().map(String::as_str).chain([name]).collect::<Vec<_>>();
+        let paths: Vec<Vec<&str>> = names.iter().map(|name| path(name.as_str())).collect();
+        let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+        let of = |manager| conflict(manager, Operation::Apply, "", &paths);
+        let status = status(vec![of("ed"), of("zoe")]);
+        let causes = status.details.as_ref().map_or(0, |details| details.causes.len());
+        assert!((10..100).contains(&causes), "{causes}");
+        assert!(status.message.starts_with("Apply failed with 6000 conflicts: conflicts with \"ed\":\n- .0nn"));
+        assert!(status.message.ends_with(&format!("\nand {} more", 6_000 - causes)));
+        assert!(status.message.len() < CONFLICTS_BYTES_MAX);
     }
 }

@@ -8,6 +8,7 @@ use super::types::TypeSchema;
 use super::versions::{ConvertError, Renditions, Versioned, Versions};
 use machinery::{Text, Value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Fields that have no owner.
@@ -61,14 +62,17 @@ fn failed(prefix: &str) -> impl Fn(ConvertError) -> Failure + '_ {
 fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_>) -> Result<Ownership, Failure> {
     let mut ownership = Ownership::Same;
     let mut kept = Vec::with_capacity(owners.0.len());
+    let mut existing = HashSet::new();
     for mut owner in std::mem::take(&mut owners.0) {
-        match live.get(&owner.version) {
-            Err(ConvertError::MissingVersion) => {
-                ownership = Ownership::Changed;
-                continue;
-            }
-            Err(error) => return Err(failed("")(error)),
-            Ok(_) => {}
+        if !existing.contains(&owner.version) {
+            match live.get(&owner.version) {
+                Err(ConvertError::MissingVersion) => {
+                    ownership = Ownership::Changed;
+                    continue;
+                }
+                Err(error) => return Err(failed("")(error)),
+                Ok(_) => existing.insert(owner.version.clone()),
+            };
         }
         if let Some(types) = write.versions.types(&owner.version)
             && let Some(set) = reconcile(types, &owner.set)
@@ -82,36 +86,40 @@ fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_
     Ok(ownership)
 }
 
-/// The changes between two objects, computed for each version on demand.
+/// The changes between two objects, computed for each version on demand. Those of the version of the request are kept.
 struct AllChanges<'a, 'v> {
     write: Write<'a>,
     live: &'v mut Renditions<'a>,
     new: Renditions<'v>,
-    known: Vec<(Text, Changes)>,
+    own: Option<Changes>,
 }
 
 impl AllChanges<'_, '_> {
     /// `None` if there is no such version.
-    fn in_version(&mut self, version: &Text) -> Result<Option<&Changes>, Failure> {
-        if !self.known.iter().any(|(v, _)| v == version) {
-            let old = match self.live.get(version) {
-                Err(ConvertError::MissingVersion) => return Ok(None),
-                other => other.map_err(failed("failed to convert old object: "))?,
-            };
-            let new = match self.new.get(version) {
-                Err(ConvertError::MissingVersion) => return Ok(None),
-                other => other.map_err(failed("failed to convert new object: "))?,
-            };
-            let Some(types) = self.write.versions.types(version) else { return Ok(None) };
-            let changes = compare(types, old, new).without(self.write.versions.reset_fields(version));
-            self.known.push((version.clone(), changes));
+    fn in_version(&mut self, version: &Text) -> Result<Option<Cow<'_, Changes>>, Failure> {
+        let is_own = version == self.write.version;
+        if is_own && self.own.is_some() {
+            return Ok(self.own.as_ref().map(Cow::Borrowed));
         }
-        Ok(self.known.iter().find(|(v, _)| v == version).map(|(_, changes)| changes))
+        let old = match self.live.get(version) {
+            Err(ConvertError::MissingVersion) => return Ok(None),
+            other => other.map_err(failed("failed to convert old object: "))?,
+        };
+        let new = match self.new.get(version) {
+            Err(ConvertError::MissingVersion) => return Ok(None),
+            other => other.map_err(failed("failed to convert new object: "))?,
+        };
+        let Some(types) = self.write.versions.types(version) else { return Ok(None) };
+        let changes = compare(types, &old, &new).without(self.write.versions.reset_fields(version));
+        Ok(Some(match is_own {
+            true => Cow::Borrowed(self.own.insert(changes)),
+            false => Cow::Owned(changes),
+        }))
     }
 }
 
 /// Removes changed paths from all owners except `except`. Without `force`, paths of other owners that were added or modified
-/// are conflicts.
+/// are conflicts. Goes version by version, so that the changes in one are there at a time.
 fn take_changes(
     owners: &mut Owners,
     changes: &mut AllChanges<'_, '_>,
@@ -121,25 +129,24 @@ fn take_changes(
     let mut conflicts = vec![];
     let count = owners.0.len();
     let mut ownership = Ownership::Same;
-    let mut kept = Vec::with_capacity(owners.0.len());
-    for mut owner in std::mem::take(&mut owners.0) {
-        if except == Some(&owner.identity) {
+    let (mut kept, mut rest) = owners.0.drain(..).partition::<Vec<_>, _>(|owner| except == Some(&owner.identity));
+    while let Some(version) = rest.first().map(|owner| owner.version.clone()) {
+        let of_version = rest.extract_if(.., |owner| owner.version == version).collect::<Vec<_>>();
+        let Some(changes) = changes.in_version(&version)? else { continue };
+        for mut owner in of_version {
+            let conflicting = owner.set.intersects(&changes.added) || owner.set.intersects(&changes.modified);
+            if conflicting && force == Force::No {
+                let fields = owner.set.intersection(&changes.added).union(owner.set.intersection(&changes.modified));
+                conflicts.push(Conflict { owner: owner.identity.clone(), fields });
+            }
+            if conflicting || owner.set.intersects(&changes.removed) {
+                ownership = Ownership::Changed;
+                owner.set.remove(&changes.added);
+                owner.set.remove(&changes.modified);
+                owner.set.remove(&changes.removed);
+            }
             kept.push(owner);
-            continue;
         }
-        let Some(changes) = changes.in_version(&owner.version)? else { continue };
-        let conflicting = owner.set.intersects(&changes.added) || owner.set.intersects(&changes.modified);
-        if conflicting && force == Force::No {
-            let fields = owner.set.intersection(&changes.added).union(owner.set.intersection(&changes.modified));
-            conflicts.push(Conflict { owner: owner.identity.clone(), fields });
-        }
-        if conflicting || owner.set.intersects(&changes.removed) {
-            ownership = Ownership::Changed;
-            owner.set.remove(&changes.added);
-            owner.set.remove(&changes.modified);
-            owner.set.remove(&changes.removed);
-        }
-        kept.push(owner);
     }
     if !conflicts.is_empty() {
         return Err(Failure::Conflicts(conflicts));
@@ -161,13 +168,13 @@ pub(crate) fn update(
     let ownership = follow_schema(write, owners, &mut live)?;
     let own = {
         let new = Renditions::new(write.versions, new, write.version);
-        let mut changes = AllChanges { write, live: &mut live, new, known: vec![] };
-        let nothing = changes.in_version(write.version)?.is_none_or(Changes::is_empty);
+        let mut changes = AllChanges { write, live: &mut live, new, own: None };
+        let nothing = changes.in_version(write.version)?.is_none_or(|changes| changes.is_empty());
         if nothing && owners.0.iter().all(|o| o.version == *write.version && !o.set.is_empty()) {
             return Ok(ownership);
         }
         take_changes(owners, &mut changes, None, Force::Yes)?;
-        let own = changes.known.into_iter().find(|(v, _)| v == write.version).map(|(_, c)| c).unwrap_or_default();
+        let own = changes.own.unwrap_or_default();
         let mut own = own.modified.union(own.added);
         own.remove(&UNTRACKED);
         own
@@ -223,7 +230,7 @@ pub(crate) fn apply(
     }
     let taken = {
         let new = Renditions::new(write.versions, &object, write.version);
-        let mut changes = AllChanges { write, live: &mut live_renditions, new, known: vec![] };
+        let mut changes = AllChanges { write, live: &mut live_renditions, new, own: None };
         take_changes(&mut owners, &mut changes, Some(writer), force)?
     };
     let changed = has_null_list || !same_object(live, &object);

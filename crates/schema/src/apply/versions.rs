@@ -3,6 +3,7 @@
 use super::fieldpath::FieldSet;
 use super::typed::{Duplicates, errors_text, validate};
 use super::types::TypeSchema;
+use crate::limits::RENDITIONS_MAX;
 use machinery::{Text, Value};
 use std::borrow::Cow;
 
@@ -53,11 +54,11 @@ impl<'v> Versioned<'v> {
     }
 }
 
-/// An object, converted to versions on demand.
+/// An object, converted to versions on demand. Of at most [`RENDITIONS_MAX`] versions it keeps the result.
 pub(crate) struct Renditions<'v> {
     versions: &'v dyn Versions,
     source: Versioned<'v>,
-    others: Vec<(Text, Result<Value, ConvertError>)>,
+    others: Vec<(Text, Value)>,
 }
 
 impl<'v> Renditions<'v> {
@@ -66,15 +67,22 @@ impl<'v> Renditions<'v> {
         Renditions { versions, source, others: vec![] }
     }
 
-    pub fn get(&mut self, version: &Text) -> Result<&Value, ConvertError> {
+    pub fn get(&mut self, version: &Text) -> Result<Cow<'_, Value>, ConvertError> {
         if self.source.version == *version {
-            return Ok(&self.source.value);
+            return Ok(Cow::Borrowed(&self.source.value));
         }
-        if !self.others.iter().any(|(v, _)| v == version) {
-            let converted = self.source.to(self.versions, version).map(|v| v.value.into_owned());
-            self.others.push((version.clone(), converted));
-        }
-        let found = self.others.iter().find(|(v, _)| v == version).map(|(_, value)| value);
-        found.map_or(Err(ConvertError::MissingVersion), |value| value.as_ref().map_err(Clone::clone))
+        let known = self.others.iter().position(|(v, _)| v == version);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let converted = self.source.to(self.versions, version)?.value.into_owned();
+                if self.others.len() >= RENDITIONS_MAX {
+                    return Ok(Cow::Owned(converted));
+                }
+                self.others.push((version.clone(), converted));
+                self.others.len() - 1
+            }
+        };
+        Ok(Cow::Borrowed(&self.others[at].1))
     }
 }
