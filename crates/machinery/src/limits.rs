@@ -61,6 +61,16 @@ pub(crate) const QUANTITY_DIGITS_APART_MAX: u32 = 1024;
 /// Filters may nest this deep. Ours, for the stack.
 pub(crate) const JSONPATH_DEPTH_MAX: usize = 64;
 
+/// Values that one step of a path finds; the rest is left out. Ours: only the first value of a path is shown.
+pub(crate) const JSONPATH_VALUES_MAX: usize = 5_000;
+
+/// Values that the evaluation of one path visits. Ours: less than a millisecond, where paths of unions and recursive steps
+/// would take years.
+pub(crate) const JSONPATH_VISITS_MAX: usize = 20_000;
+
+/// Values that the cells of one row visit together. Ours: some milliseconds.
+pub(crate) const ROW_VISITS_MAX: usize = 200_000;
+
 /// Operations of one JSON patch; the value of Kubernetes.
 pub const OPERATIONS_MAX: usize = 10_000;
 

@@ -1,6 +1,8 @@
 //! The cells of tables.
 
 use super::JsonPath;
+use super::eval::Evaluation;
+use crate::limits::{JSONPATH_VISITS_MAX, ROW_VISITS_MAX};
 use crate::patch::gotext;
 use crate::time::parse_rfc3339;
 use crate::value::Value;
@@ -8,13 +10,31 @@ use crate::value::Value;
 /// Seconds from the zero time of Go to the epoch.
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
+/// The values that the cells of one row may still visit.
+#[derive(Debug)]
+pub struct RowVisits(usize);
+
+impl Default for RowVisits {
+    fn default() -> RowVisits {
+        RowVisits(ROW_VISITS_MAX)
+    }
+}
+
+impl RowVisits {
+    /// Whether the row has taken some time, so that the computation should give way.
+    pub fn are_many(&self) -> bool {
+        self.0 <= ROW_VISITS_MAX - JSONPATH_VISITS_MAX
+    }
+}
+
 /// The cell of a column of type `kind` (`string`, `integer`, `number`, `boolean`, `date`): of the first value that the
 /// path finds, or null. `now` is in microseconds since the epoch.
-pub fn cell(kind: &str, path: &JsonPath, object: &Value, now: i64) -> Value {
-    match path.find(object).ok().and_then(|found| found.into_iter().next()) {
-        Some(value) => cell_of(kind, &value, now),
-        None => Value::Null,
-    }
+pub fn cell(kind: &str, path: &JsonPath, object: &Value, now: i64, visits: &mut RowVisits) -> Value {
+    let granted = visits.0.min(JSONPATH_VISITS_MAX);
+    let mut within = Evaluation { left: granted };
+    let found = path.find_within(object, &mut within).ok().and_then(|found| found.into_iter().next());
+    visits.0 -= granted - within.left;
+    found.map_or(Value::Null, |value| cell_of(kind, &value, now))
 }
 
 /// The cell of a value that was found.
@@ -112,6 +132,16 @@ mod tests {
                 assert_eq!(cell_of(kind, &value, 1_780_000_000_000_000).to_json(), want, "{value} as {kind}");
             }
         }
+    }
+
+    #[test]
+    fn cells_of_a_row_share_its_visits() {
+        let object = Value::from([("list", Value::Array(vec![Value::from("x"); 4_000]))]);
+        let path = JsonPath::parse(".list[*]").unwrap();
+        let mut visits = RowVisits::default();
+        let cells: Vec<Value> = (0..200).map(|_| cell("string", &path, &object, 0, &mut visits)).collect();
+        let shown = cells.iter().filter(|cell| !cell.is_null()).count();
+        assert!((20..60).contains(&shown) && visits.are_many(), "{shown}");
     }
 
     #[test]

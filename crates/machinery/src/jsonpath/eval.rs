@@ -1,6 +1,7 @@
 //! Evaluation of compiled paths.
 
 use super::{Filter, PathStep, Slice};
+use crate::limits::JSONPATH_VALUES_MAX;
 use crate::patch::gotext::{plain, type_of};
 use crate::value::Value;
 use std::borrow::Cow;
@@ -12,38 +13,76 @@ type Found<'v> = Vec<Cow<'v, Value>>;
 /// without comparison counts them.
 pub(super) type Outcome<'v> = (Found<'v>, Option<String>);
 
-/// Evaluates the nodes in turn.
-pub(super) fn list<'v>(input: Found<'v>, nodes: &[PathStep]) -> Outcome<'v> {
-    let mut current = input;
-    for node in nodes {
-        match step(current, node) {
-            (found, None) => current = found,
-            failed => return failed,
-        }
-    }
-    (current, None)
+/// Evaluates one path. What a step finds beyond the bounds is as if it were not there: a cell shows the first value.
+pub(super) struct Evaluation {
+    /// Values that may still be visited.
+    pub left: usize,
 }
 
-fn step<'v>(input: Found<'v>, node: &PathStep) -> Outcome<'v> {
-    match node {
-        PathStep::Literal(value @ Value::String(_)) => (vec![Cow::Owned(value.clone())], None),
-        PathStep::Literal(value) => (input.iter().map(|_| Cow::Owned(value.clone())).collect(), None),
-        PathStep::Field(name) => (input.into_iter().filter_map(|value| field(value, name)).collect(), None),
-        PathStep::Slice(slice) => slices(input, slice),
-        PathStep::Filter(filter) => filtered(input, filter),
-        PathStep::Wildcard => (input.into_iter().flat_map(children).collect(), None),
-        PathStep::Recursive => (descendants(input), None),
-        PathStep::Union(parts) => {
-            let mut found = vec![];
-            for part in parts {
-                match list(input.clone(), part) {
-                    (more, None) => found.extend(more),
-                    (_, why) => return (input, why),
-                }
+impl Evaluation {
+    /// The first values of those that a step finds, as many as may be visited.
+    fn take<'v>(&mut self, values: impl Iterator<Item = Cow<'v, Value>>) -> Found<'v> {
+        let found: Found<'v> = values.take(self.left.min(JSONPATH_VALUES_MAX)).collect();
+        self.left -= found.len();
+        found
+    }
+
+    /// Evaluates the nodes in turn.
+    pub(super) fn list<'v>(&mut self, input: Found<'v>, nodes: &[PathStep]) -> Outcome<'v> {
+        let mut current = input;
+        for node in nodes {
+            match self.step(current, node) {
+                (found, None) => current = found,
+                failed => return failed,
             }
-            (found, None)
         }
-        PathStep::Word(word) => (input, Some(format!("unrecognized identifier {word}"))),
+        (current, None)
+    }
+
+    fn step<'v>(&mut self, input: Found<'v>, node: &PathStep) -> Outcome<'v> {
+        self.left = self.left.saturating_sub(input.len());
+        if self.left == 0 {
+            return (vec![], None);
+        }
+        match node {
+            PathStep::Literal(value @ Value::String(_)) => (vec![Cow::Owned(value.clone())], None),
+            PathStep::Literal(value) => (input.iter().map(|_| Cow::Owned(value.clone())).collect(), None),
+            PathStep::Field(name) => (input.into_iter().filter_map(|value| field(value, name)).collect(), None),
+            PathStep::Slice(slice) => self.slices(input, slice),
+            PathStep::Filter(filter) => self.filtered(input, filter),
+            PathStep::Wildcard => (self.take(input.into_iter().flat_map(children)), None),
+            PathStep::Recursive => (self.descendants(input), None),
+            PathStep::Union(parts) => {
+                let mut found = vec![];
+                for part in parts {
+                    match self.list(input.clone(), part) {
+                        (more, None) => found.extend(more),
+                        (_, why) => return (input, why),
+                    }
+                }
+                found.truncate(JSONPATH_VALUES_MAX);
+                (found, None)
+            }
+            PathStep::Word(word) => (input, Some(format!("unrecognized identifier {word}"))),
+        }
+    }
+
+    /// The input and all its descendants, parents first, without empty containers and scalars other than text.
+    fn descendants<'v>(&mut self, input: Found<'v>) -> Found<'v> {
+        let mut found = vec![];
+        let mut waiting: Found<'v> = input.into_iter().rev().collect();
+        while let Some(value) = waiting.pop() {
+            if found.len() >= JSONPATH_VALUES_MAX {
+                break;
+            }
+            let is_text = value.as_str().is_some_and(|s| !s.is_empty());
+            let below = if is_text { vec![] } else { self.take(children(value.clone())) };
+            if !below.is_empty() || is_text {
+                found.push(value);
+            }
+            waiting.extend(below.into_iter().rev());
+        }
+        found
     }
 }
 
@@ -55,53 +94,45 @@ fn field<'v>(value: Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
 }
 
 /// The fields of an object, the items of a list, the bytes of a text.
-fn children(value: Cow<'_, Value>) -> Found<'_> {
+fn children<'v>(value: Cow<'v, Value>) -> Box<dyn Iterator<Item = Cow<'v, Value>> + 'v> {
     match value {
-        Cow::Borrowed(Value::Object(map)) => map.values().map(Cow::Borrowed).collect(),
-        Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
-        Cow::Owned(Value::Object(map)) => map.into_iter().map(|(_, value)| Cow::Owned(value)).collect(),
-        Cow::Owned(Value::Array(items)) => items.into_iter().map(Cow::Owned).collect(),
-        other => match other.as_str() {
-            Some(text) => text.bytes().map(|b| Cow::Owned(Value::Int(b.into()))).collect(),
-            None => vec![],
-        },
+        Cow::Borrowed(Value::Object(map)) => Box::new(map.values().map(Cow::Borrowed)),
+        Cow::Borrowed(Value::Array(items)) => Box::new(items.iter().map(Cow::Borrowed)),
+        Cow::Borrowed(Value::String(text)) => Box::new(text.bytes().map(byte)),
+        // only literals are owned
+        Cow::Owned(Value::String(text)) => Box::new(text.bytes().map(byte).collect::<Vec<_>>().into_iter()),
+        _ => Box::new(std::iter::empty()),
     }
 }
 
-/// The input and all its descendants, parents first, without empty containers and scalars other than text.
-fn descendants(input: Found<'_>) -> Found<'_> {
-    let mut found = vec![];
-    let mut waiting: Found<'_> = input.into_iter().rev().collect();
-    while let Some(value) = waiting.pop() {
-        let below = if value.as_str().is_some_and(|s| !s.is_empty()) { vec![] } else { children(value.clone()) };
-        if !below.is_empty() || value.as_str().is_some_and(|s| !s.is_empty()) {
-            found.push(value);
-        }
-        waiting.extend(below.into_iter().rev());
-    }
-    found
+fn byte<'v>(byte: u8) -> Cow<'v, Value> {
+    Cow::Owned(Value::Int(byte.into()))
 }
 
-fn slices<'v>(input: Found<'v>, slice: &Slice) -> Outcome<'v> {
-    let mut found = vec![];
-    for value in &input {
-        let length = match value.as_ref() {
-            Value::Null => continue,
-            Value::Array(items) => items.len() as i64,
-            other => {
-                let why = format!("{} is not array or slice", type_of(other));
-                return (input, Some(why));
+impl Evaluation {
+    fn slices<'v>(&mut self, input: Found<'v>, slice: &Slice) -> Outcome<'v> {
+        let mut found = vec![];
+        for value in &input {
+            let length = match value.as_ref() {
+                Value::Null => continue,
+                Value::Array(items) => items.len() as i64,
+                other => {
+                    let why = format!("{} is not array or slice", type_of(other));
+                    return (input, Some(why));
+                }
+            };
+            match range(slice, length) {
+                Ok(None) => return (found, None),
+                Ok(Some((from, to, step))) => {
+                    let items = children(value.clone()).skip(from).take(to - from).step_by(step);
+                    found.extend(self.take(items));
+                }
+                Err(why) => return (input, Some(why)),
             }
-        };
-        match range(slice, length) {
-            Ok(None) => return (found, None),
-            Ok(Some((from, to, step))) => {
-                found.extend(children(value.clone()).into_iter().take(to).skip(from).step_by(step));
-            }
-            Err(why) => return (input, Some(why)),
         }
+        found.truncate(JSONPATH_VALUES_MAX);
+        (found, None)
     }
-    (found, None)
 }
 
 /// Where a slice starts and ends in a list, and its step; `None` if it is empty.
@@ -135,43 +166,49 @@ fn range(slice: &Slice, length: i64) -> Result<Option<(usize, usize, usize)>, St
     Ok(Some((position(from), position(to), position(step))))
 }
 
-fn filtered<'v>(input: Found<'v>, filter: &Filter) -> Outcome<'v> {
-    let mut found = vec![];
-    for value in &input {
-        if !matches!(value.as_ref(), Value::Array(_)) {
-            let why = format!("{} is not array or slice and cannot be filtered", plain(value));
-            return (input, Some(why));
-        }
-        for item in children(value.clone()) {
-            match passes(&item, filter) {
-                Ok(true) => found.push(item),
-                Ok(false) => {}
-                Err(why) => return (found, Some(why)),
+impl Evaluation {
+    fn filtered<'v>(&mut self, input: Found<'v>, filter: &Filter) -> Outcome<'v> {
+        let mut found = vec![];
+        for value in &input {
+            if !matches!(value.as_ref(), Value::Array(_)) {
+                let why = format!("{} is not array or slice and cannot be filtered", plain(value));
+                return (input, Some(why));
+            }
+            for item in self.take(children(value.clone())) {
+                match self.passes(&item, filter) {
+                    Ok(true) => found.push(item),
+                    Ok(false) => {}
+                    Err(why) => return (found, Some(why)),
+                }
             }
         }
+        found.truncate(JSONPATH_VALUES_MAX);
+        (found, None)
     }
-    (found, None)
+
+    fn passes(&mut self, item: &Value, filter: &Filter) -> Result<bool, String> {
+        let (left, failed) = self.list(vec![Cow::Borrowed(item)], &filter.left);
+        let Some((operator, right)) = &filter.comparison else { return Ok(!left.is_empty()) };
+        if let Some(why) = failed {
+            return Err(why);
+        }
+        let Some(left) = only(left)? else { return Ok(false) };
+        let right = match self.list(vec![Cow::Borrowed(item)], right) {
+            (found, None) => only(found)?,
+            (_, Some(why)) => return Err(why),
+        };
+        match right {
+            Some(right) => compared(&left, operator, &right),
+            None => Ok(false),
+        }
+    }
 }
 
-fn passes(item: &Value, filter: &Filter) -> Result<bool, String> {
-    let (left, failed) = list(vec![Cow::Borrowed(item)], &filter.left);
-    let Some((operator, right)) = &filter.comparison else { return Ok(!left.is_empty()) };
-    if let Some(why) = failed {
-        return Err(why);
-    }
-    let one = |found: Found<'_>| match found.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(one.as_ref().clone())),
+fn only(found: Found<'_>) -> Result<Option<Cow<'_, Value>>, String> {
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (one, None) => Ok(one),
         _ => Err("can only compare one element at a time".to_owned()),
-    };
-    let Some(left) = one(left)? else { return Ok(false) };
-    let right = match list(vec![Cow::Borrowed(item)], right) {
-        (found, None) => one(found)?,
-        (_, Some(why)) => return Err(why),
-    };
-    match right {
-        Some(right) => compared(&left, operator, &right),
-        None => Ok(false),
     }
 }
 

@@ -10,6 +10,9 @@ mod parse;
 
 use std::borrow::Cow;
 
+use crate::limits::JSONPATH_VISITS_MAX;
+use eval::Evaluation;
+
 use crate::value::{Text, Value};
 
 /// A compiled path.
@@ -56,9 +59,14 @@ impl JsonPath {
         parse::template(path).map(|actions| JsonPath { actions })
     }
 
-    /// All values that the path finds, in order. A missing field is not an error.
+    /// The values that the path finds, in order. A missing field is not an error. If the path visits very many values, those
+    /// beyond a bound are left out.
     pub fn find<'v>(&self, value: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
-        let mut all = self.actions.iter().map(|nodes| match eval::list(vec![Cow::Borrowed(value)], nodes) {
+        self.find_within(value, &mut Evaluation { left: JSONPATH_VISITS_MAX })
+    }
+
+    fn find_within<'v>(&self, value: &'v Value, within: &mut Evaluation) -> Result<Vec<Cow<'v, Value>>, String> {
+        let mut all = self.actions.iter().map(|nodes| match within.list(vec![Cow::Borrowed(value)], nodes) {
             (found, None) => Ok(found),
             (_, Some(why)) => Err(why),
         });
@@ -124,6 +132,24 @@ mod tests {
         for (path, want) in cases {
             assert_eq!(run(path), want, "{path}");
         }
+    }
+
+    #[test]
+    fn visits_of_a_path_are_bounded() {
+        let items: Vec<Value> = (0..30_000).map(|i| Value::from([("name", Value::Int(i))])).collect();
+        let nested = (0..200).fold(Value::Int(7), |inner, _| Value::from([("a", inner), ("b", Value::Int(1))]));
+        let object = Value::from([("a", Value::Int(1)), ("items", Value::Array(items)), ("nested", nested)]);
+        let (unions, recursive) = (format!(".items{}", "[0,0]".repeat(25)), format!(".nested{}", "..a".repeat(20)));
+        let filters = format!(".items[?({}==1)].name", "@..name".to_owned() + &"..name".repeat(20));
+        for path in [unions.as_str(), &recursive, &filters, ".items[*].name", "..name", "['items','items'][*]"] {
+            let path = JsonPath::parse(path).unwrap();
+            let mut within = Evaluation { left: JSONPATH_VISITS_MAX };
+            let found = path.find_within(&object, &mut within).map_or(0, |found| found.len());
+            assert!(found <= JSONPATH_VISITS_MAX && within.left <= JSONPATH_VISITS_MAX, "{found}");
+        }
+        let first = |path| JsonPath::parse(path).unwrap().find(&object).unwrap()[0].to_json();
+        assert_eq!([first(".items[*].name"), first("..name"), first(".items[29999].name")], ["0", "0", "29999"]);
+        assert_eq!(first(".items[?(@.name==17)].name"), "17");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Conflicts: the error of an apply that would change fields that other managers own.
 
 use super::fieldpath::FieldSet;
-use crate::limits::CONFLICTS_BYTES_MAX;
 use super::ownership::Conflict;
+use crate::limits::CONFLICTS_BYTES_MAX;
 use machinery::Status;
 use machinery::status::{Cause, Details, Reason};
 

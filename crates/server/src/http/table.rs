@@ -1,6 +1,7 @@
 //! The shapes `Table` and `PartialObjectMetadata`.
 
-use base::clock;
+use base::{clock, task};
+use machinery::jsonpath::columns::RowVisits;
 use machinery::jsonpath::{self, JsonPath};
 use machinery::{Map, Status, Value};
 use resource::Column;
@@ -94,9 +95,9 @@ impl Cells {
         .into()
     }
 
-    fn cell(&self, object: &Value, now: i64) -> Value {
+    fn cell(&self, object: &Value, now: i64, visits: &mut RowVisits) -> Value {
         match &self.source {
-            CellSource::Path(path) => jsonpath::columns::cell(&self.kind, path, object, now),
+            CellSource::Path(path) => jsonpath::columns::cell(&self.kind, path, object, now, visits),
             CellSource::Function(cell) => cell(object, now),
         }
     }
@@ -203,7 +204,11 @@ impl Table {
             false => Value::from(name),
         };
         let name = self.has_name.then_some(name).into_iter();
-        let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now))).collect();
+        let mut visits = RowVisits::default();
+        let cells: Value = name.chain(self.columns.iter().map(|c| c.cell(object, now, &mut visits))).collect();
+        if visits.are_many() {
+            task::give_way();
+        }
         let shown = match self.include {
             // the bookmark after the initial events is recognized by its annotation
             Include::None if object.at(&INITIAL_EVENTS_END).is_none() => Value::Null,
