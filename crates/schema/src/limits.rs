@@ -5,6 +5,10 @@ use machinery::value::PATHS_BYTES_MAX;
 /// Bytes that an error about a list has at least, which bounds how many are reported. Ours.
 pub(crate) const ERROR_BYTES_MIN: usize = 100;
 
+/// Bytes of the errors of a schema that are kept of one object, of which the last may exceed them: each has the value, which
+/// may be as large as the request. Ours: Kubernetes reports them all.
+pub(crate) const ERRORS_BYTES_MAX: usize = 4 << 20;
+
 /// Bytes of the conflicts of an apply, in the message and in the causes together; the rest is counted. Ours: Kubernetes
 /// reports them all.
 pub(crate) const CONFLICTS_BYTES_MAX: usize = PATHS_BYTES_MAX;

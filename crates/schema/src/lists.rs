@@ -5,7 +5,7 @@ use crate::limits::ERROR_BYTES_MIN;
 use std::collections::{HashMap, HashSet};
 
 use machinery::value::PATHS_BYTES_MAX;
-use machinery::{FieldError, Map, Value};
+use machinery::{FieldError, Map, Value, work};
 
 use crate::path::Path;
 use crate::program::{ListKind, Node};
@@ -74,7 +74,11 @@ fn repeated(keys: impl Iterator<Item = String>) -> Vec<usize> {
 /// Whether an item comes twice.
 pub(crate) fn has_duplicates(items: &[Value]) -> bool {
     let mut known = HashSet::new();
-    !items.iter().all(|item| known.insert(identity(item)))
+    !items.iter().all(|item| {
+        let identity = identity(item);
+        work::spend(identity.len() as u64);
+        known.insert(identity)
+    })
 }
 
 fn set(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {

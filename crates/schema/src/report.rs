@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use machinery::field::FieldErrorKind;
-use machinery::value::PATHS_BYTES_MAX;
 use machinery::value::quote;
 use machinery::value::shortest::float;
 use machinery::{FieldError, Release, Value};
 
+use crate::limits::ERRORS_BYTES_MAX;
 use crate::path::Path;
 
 /// One failed check. `name` is the dotted path relative to the validated value; junctor errors have none.
@@ -22,7 +22,7 @@ pub(crate) struct FailedCheck {
 
 /// The errors found so far, and how many checks matched: that decides which branch of a junctor is shown.
 ///
-/// No error is there twice. Errors beyond [`PATHS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
+/// No error is there twice. Errors beyond [`ERRORS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) release: Release,
@@ -33,6 +33,8 @@ pub(crate) struct Report {
     bytes: usize,
     /// Errors found, also those that are not kept.
     found: usize,
+    /// Whether no errors are kept: only their number and the matches matter.
+    is_counting: bool,
     pub(crate) matches: u64,
 }
 
@@ -64,7 +66,17 @@ impl Report {
 
     /// A report for a part of what another one is about.
     pub(crate) fn within(around: &Report) -> Report {
-        Report { release: around.release, bytes: around.bytes, ..Report::default() }
+        let Report { release, bytes, is_counting, .. } = *around;
+        Report { release, bytes, is_counting, ..Report::default() }
+    }
+
+    /// As [`Report::within`], for a part whose errors are perhaps not shown.
+    pub(crate) fn counting(around: &Report) -> Report {
+        Report { is_counting: true, ..Report::within(around) }
+    }
+
+    pub(crate) fn is_counting(&self) -> bool {
+        self.is_counting
     }
 
     pub(crate) fn is_valid(&self) -> bool {
@@ -89,7 +101,7 @@ impl Report {
 
     /// Adds an error, which is not even made if none is kept any more.
     fn add(&mut self, path: &Path<'_>, failure: impl FnOnce(String) -> FailedCheck) {
-        if self.bytes > PATHS_BYTES_MAX {
+        if self.is_counting || self.bytes > ERRORS_BYTES_MAX {
             self.found += 1;
         } else {
             self.push(failure(path.text()));
@@ -98,7 +110,7 @@ impl Report {
 
     fn push(&mut self, failure: FailedCheck) {
         let bytes = failure.name.as_ref().map_or(0, String::len) + failure.value.len() + failure.detail.len();
-        if self.bytes > PATHS_BYTES_MAX {
+        if self.bytes > ERRORS_BYTES_MAX {
             self.found += 1;
         } else if self.known.insert(failure.hash()) {
             self.found += 1;
@@ -114,15 +126,25 @@ impl Report {
     }
 
     /// A check of a value by its text: `<path> in body <problem>`.
-    pub(crate) fn invalid(&mut self, path: &Path<'_>, value: String, problem: &str) {
-        self.invalid_with(path, value, |name| format!("{name} in body {problem}"));
+    pub(crate) fn invalid(
+        &mut self,
+        path: &Path<'_>,
+        value: impl FnOnce() -> String,
+        problem: impl FnOnce() -> String,
+    ) {
+        self.invalid_with(path, value, |name| format!("{name} in body {}", problem()));
     }
 
     /// `detail` makes from the path the whole text.
-    pub(crate) fn invalid_with(&mut self, path: &Path<'_>, value: String, detail: impl FnOnce(&str) -> String) {
+    pub(crate) fn invalid_with(
+        &mut self,
+        path: &Path<'_>,
+        value: impl FnOnce() -> String,
+        detail: impl FnOnce(&str) -> String,
+    ) {
         self.add(path, |name| {
             let detail = detail(&name);
-            FailedCheck { kind: FieldErrorKind::Invalid, name: Some(name), value, detail }
+            FailedCheck { kind: FieldErrorKind::Invalid, name: Some(name), value: value(), detail }
         });
     }
 

@@ -130,7 +130,7 @@ fn multiple(factor: f64, value: Compared, given: &Value, path: &Path<'_>, report
     if !is_positive {
         must_be_positive(path, text, report);
     } else if !is_multiple {
-        report.invalid(path, shown(given), &format!("should be a multiple of {text}"));
+        report.invalid(path, || shown(given), || format!("should be a multiple of {text}"));
     }
 }
 
@@ -148,11 +148,11 @@ fn bound(
         Compared::Float(f) => (f.partial_cmp(&bound), float(bound)),
     };
     if order.is_some_and(is_beyond) {
-        report.invalid(path, shown(given), &format!("should be {relation} {text}"));
+        report.invalid(path, || shown(given), || format!("should be {relation} {text}"));
     }
 }
 
 fn must_be_positive(path: &Path<'_>, factor: String, report: &mut Report) {
-    let text = factor.clone();
+    let text = || factor.clone();
     report.invalid_with(path, text, |at| format!("factor MultipleOf declared for {at} must be positive: {factor}"));
 }

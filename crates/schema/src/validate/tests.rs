@@ -127,7 +127,7 @@ fn errors_of_long_lists_are_bounded() {
     let numbers = |count: usize| Value::Array(vec![Value::Int(1); count]);
     assert_eq!(errors(&json!({"texts": (numbers(10_000))}), None).0, 20_000);
     let (count, bytes) = errors(&json!({"texts": (numbers(400_000))}), None);
-    assert!(count > 50_000 && bytes < machinery::value::PATHS_BYTES_MAX, "{count} errors of {bytes} bytes");
+    assert!(count > 20_000 && bytes < crate::limits::ERRORS_BYTES_MAX, "{count} errors of {bytes} bytes");
     let mut long = Value::object();
     long.set_at(&["map", &"k".repeat(1_000_000)], numbers(100_000));
     assert!(errors(&long, None).0 < 10);
@@ -149,4 +149,34 @@ fn patterns_of_an_object_share_a_bound() {
     let errors = schema.validate(&Value::Array(vec![text; 1_000]), None);
     let first = errors.first().map(|error| error.detail.clone()).unwrap_or_default();
     assert!(first.contains("in body takes too long to match with"), "{first}");
+}
+
+/// A schema of the text of an object's field, with as many alternatives.
+fn alternatives(junctor: &str, count: usize, alternative: impl Fn(usize) -> Value) -> Schema {
+    let branches: Value = (0..count).map(alternative).collect();
+    let mut text = json!({"type": "string"});
+    text.set_at(&[junctor], branches);
+    Schema::compile(&json!({"type": "object", "properties": {"s": (text)}}), &CompileOptions::default())
+}
+
+#[test]
+fn errors_of_many_alternatives_are_bounded() {
+    let object = json!({"s": ("é".repeat(500_000))});
+    let all = alternatives("allOf", 1_000, |i| json!({"pattern": (format!("^x{i}"))}));
+    let errors = all.validate(&object, None);
+    let bytes: usize = errors.iter().map(|error| error.value.len()).sum();
+    assert!(errors.len() > 4 && bytes < 2 * crate::limits::ERRORS_BYTES_MAX, "{} of {bytes}", errors.len());
+    let any = alternatives("anyOf", 1_000, |i| json!({"minLength": (500_001 + i as i64)}));
+    let details: Vec<String> = any.validate(&object, None).into_iter().map(|error| error.detail).collect();
+    let want = ["\"s\" must validate at least one schema (anyOf)", "s in body should be at least 500001 chars long"];
+    assert_eq!(details, want);
+}
+
+#[test]
+fn interrupt_ends_validation() {
+    let object = json!({"s": ("a".repeat(100_000))});
+    let schema = alternatives("allOf", 100, |i| json!({"pattern": (if i < 99 { "^a" } else { "^x" })}));
+    assert_eq!(schema.validate(&object, None).len(), 2);
+    let interrupted = machinery::work::interruptible(|| true, || schema.validate(&object, None));
+    assert_eq!(interrupted.len(), 0);
 }

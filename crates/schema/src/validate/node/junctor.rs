@@ -1,13 +1,12 @@
 //! `anyOf`, `oneOf`, `allOf`, `not`. Branches are validated without correlation; which branch's errors are shown depends
-//! on how many of its checks matched.
+//! on how many of its checks matched. Branches are only counted first, since their errors may be as large as the value.
 
-use machinery::Value;
-
+use super::Checked;
 use crate::path::Path;
 use crate::program::{Checks, Node};
 use crate::report::Report;
 
-pub(crate) fn check(checks: &Checks, value: &Value, path: &Path<'_>, report: &mut Report) {
+pub(super) fn check(checks: &Checks, value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
     if !checks.any_of.is_empty() {
         any_of(&checks.any_of, value, path, report);
     }
@@ -18,48 +17,65 @@ pub(crate) fn check(checks: &Checks, value: &Value, path: &Path<'_>, report: &mu
         all_of(&checks.all_of, value, path, report);
     }
     if let Some(not) = &checks.not
-        && branch(not, value, path, report).is_valid()
+        && run(not, value, path, Report::counting(report)).is_valid()
     {
         report.junctor(path, "must not validate the schema (not)");
     }
 }
 
-fn branch(node: &Node, value: &Value, path: &Path<'_>, around: &Report) -> Report {
-    let mut report = Report::within(around);
-    super::check(node, value, None, path, &mut report);
+fn run(node: &Node, value: &Checked<'_>, path: &Path<'_>, mut report: Report) -> Report {
+    super::checks(node, value, None, path, &mut report);
     report
 }
 
-fn any_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report) {
-    let mut best: Option<Report> = None;
+/// The branch of which most checks matched, of those that failed.
+#[derive(Default)]
+struct Best<'n>(Option<(&'n Node, Report)>);
+
+impl<'n> Best<'n> {
+    fn consider(&mut self, node: &'n Node, counted: Report) {
+        if self.0.as_ref().is_none_or(|(_, best)| counted.matches > best.matches) {
+            self.0 = Some((node, counted));
+        }
+    }
+
+    /// Adds its errors to the report around.
+    fn show(self, value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+        let Some((node, counted)) = self.0 else { return };
+        let shown = match report.is_counting() {
+            true => counted,
+            false => run(node, value, path, Report::within(report)),
+        };
+        report.merge(shown);
+    }
+}
+
+fn any_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+    let mut best = Best::default();
     for node in branches {
-        let result = branch(node, value, path, report);
+        let result = run(node, value, path, Report::counting(report));
         if result.is_valid() {
             report.matches += result.matches;
             return;
         }
-        if best.as_ref().is_none_or(|b| result.matches > b.matches) {
-            best = Some(result);
-        }
+        best.consider(node, result);
     }
     report.junctor(path, "must validate at least one schema (anyOf)");
-    if let Some(best) = best {
-        report.merge(best);
-    }
+    best.show(value, path, report);
 }
 
-fn one_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report) {
-    let mut best: Option<Report> = None;
+fn one_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+    let mut best = Best::default();
     let mut first = None;
     let mut valid = 0;
     for node in branches {
-        let result = branch(node, value, path, report);
+        let result = run(node, value, path, Report::counting(report));
         if result.is_valid() {
             valid += 1;
-            best = None;
+            best = Best::default();
             first.get_or_insert(result.matches);
-        } else if valid == 0 && best.as_ref().is_none_or(|b| result.matches > b.matches) {
-            best = Some(result);
+        } else if valid == 0 {
+            best.consider(node, result);
         }
     }
     let found = match valid {
@@ -71,15 +87,13 @@ fn one_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report
         n => format!("Found {n} valid alternatives"),
     };
     report.junctor(path, &format!("must validate one and only one schema (oneOf). {found}"));
-    if let Some(best) = best {
-        report.merge(best);
-    }
+    best.show(value, path, report);
 }
 
-fn all_of(branches: &[Node], value: &Value, path: &Path<'_>, report: &mut Report) {
+fn all_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
     let mut valid = 0;
     for node in branches {
-        let result = branch(node, value, path, report);
+        let result = run(node, value, path, Report::within(report));
         valid += usize::from(result.is_valid());
         report.merge(result);
     }

@@ -2,7 +2,9 @@
 
 mod junctor;
 
-use machinery::{Map, Value};
+use std::cell::OnceCell;
+
+use machinery::{Map, Value, work};
 
 use super::number;
 use crate::lists;
@@ -11,10 +13,29 @@ use crate::program::{Additional, Checks, Node, Types};
 use crate::ratchet;
 use crate::report::{Report, shown};
 
+/// Units of work of a check of one value.
+const CHECK_UNITS: u64 = 64;
+/// Bytes of a text that are read in a unit of work.
+const BYTES_PER_UNIT: usize = 4;
+
+/// A value, and what is computed of it at most once, since many alternatives may ask for it.
+struct Checked<'v> {
+    value: &'v Value,
+    /// The code points of a text.
+    length: OnceCell<i64>,
+}
+
+impl Checked<'_> {
+    fn length(&self) -> i64 {
+        let count = || self.value.as_str().map_or(0, |text| text.chars().count());
+        *self.length.get_or_init(|| i64::try_from(count()).unwrap_or(i64::MAX))
+    }
+}
+
 /// Checks `value`. With `old`, errors at unchanged nodes are tolerated.
 pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
     let before = report.mark();
-    checks(node, value, old, path, report);
+    checks(node, &Checked { value, length: OnceCell::new() }, old, path, report);
     if report.has_failed_since(&before)
         && let Some(old) = old
         && ratchet::unchanged(value, old, node)
@@ -23,8 +44,12 @@ pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path
     }
 }
 
-fn checks(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+fn checks(node: &Node, checked: &Checked<'_>, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    if work::spend(CHECK_UNITS) {
+        return;
+    }
     let all = node.checks.as_deref();
+    let value = checked.value;
     if value.is_null() {
         null(node, path, report);
         if let Some(all) = all {
@@ -37,14 +62,14 @@ fn checks(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, repo
         report.matches += 1;
     }
     if let Some(all) = all {
-        junctor::check(all, value, path, report);
+        junctor::check(all, checked, path, report);
     }
     // Two for the junctors, one for the common checks, one for the node.
     report.matches += 4;
     match value {
         Value::String(text) => {
             if let Some(all) = all {
-                string(all, text, path, report);
+                string(all, text, checked, path, report);
             }
             report.matches += 1;
         }
@@ -111,27 +136,28 @@ fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
 }
 
 /// The first of the length and pattern checks that fails, then the format.
-fn string(checks: &Checks, text: &str, path: &Path<'_>, report: &mut Report) {
-    let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+fn string(checks: &Checks, text: &str, checked: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
     let shown = || machinery::value::quote(text);
-    if let Some(max) = checks.max_length.filter(|max| length() > *max) {
+    let reading = (text.len() / BYTES_PER_UNIT) as u64;
+    if let Some(max) = checks.max_length.filter(|max| checked.length() > *max) {
         report.too_long(path, max);
-    } else if let Some(min) = checks.min_length.filter(|min| length() < *min) {
-        report.invalid(path, shown(), &format!("should be at least {min} chars long"));
+    } else if let Some(min) = checks.min_length.filter(|min| checked.length() < *min) {
+        report.invalid(path, shown, || format!("should be at least {min} chars long"));
     } else if let Some((pattern, compiled)) = &checks.pattern {
+        work::spend(reading);
         match compiled {
             Ok(regex) if regex.is_match(text) => {}
             Ok(_) if cel::are_patterns_exhausted() => {
-                report.invalid(path, shown(), &format!("takes too long to match with '{pattern}'"));
+                report.invalid(path, shown, || format!("takes too long to match with '{pattern}'"));
             }
-            Ok(_) => report.invalid(path, shown(), &format!("should match '{pattern}'")),
+            Ok(_) => report.invalid(path, shown, || format!("should match '{pattern}'")),
             Err(error) => {
-                let problem = format!("should match '{pattern}, but pattern is invalid: {error}'");
-                report.invalid(path, shown(), &problem);
+                report.invalid(path, shown, || format!("should match '{pattern}, but pattern is invalid: {error}'"));
             }
         }
     }
     if let Some((name, Some(format))) = &checks.format {
+        work::spend(reading);
         if !format.accepts(text) {
             report.wrong_type(path, name, text);
         }
@@ -149,13 +175,13 @@ fn array(node: &Node, items: &[Value], old: Option<&Value>, path: &Path<'_>, rep
     let Some(checks) = node.checks.as_deref() else { return };
     let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
     if let Some(min) = checks.min_items.filter(|min| count < *min) {
-        report.invalid(path, count.to_string(), &format!("should have at least {min} items"));
+        report.invalid(path, || count.to_string(), || format!("should have at least {min} items"));
     }
     if let Some(max) = checks.max_items.filter(|max| count > *max) {
         report.too_many(path, items.len(), max);
     }
     if checks.unique_items && lists::has_duplicates(items) {
-        report.invalid(path, machinery::value::quote(""), "shouldn't contain duplicates");
+        report.invalid(path, || machinery::value::quote(""), || "shouldn't contain duplicates".to_owned());
     }
 }
 
@@ -186,7 +212,7 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
     if let Some(checks) = checks {
         let count = i64::try_from(map.len()).unwrap_or(i64::MAX);
         if let Some(min) = checks.min_properties.filter(|min| count < *min) {
-            report.invalid(path, count.to_string(), &format!("should have at least {min} properties"));
+            report.invalid(path, || count.to_string(), || format!("should have at least {min} properties"));
         }
         if let Some(max) = checks.max_properties.filter(|max| count > *max) {
             report.too_many(path, map.len(), max);
@@ -229,9 +255,10 @@ fn additional(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: 
                 let old = old_member(node, name, value, old, path);
                 check(schema, inner, old, &Path::Key(path, name), report);
             }
-            _ => report.invalid_with(path, shown(&Value::from(name)), |at| {
-                format!("{at}.{name} in body is a forbidden property")
-            }),
+            _ => {
+                let value = || shown(&Value::from(name));
+                report.invalid_with(path, value, |at| format!("{at}.{name} in body is a forbidden property"));
+            }
         }
     }
 }
