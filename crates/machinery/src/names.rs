@@ -112,6 +112,13 @@ pub fn label_value(value: &str) -> Vec<String> {
     messages
 }
 
+/// The name that is checked of a prefix of names, such as `generateName`. kube-apiserver puts an `a` in the place of a final
+/// dash and of the byte before it.
+pub fn masked_prefix(prefix: &str) -> String {
+    let end = prefix.strip_suffix('-').and_then(|rest| rest.len().checked_sub(1));
+    end.map_or_else(|| prefix.to_owned(), |end| format!("{}a", String::from_utf8_lossy(&prefix.as_bytes()[..end])))
+}
+
 /// A name that may be one segment of a path, as names of RBAC objects and all names in URLs must be.
 pub fn path_segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {

@@ -152,7 +152,15 @@ fn total_order(a: &Val<'_>, b: &Val<'_>) -> Ordering {
     compare(a, b).unwrap_or_else(|_| is_nan(a).cmp(&is_nan(b)))
 }
 
+/// The first argument if it is an empty list, which some functions return as it is, with its way of comparison.
+fn unchanged<'a>(args: &[Val<'a>]) -> Option<Val<'a>> {
+    args.first().filter(|arg| matches!(arg, Val::List(list) if list.is_empty())).cloned()
+}
+
 pub fn sort<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    if let Some(list) = unchanged(args) {
+        return Ok(list);
+    }
     sorted(list(args)?.to_vec()?.into_iter().map(|item| (item.clone(), item)).collect())
 }
 
@@ -167,6 +175,9 @@ pub fn sort_by<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         );
         return Err(Error::new(text));
     }
+    if let Some(list) = unchanged(args) {
+        return Ok(list);
+    }
     sorted(keys.into_iter().zip(items).collect())
 }
 
@@ -177,6 +188,9 @@ pub fn reverse<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 }
 
 pub fn distinct<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+    if let Some(list) = unchanged(args) {
+        return Ok(list);
+    }
     let mut unique: Vec<Val<'a>> = vec![];
     for item in list(args)?.iter() {
         let item = item?;

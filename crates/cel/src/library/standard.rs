@@ -1,7 +1,7 @@
 //! Operators and conversions of the language.
 
-use crate::decl::ListKind;
 use crate::decl::types::Type;
+use crate::decl::{Decl, DeclKind, ListKind};
 use crate::value::time;
 use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal};
 use machinery::value::shortest::{decimal, scientific};
@@ -37,6 +37,9 @@ pub fn add<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 }
 
 fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
+    if a.is_empty() && a.kind().is_none() {
+        return Ok(Val::List(b.clone()));
+    }
     let (mut items, mut members) = (a.to_vec()?, Rc::default());
     crate::work::step(b.len()).ok_or_else(Error::cancelled)?;
     match a.kind() {
@@ -408,6 +411,10 @@ pub fn optional_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     args.first().cloned().map(Val::some).ok_or_else(Error::overload)
 }
 
+fn is_untyped(decl: &Decl) -> bool {
+    matches!(decl.kind, DeclKind::Json)
+}
+
 /// Whether a value is the default of its type.
 fn is_zero(value: &Val<'_>) -> bool {
     match value {
@@ -420,6 +427,10 @@ fn is_zero(value: &Val<'_>) -> bool {
         Val::Bytes(b) => b.is_empty(),
         Val::Duration(d) => *d == 0,
         Val::Timestamp(t) => t.seconds == -62_135_596_800 && t.nanoseconds == 0,
+        // what a schema types has no zero value in kube-apiserver
+        Val::List(List::Typed { kind: ListKind::Set(_) | ListKind::Map(_), .. }) | Val::Map(Map::Object(..)) => false,
+        Val::List(List::Json { item, .. }) if !is_untyped(item) => false,
+        Val::Map(Map::Json(_, value)) if !is_untyped(value) => false,
         Val::List(list) => list.is_empty(),
         Val::Map(map) => map.is_empty(),
         Val::Optional(_) | Val::Type(_) | Val::Opaque(_) | Val::Authorization(_) | Val::Preserved(_) => false,

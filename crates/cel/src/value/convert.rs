@@ -6,6 +6,7 @@ use crate::decl::{Decl, DeclKind};
 use crate::limits::JSON_VALUES_MAX;
 use base64::Engine;
 use machinery::Value;
+use machinery::time::{check_date, check_local_time};
 
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
@@ -89,11 +90,17 @@ fn formatted<'a>(text: &'a str, kind: &DeclKind) -> Result<Val<'a>> {
         },
         DeclKind::Date => match time::parse_date(text) {
             Some(seconds) => Ok(Val::Timestamp(Timestamp::utc(seconds, 0))),
-            None => Err(Error::new(format!("Invalid date formatted string {text}: parsing time failed"))),
+            None => {
+                let why = check_date(text).err().unwrap_or_default();
+                Err(Error::new(format!("Invalid date formatted string {text}: {why}")))
+            }
         },
         DeclKind::DateTime => match time::parse_format_date_time(text) {
             Some(moment) => Ok(Val::Timestamp(moment)),
-            None => Err(Error::new(format!("Invalid date-time formatted string {text}: parsing time failed"))),
+            None => {
+                let why = check_local_time(text).err().unwrap_or_default();
+                Err(Error::new(format!("Invalid date-time formatted string {text}: {why}")))
+            }
         },
         _ => {
             let engine = &base64::engine::general_purpose::URL_SAFE;

@@ -1,6 +1,7 @@
 //! Named formats and their messages.
 
 use super::time;
+use machinery::names::masked_prefix;
 use machinery::url::Url;
 
 /// A format that strings can be checked against.
@@ -26,9 +27,9 @@ pub(crate) static FORMATS: [Format; 13] = [
     Format { name: "dns1123Subdomain", regex_size: 60, validate: dns1123_subdomain },
     Format { name: "dns1035Label", regex_size: 30, validate: dns1035_label },
     Format { name: "qualifiedName", regex_size: 60, validate: qualified_name },
-    Format { name: "dns1123LabelPrefix", regex_size: 30, validate: |s| dns1123_label(&unmasked(s), 63) },
-    Format { name: "dns1123SubdomainPrefix", regex_size: 60, validate: |s| dns1123_subdomain(&unmasked(s)) },
-    Format { name: "dns1035LabelPrefix", regex_size: 30, validate: |s| dns1035_label(&unmasked(s)) },
+    Format { name: "dns1123LabelPrefix", regex_size: 30, validate: |s| dns1123_label(&masked_prefix(s), 63) },
+    Format { name: "dns1123SubdomainPrefix", regex_size: 60, validate: |s| dns1123_subdomain(&masked_prefix(s)) },
+    Format { name: "dns1035LabelPrefix", regex_size: 30, validate: |s| dns1035_label(&masked_prefix(s)) },
     Format { name: "labelValue", regex_size: 40, validate: label_value },
     Format { name: "uri", regex_size: 1103, validate: uri },
     Format { name: "uuid", regex_size: UUID_SIZE, validate: uuid },
@@ -36,13 +37,6 @@ pub(crate) static FORMATS: [Format; 13] = [
     Format { name: "date", regex_size: DATE_TIME_SIZE, validate: date },
     Format { name: "datetime", regex_size: DATE_TIME_SIZE, validate: datetime },
 ];
-
-pub(crate) fn unmasked(name: &str) -> String {
-    match name.strip_suffix('-') {
-        Some(rest) if name.len() > 1 => format!("{rest}a"),
-        _ => name.to_owned(),
-    }
-}
 
 pub(crate) fn too_long(max: usize) -> String {
     format!("must be no more than {max} bytes")

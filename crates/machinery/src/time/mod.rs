@@ -2,9 +2,11 @@
 
 mod calendar;
 mod duration;
+mod layout;
 
 pub use calendar::{civil_from_days, days_from_civil};
 pub use duration::{DurationError, duration, parse_duration, parse_nanoseconds};
+pub use layout::{check_date, check_local_time, normal_micro_time, normal_time};
 
 /// `2026-07-22T09:00:00Z`, from seconds since the Unix epoch.
 pub fn rfc3339(seconds: i64) -> String {

@@ -319,16 +319,20 @@ fn are_certificates(mut der: &[u8]) -> bool {
 }
 
 /// The name of a ClusterTrustBundle is a subdomain, behind that of its signer if there is one.
-pub(super) fn bundle_name_problems(name: &str, signer: &str) -> Vec<String> {
+pub(super) fn bundle_name_problems(name: &str, signer: &str, is_prefix: bool) -> Vec<String> {
+    let checked = |name: &str| match is_prefix {
+        true => names::dns1123_subdomain(&names::masked_prefix(name)),
+        false => names::dns1123_subdomain(name),
+    };
     if signer.is_empty() && name.contains(':') {
         return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];
     }
     if signer.is_empty() {
-        return names::dns1123_subdomain(name);
+        return checked(name);
     }
     let prefix = format!("{}:", signer.replace('/', ":"));
     match name.strip_prefix(&prefix) {
-        Some(rest) => names::dns1123_subdomain(rest),
+        Some(rest) => checked(rest),
         None => vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")],
     }
 }
@@ -340,9 +344,7 @@ pub fn validate_bundle(bundle: &Value, old: Option<&Value>, _release: Release) -
     let signer = bundle.str_at(&["spec", "signerName"]);
     for field in ["generateName", "name"] {
         let (name, path) = (bundle.str_at(&["metadata", field]), FieldPath::new("metadata").child(field));
-        // what is generated behind a dash makes it valid
-        let whole = name.strip_suffix('-').filter(|_| field == "generateName").map(|start| format!("{start}a"));
-        let problems = bundle_name_problems(whole.as_deref().unwrap_or(name), signer).into_iter();
+        let problems = bundle_name_problems(name, signer, field == "generateName").into_iter();
         let problems = problems.filter(|_| !name.is_empty());
         errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(name), problem)));
     }

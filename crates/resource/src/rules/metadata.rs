@@ -115,12 +115,7 @@ impl MetadataRules {
             errors.extend(messages.map(|message| FieldError::invalid(path, &Value::from(given), message)));
         };
         if !generate.is_empty() {
-            // generateName may end in a dash: like upstream, the last two bytes are replaced by an `a`
-            let base = match generate.as_bytes() {
-                [head @ .., _, b'-'] => format!("{}a", String::from_utf8_lossy(head)),
-                _ => generate.to_owned(),
-            };
-            invalid(&FieldPath::new("metadata.generateName"), generate, &base);
+            invalid(&FieldPath::new("metadata.generateName"), generate, &names::masked_prefix(generate));
         }
         match name.is_empty() {
             true => errors.push(FieldError::required(&path, "name or generateName is required")),

@@ -85,11 +85,7 @@ fn validate_metadata(definition: &Value, release: Release) -> Vec<FieldError> {
     };
     let generate = meta.str_at(&["generateName"]);
     if !generate.is_empty() {
-        let masked = generate.strip_suffix('-').filter(|rest| !rest.is_empty()).map(|rest| {
-            let cut: String = rest.chars().take(rest.chars().count() - 1).collect();
-            cut + "a"
-        });
-        let problems = problems(generate, masked.as_deref().unwrap_or(generate));
+        let problems = problems(generate, &label::masked_prefix(generate));
         metadata::invalid_each(&path.child("generateName"), &Value::from(generate), problems, &mut errors);
     }
     let name = meta.str_at(&["name"]);

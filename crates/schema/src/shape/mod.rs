@@ -15,7 +15,6 @@ mod read;
 mod rules;
 mod same;
 mod table;
-mod time;
 mod types;
 
 pub use common::{
@@ -25,13 +24,13 @@ pub use definition::{DEFINITION, DEFINITION_BETA, VALIDATION};
 pub use duplicates::sees_duplicate;
 pub use error::{TypeError, TypeProblem, first_conversion_error, first_error, first_error_in};
 pub use joined::joined;
+pub use machinery::time::{normal_micro_time, normal_time};
 pub use metadata::{MANAGED_FIELDS_ENTRY, OBJECT_META};
 pub use numbers::{convert_numbers, convert_whole_numbers};
 pub use read::{Keys, Read, read, read_request, read_request_as, read_stored};
 pub use rules::{Check, RuleErrors, Rules, drop_gated, set_defaults};
 pub use same::{same, same_fields};
 pub use table::named;
-pub use time::{normal_micro_time, normal_time};
 pub(crate) use types::has_one_owner;
 pub use types::{declared_schema, type_schema};
 

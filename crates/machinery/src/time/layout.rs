@@ -1,7 +1,9 @@
-//! Times as typed objects carry them: RFC 3339 in, UTC with seconds out, refusals in Go's words.
+//! Times by the layouts of Go, which refuses others in these words. Typed objects carry RFC 3339 in, UTC with seconds out.
 
-use machinery::time::{civil_from_days, days_from_civil};
+use super::{civil_from_days, days_from_civil};
 
+const LOCAL_LAYOUT: &str = "2006-01-02T15:04:05";
+const DATE_LAYOUT: &str = "2006-01-02";
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
@@ -65,6 +67,26 @@ impl<'a> TimeParser<'a> {
             }
             None => self.fail(self.rest, &literal.to_string()),
         }
+    }
+
+    /// The second of the day, after a `T`.
+    fn clock(&mut self) -> Result<i64, String> {
+        self.literal('T')?;
+        let hour = self.hour()?;
+        if hour > 23 {
+            return self.range("hour");
+        }
+        self.literal(':')?;
+        let minute = self.digits(2, "04")?;
+        if minute > 59 {
+            return self.range("minute");
+        }
+        self.literal(':')?;
+        let second = self.digits(2, "05")?;
+        if second > 59 {
+            return self.range("second");
+        }
+        Ok(hour * 3600 + minute * 60 + second)
     }
 
     fn fraction(&mut self) {
@@ -146,6 +168,16 @@ pub fn normal_micro_time(text: &str) -> Result<Option<String>, String> {
     Ok(date.map(|date| format!("{date}.{micros:06}Z")))
 }
 
+/// Why a text is no time without a zone; the last layout that kube-apiserver tries for the format `date-time`.
+pub fn check_local_time(text: &str) -> Result<(), String> {
+    parse(text, LOCAL_LAYOUT).map(drop)
+}
+
+/// Why a text is no date.
+pub fn check_date(text: &str) -> Result<(), String> {
+    parse(text, DATE_LAYOUT).map(drop)
+}
+
 /// The date and time of day in UTC, `None` for the first second of year 1; and microseconds.
 fn parse(text: &str, layout: &'static str) -> Result<(Option<Civil>, i64), String> {
     let mut p = TimeParser { layout, whole: text, rest: text };
@@ -157,31 +189,17 @@ fn parse(text: &str, layout: &'static str) -> Result<(Option<Civil>, i64), Strin
     }
     p.literal('-')?;
     let day = p.digits(2, "02")?;
-    p.literal('T')?;
-    let hour = p.hour()?;
-    if hour > 23 {
-        return p.range("hour");
-    }
-    p.literal(':')?;
-    let minute = p.digits(2, "04")?;
-    if minute > 59 {
-        return p.range("minute");
-    }
-    p.literal(':')?;
-    let second = p.digits(2, "05")?;
-    if second > 59 {
-        return p.range("second");
-    }
+    let seconds = if layout == DATE_LAYOUT { 0 } else { p.clock()? };
     let micros = if layout == MICRO_LAYOUT { p.micros()? } else { 0 };
-    if layout == LAYOUT {
+    if layout == LAYOUT || layout == LOCAL_LAYOUT {
         p.fraction();
     }
-    let offset = p.offset()?;
+    let offset = if layout == LAYOUT || layout == MICRO_LAYOUT { p.offset()? } else { 0 };
     if !p.rest.is_empty() {
         return Err(format!("parsing time {}: extra text: {}", quote(text), quote(p.rest)));
     }
     let Some(days) = days_from_civil(year, month, day) else { return p.range("day") };
-    let total = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    let total = days * 86_400 + seconds - offset;
     let (y, m, d) = civil_from_days(total.div_euclid(86_400));
     let of_day = total.rem_euclid(86_400);
     if (y, m, d, of_day) == (1, 1, 1, 0) {
@@ -214,6 +232,26 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(normal_micro_time(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn times_without_a_zone_are_named_in_go_words() {
+        let bad = |text: &str, at: &str, what: &str| {
+            Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05\": cannot parse {at:?} as {what:?}"))
+        };
+        let extra = |text: &str, rest: &str| Err(format!("parsing time {text:?}: extra text: {rest:?}"));
+        for (text, want) in [
+            ("2024-01-01T00:00:00.5", Ok(())),
+            ("2024-01-01t00:00:00z", bad("2024-01-01t00:00:00z", "t00:00:00z", "T")),
+            ("2024-01-01T00:00:00:5Z", extra("2024-01-01T00:00:00:5Z", ":5Z")),
+            ("2024-01-01T00:00:00.5z", extra("2024-01-01T00:00:00.5z", "z")),
+            ("2024-01-01T00:00:00+99:99", extra("2024-01-01T00:00:00+99:99", "+99:99")),
+            ("2024-02-30T00:00:00", Err("parsing time \"2024-02-30T00:00:00\": day out of range".to_owned())),
+        ] {
+            assert_eq!(check_local_time(text), want, "{text}");
+        }
+        assert_eq!(check_date("2024-01-01"), Ok(()));
+        assert_eq!(check_date("2024-01-01T"), extra("2024-01-01T", "T"));
     }
 
     #[test]
