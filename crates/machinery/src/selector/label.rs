@@ -236,7 +236,10 @@ impl<'a> SelectorParser<'a> {
                 return Err(format!("unable to parse requirement: found '{other}', expected: {expected}"));
             }
         };
-        let values = if after.word { self.set()? } else { vec![self.exact()?] };
+        let mut values = if after.word { self.set()? } else { vec![self.exact()?] };
+        // a set in kube-apiserver: errors have the index in its sorted list
+        values.sort();
+        values.dedup();
         Requirement::new(key.text, operator, values)
     }
 
@@ -339,6 +342,10 @@ mod tests {
             (
                 "color>-x-",
                 "unable to parse requirement: [values[0]: Invalid value: \"-x-\": for 'Gt', 'Lt' operators, the value must be an integer, values[0][color]: Invalid value: \"-x-\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')]",
+            ),
+            (
+                "color in (b,-a,b,-a,)",
+                "unable to parse requirement: values[1][color]: Invalid value: \"-a\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
             ),
             ("/x=y", "unable to parse requirement: <nil>: Invalid value: \"/x\": prefix part must be non-empty"),
         ];
