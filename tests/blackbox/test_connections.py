@@ -8,7 +8,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from http2 import GOAWAY, HEADERS, Http2
+from http2 import DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, WINDOW_UPDATE, Http2
 from pintle import TOKEN, insecure
 
 pytestmark = pytest.mark.connections
@@ -107,6 +107,33 @@ def test_goaway(launch):
                 connection.get(MAPS, token)
                 assert connection.until(HEADERS) is not None
             connection.close()
+
+
+def test_refusals_before_the_end_of_the_body(launch):
+    """Over HTTP/2 a refusal is complete while the client still sends, and its stream is not reset, since many clients could
+    not read the response then. The rest of the body is read, so that the client can end it."""
+    refused = [("POST", "/apis/none.io/v1/things", TOKEN), ("POST", MAPS + "/a", TOKEN), ("PATCH", MAPS + "/a", TOKEN),
+               ("POST", MAPS, "plain-token")]
+    with launch() as server:
+        connection = Http2(*address(server))
+
+        def frame(wanted):
+            while not wanted(read := connection.read()):
+                assert read[0] not in (RST_STREAM, GOAWAY), read
+
+        for method, path, token in refused:
+            stream = connection.begin(method, path, token)
+            connection.send(stream, b"x" * 900)
+            frame(lambda read: read[2] == stream and read[0] in (HEADERS, DATA) and read[1] & END_STREAM)
+            # more than the window of a stream that nothing is read from, of which half is sent at a time
+            for _ in range(4):
+                for _ in range(14):
+                    connection.send(stream, b"x" * 10_000)
+                frame(lambda read: read[2] == stream and read[0] == WINDOW_UPDATE)
+            connection.send(stream, b"", END_STREAM)
+        last = connection.get(MAPS, TOKEN)
+        frame(lambda read: read[2] == last and read[0] == HEADERS)
+        connection.close()
 
 
 def test_unread_streams(launch):

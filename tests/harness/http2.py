@@ -41,13 +41,21 @@ class Http2:
 
     def get(self, path, token=None, accept="application/json"):
         """Sends a request and returns the number of its stream."""
+        return self.begin("GET", path, token, accept, END_STREAM)
+
+    def begin(self, method, path, token=None, accept="application/json", flags=0):
+        """Sends the header of a request, whose body follows unless `flags` has END_STREAM. Returns the number of its stream."""
         stream, self.next = self.next, self.next + 2
-        pairs = [(":method", "GET"), (":scheme", "https"), (":path", path), (":authority", self.authority),
+        pairs = [(":method", method), (":scheme", "https"), (":path", path), (":authority", self.authority),
                  ("accept", accept)]
         if token:
             pairs.append(("authorization", "Bearer " + token))
-        self.socket.sendall(self.frame(HEADERS, END_STREAM | END_HEADERS, stream, fields(pairs)))
+        self.socket.sendall(self.frame(HEADERS, flags | END_HEADERS, stream, fields(pairs)))
         return stream
+
+    def send(self, stream, data, flags=0):
+        """Sends a part of a body; END_STREAM in `flags` marks the last one."""
+        self.socket.sendall(self.frame(DATA, flags, stream, data))
 
     def update_window(self, stream, increment):
         self.socket.sendall(self.frame(WINDOW_UPDATE, 0, stream, increment.to_bytes(4, "big")))

@@ -36,8 +36,9 @@ impl Door {
     }
 
     pub async fn serve(&self, client: Arc<Client>, request: Request<Incoming>) -> Response<Body> {
+        let request = RequestBody::of(request);
         match self.edge.get() {
-            Some(edge) => edge.clone().serve(client, RequestBody::of(request)).await,
+            Some(edge) => edge.clone().serve(client, request).await,
             None => self.loading(request.uri()),
         }
     }

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Version};
+use http::Request;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
@@ -13,19 +13,17 @@ use crate::limits;
 
 /// The body of a request.
 ///
-/// Invariant: what a handler does not read is read and discarded in the background on HTTP/1, within bounds. Otherwise the
-/// connection would be reset while the client is still sending, and the client could not read the response. HTTP/2 resets
-/// the stream alone.
+/// Invariant: what a handler does not read is read and discarded in the background, within bounds. Otherwise the connection
+/// of HTTP/1, or the stream of HTTP/2, would be reset while the client is still sending, and many clients would lose the
+/// response.
 pub struct RequestBody {
-    /// `None` only while the value is dropped.
+    /// `None` at the end of the body.
     body: Option<Incoming>,
-    is_discarded: bool,
 }
 
 impl RequestBody {
     pub fn of(request: Request<Incoming>) -> Request<RequestBody> {
-        let is_discarded = request.version() < Version::HTTP_2;
-        request.map(|body| RequestBody { body: Some(body), is_discarded })
+        request.map(|body| RequestBody { body: Some(body) })
     }
 }
 
@@ -37,10 +35,12 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(context),
-            None => Poll::Ready(None),
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let polled = Pin::new(body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.body = None;
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -55,7 +55,6 @@ impl Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take()
-            && self.is_discarded
             && !body.is_end_stream()
             // there is none while the server ends
             && tokio::runtime::Handle::try_current().is_ok()
