@@ -42,3 +42,9 @@ pub const POD_SECURITY_PODS_MAX: usize = 3000;
 pub const RULE_PARTS_BYTES_MAX: usize = 8 << 20;
 /// Bytes that a part counts beside its texts: about what it adds to the message that lists missing parts.
 pub const RULE_PART_BYTES: usize = 64;
+/// Distinct rules of a user that such a comparison indexes, cluster-wide ones first; about 500 bytes each.
+pub const OWNED_RULES_MAX: usize = 100_000;
+/// Items of rules that such a comparison looks up, about a second. kube-apiserver compares each rule with each other one.
+pub const RULE_LOOKUPS_MAX: usize = 20_000_000;
+/// Bytes of the rules that a SelfSubjectRulesReview lists; kube-apiserver has no limit. It is twice the largest role.
+pub const LISTED_RULES_BYTES_MAX: usize = 3 << 20;

@@ -35,7 +35,8 @@ impl AuthorizationMode {
 /// The rules of a user, as far as the authorizers can list them.
 #[derive(Debug, Default)]
 pub struct UserRules {
-    pub rules: Vec<PolicyRule>,
+    /// The rules of each role.
+    pub roles: Vec<Arc<[PolicyRule]>>,
     pub errors: Vec<String>,
     /// Whether an authorizer cannot list its rules.
     pub incomplete: bool,
@@ -99,11 +100,11 @@ impl Authorizer {
         let mut resolved = UserRules::default();
         for mode in self.modes.load().iter() {
             match mode {
-                AuthorizationMode::AlwaysAllow => resolved.rules.extend(PolicyRule::all()),
+                AuthorizationMode::AlwaysAllow => resolved.roles.push(Arc::from(PolicyRule::all())),
                 AuthorizationMode::AlwaysDeny => {}
                 AuthorizationMode::Rbac => {
-                    let (rules, missing_roles) = self.rbac.rules_of(user, namespace);
-                    resolved.rules.extend(rules);
+                    let (roles, missing_roles) = self.rbac.rules_of(user, namespace);
+                    resolved.roles.extend(roles);
                     resolved.errors.extend(missing_roles.iter().map(ToString::to_string));
                 }
                 AuthorizationMode::Webhook(_) => {

@@ -7,26 +7,35 @@ use machinery::Text;
 use super::PolicyRule;
 use crate::limits;
 
-/// The parts of the required rules exceed [`limits::RULE_PARTS_BYTES_MAX`].
+/// The rules are too many, or too large, to be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooManyParts;
 
 /// The required rules that are not covered, merged if they differ only in their verbs. A rule that a single rule covers is
 /// not split into parts, so that its size does not matter.
-pub fn missing(owned: &[PolicyRule], needed: &[PolicyRule]) -> Result<Vec<PolicyRule>, TooManyParts> {
-    let owned: Vec<OwnedRule<'_>> = owned.iter().map(OwnedRule::new).collect();
+pub fn missing<'a>(
+    owned: impl IntoIterator<Item = &'a PolicyRule>,
+    needed: &[PolicyRule],
+) -> Result<Vec<PolicyRule>, TooManyParts> {
+    let mut owned = OwnedRules::new(owned);
     let mut missing = MissingRules::default();
     let mut bytes = 0;
-    for rule in needed.iter().filter(|rule| !owned.iter().any(|owned| owned.covers_rule(rule))) {
+    for rule in needed {
+        if owned.cover_rule(rule)? {
+            continue;
+        }
         for part in parts(rule) {
             bytes += part.bytes();
             if bytes > limits::RULE_PARTS_BYTES_MAX {
                 return Err(TooManyParts);
             }
-            if !owned.iter().any(|owned| owned.covers(part)) {
+            if !owned.cover(part)? {
                 missing.add(part);
             }
         }
+    }
+    if owned.is_truncated && !missing.rules.is_empty() {
+        return Err(TooManyParts);
     }
     Ok(missing.rules)
 }
@@ -73,36 +82,130 @@ fn parts(rule: &PolicyRule) -> impl Iterator<Item = Part<'_>> {
     of_targets.chain(of_urls)
 }
 
-/// A list of a rule in which `*` stands for everything.
+/// A list of a rule, with a set of its items if it is long.
 struct Names<'a> {
-    names: HashSet<&'a str>,
+    list: &'a [Text],
+    set: HashSet<&'a str>,
+    /// Whether the list has `*`.
     has_all: bool,
 }
 
 impl<'a> Names<'a> {
     fn new(list: &'a [Text]) -> Names<'a> {
-        let names: HashSet<&str> = list.iter().map(Text::as_str).collect();
-        Names { has_all: names.contains("*"), names }
+        const SHORT: usize = 8;
+        let set = if list.len() > SHORT { list.iter().map(Text::as_str).collect() } else { HashSet::new() };
+        Names { list, set, has_all: list.iter().any(|item| item == ALL) }
     }
 
+    fn has(&self, name: &str) -> bool {
+        if self.set.is_empty() { self.list.iter().any(|item| item == name) } else { self.set.contains(name) }
+    }
+
+    /// Whether the list has a name, or `*`, which stands for everything.
     fn covers(&self, name: &str) -> bool {
-        self.has_all || self.names.contains(name)
+        self.has_all || self.has(name)
     }
 
     fn covers_all(&self, names: &[Text]) -> bool {
-        self.has_all || names.iter().all(|name| self.names.contains(name.as_str()))
+        self.has_all || names.iter().all(|name| self.has(name))
     }
 }
 
-/// A rule that a user has, indexed.
+/// The item that stands for everything.
+const ALL: &str = "*";
+
+/// What rules are found by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Field {
+    Verb,
+    Group,
+    Resource,
+    /// The subresources of entries such as `*/scale`.
+    Subresource,
+    Name,
+    Url,
+}
+
+/// The distinct rules that a user has, by the items of their lists.
+struct OwnedRules<'a> {
+    rules: Vec<OwnedRule<'a>>,
+    by_item: HashMap<(Field, &'a str), Vec<u32>>,
+    /// Whether there are more than [`limits::OWNED_RULES_MAX`].
+    is_truncated: bool,
+    /// What is left of [`limits::RULE_LOOKUPS_MAX`].
+    lookups: usize,
+}
+
+impl<'a> OwnedRules<'a> {
+    fn new(rules: impl IntoIterator<Item = &'a PolicyRule>) -> OwnedRules<'a> {
+        let mut known = HashSet::new();
+        let mut distinct = rules.into_iter().filter(|rule| known.insert(*rule));
+        let rules: Vec<OwnedRule<'a>> =
+            distinct.by_ref().take(limits::OWNED_RULES_MAX).map(OwnedRule::new).collect();
+        let is_truncated = distinct.next().is_some();
+        let mut by_item: HashMap<_, Vec<u32>> = HashMap::new();
+        for (number, rule) in (0..).zip(&rules) {
+            rule.keys().for_each(|key| by_item.entry(key).or_default().push(number));
+        }
+        OwnedRules { rules, by_item, is_truncated, lookups: limits::RULE_LOOKUPS_MAX }
+    }
+
+    /// The rules that may cover a part: those with the value of that field which the fewest rules have.
+    fn candidates<'s>(&'s self, part: Part<'s>) -> impl Iterator<Item = &'s u32> + use<'s, 'a> {
+        let with = |field, value| self.by_item.get(&(field, value)).map_or(&[][..], Vec::as_slice);
+        let any_of = |field, value| [with(field, value), with(field, ALL), &[]];
+        let fields = match part {
+            Part::Resource { target: Target { group, resource, name }, verb } => {
+                let [named, all, _] = any_of(Field::Resource, resource.as_str());
+                let subresource = resource.split_once('/').map_or("", |(_, subresource)| subresource);
+                let resources = [named, all, with(Field::Subresource, subresource)];
+                let names = any_of(Field::Name, name.map_or("", Text::as_str));
+                vec![any_of(Field::Verb, verb.as_str()), any_of(Field::Group, group.as_str()), resources, names]
+            }
+            Part::Url { url, verb } => {
+                vec![any_of(Field::Verb, verb.as_str()), any_of(Field::Url, url.as_str())]
+            }
+        };
+        let fewest = fields.into_iter().min_by_key(|lists| lists.iter().map(|list| list.len()).sum::<usize>());
+        fewest.into_iter().flatten().flatten()
+    }
+
+    /// Whether one of the rules covers a part.
+    fn cover(&mut self, part: Part<'_>) -> Result<bool, TooManyParts> {
+        self.any(part, 1, |owned| owned.covers(part))
+    }
+
+    /// Whether one of the rules covers each part of a rule, or there is none.
+    fn cover_rule(&mut self, rule: &PolicyRule) -> Result<bool, TooManyParts> {
+        let Some(first) = parts(rule).next() else { return Ok(true) };
+        self.any(first, rule.items(), |owned| owned.covers_rule(rule))
+    }
+
+    /// Whether a condition, which costs some lookups, holds for one of the candidates of a part.
+    fn any(
+        &mut self,
+        part: Part<'_>,
+        cost: usize,
+        covers: impl Fn(&OwnedRule<'a>) -> bool,
+    ) -> Result<bool, TooManyParts> {
+        let mut left = self.lookups;
+        let covered = self.candidates(part).any(|number| {
+            left = left.saturating_sub(cost);
+            left == 0 || self.rules.get(*number as usize).is_some_and(&covers)
+        });
+        self.lookups = left;
+        if left == 0 { Err(TooManyParts) } else { Ok(covered) }
+    }
+}
+
+/// A rule that a user has.
 struct OwnedRule<'a> {
     verbs: Names<'a>,
     groups: Names<'a>,
     resources: Names<'a>,
-    /// The subresources of entries such as `*/scale`.
     subresources: HashSet<&'a str>,
     /// The names of objects; none means that the rule is not restricted.
-    names: HashSet<&'a str>,
+    names: Names<'a>,
     urls: Urls<'a>,
 }
 
@@ -113,9 +216,26 @@ impl<'a> OwnedRule<'a> {
             groups: Names::new(&rule.groups),
             resources: Names::new(&rule.resources),
             subresources: rule.resources.iter().filter_map(|resource| resource.strip_prefix("*/")).collect(),
-            names: rule.names.iter().map(Text::as_str).collect(),
+            names: Names::new(&rule.names),
             urls: Urls::new(&rule.urls),
         }
+    }
+
+    /// The items by which the rule is found. A rule without names applies to all, as do URLs with a prefix.
+    fn keys(&self) -> impl Iterator<Item = (Field, &'a str)> {
+        let of = |field, list: &'a [Text]| list.iter().map(move |item| (field, item.as_str()));
+        let lists = [
+            (Field::Verb, self.verbs.list),
+            (Field::Group, self.groups.list),
+            (Field::Resource, self.resources.list),
+            (Field::Name, self.names.list),
+            (Field::Url, self.urls.exact.list),
+        ];
+        let all_names = self.names.list.is_empty().then_some((Field::Name, ALL));
+        let all_urls = (!self.urls.prefixes.is_empty()).then_some((Field::Url, ALL));
+        let subresources = self.subresources.iter().map(|subresource| (Field::Subresource, *subresource));
+        let items = lists.into_iter().flat_map(move |(field, list)| of(field, list));
+        items.chain(subresources).chain(all_names).chain(all_urls)
     }
 
     fn covers_resource(&self, resource: &str) -> bool {
@@ -124,7 +244,7 @@ impl<'a> OwnedRule<'a> {
     }
 
     fn covers_name(&self, name: Option<&Text>) -> bool {
-        self.names.is_empty() || name.is_some_and(|name| self.names.contains(name.as_str()))
+        self.names.list.is_empty() || name.is_some_and(|name| self.names.has(name))
     }
 
     fn covers(&self, part: Part<'_>) -> bool {
@@ -155,7 +275,7 @@ impl<'a> OwnedRule<'a> {
 
 /// The URLs of a rule.
 struct Urls<'a> {
-    exact: HashSet<&'a str>,
+    exact: Names<'a>,
     /// What precedes a final `*`; no prefix begins with another one.
     prefixes: BTreeSet<&'a str>,
 }
@@ -170,13 +290,13 @@ impl<'a> Urls<'a> {
                 prefixes.insert(prefix);
             }
         }
-        Urls { exact: urls.iter().map(Text::as_str).collect(), prefixes }
+        Urls { exact: Names::new(urls), prefixes }
     }
 
     fn cover(&self, url: &str) -> bool {
         // a prefix of the URL sorts before it, and only longer texts with that prefix would sort between them
         let nearest = self.prefixes.range(..=url).next_back();
-        self.exact.contains(url) || nearest.is_some_and(|prefix| url.starts_with(prefix))
+        self.exact.has(url) || nearest.is_some_and(|prefix| url.starts_with(prefix))
     }
 }
 
@@ -271,6 +391,22 @@ mod tests {
         }
         let halves = [rule("get", "g", "a", ""), rule("put", "g", "a", "")];
         assert_eq!(shown(&halves, &[rule("get put", "g", "a", "x")]), [""; 0]);
+    }
+
+    #[test]
+    fn many_rules_are_looked_up_by_their_rarest_item() {
+        const MANY: usize = 4_000;
+        let rules = |from: usize| -> Vec<PolicyRule> {
+            (from..from + MANY).map(|i| rule("get", "g", "maps", &format!("n{i}"))).collect()
+        };
+        let (owned, needed) = (rules(0), rules(MANY / 2));
+        // each binding of a role repeats its rules
+        let repeated = std::iter::repeat_n(&owned, 20).flatten();
+        let mut owned = OwnedRules::new(repeated);
+        assert_eq!((owned.rules.len(), owned.is_truncated), (MANY, false));
+        let covered = needed.iter().filter(|rule| owned.cover_rule(rule).unwrap()).count();
+        assert_eq!(covered, MANY / 2);
+        assert!(limits::RULE_LOOKUPS_MAX - owned.lookups <= 5 * MANY, "{}", owned.lookups);
     }
 
     #[test]

@@ -191,6 +191,17 @@ impl RbacSnapshot {
     }
 }
 
+/// The scopes of grants that apply in a namespace: the cluster, and the namespace if there is one.
+fn scopes(namespace: &str) -> impl Iterator<Item = &str> {
+    std::iter::once("").chain(Some(namespace).filter(|namespace| !namespace.is_empty()))
+}
+
+/// The first grant of each role. Small bindings could multiply the work on a large role otherwise.
+fn of_distinct_roles<'a>(grants: impl Iterator<Item = &'a Arc<Grant>>) -> impl Iterator<Item = &'a Arc<Grant>> {
+    let mut seen = HashSet::new();
+    grants.filter(move |grant| seen.insert((&grant.role_kind, &grant.role_path)))
+}
+
 /// The grant of a binding to one of its subjects.
 struct SubjectGrant {
     is_group: bool,
@@ -279,10 +290,8 @@ impl Rbac {
     pub fn decide(&self, user: &User, attributes: &AccessAttributes<'_>) -> Decision {
         let snapshot = self.snapshot.load();
         let mut errors = vec![];
-        let cluster = snapshot.grants(user, "");
-        let namespace = Some(attributes.namespace).filter(|namespace| !namespace.is_empty());
-        let local = namespace.into_iter().flat_map(|namespace| snapshot.grants(user, namespace));
-        for grant in cluster.chain(local) {
+        let grants = scopes(attributes.namespace).flat_map(|scope| snapshot.grants(user, scope));
+        for grant in of_distinct_roles(grants) {
             match snapshot.rules(grant) {
                 Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     return Decision::Allowed(snapshot.first(user, grant).clone());
@@ -297,19 +306,19 @@ impl Rbac {
         })
     }
 
-    /// The rules of a user in a namespace, cluster-wide ones first, and the errors of their resolution.
-    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<Missing>) {
+    /// The rules of a user in a namespace, cluster-wide ones first, and the errors of their resolution. A role counts once,
+    /// however many bindings grant it.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Arc<[PolicyRule]>>, Vec<Missing>) {
         let snapshot = self.snapshot.load();
+        let by_binding = |scope| -> BTreeMap<&Text, &Arc<Grant>> {
+            snapshot.grants(user, scope).map(|grant| (&grant.binding, grant)).collect()
+        };
+        let grants = scopes(namespace).flat_map(|scope| by_binding(scope).into_values());
         let (mut rules, mut errors) = (vec![], vec![]);
-        let scopes = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
-        for scope in scopes {
-            let grants: BTreeMap<&Text, &Arc<Grant>> =
-                snapshot.grants(user, scope).map(|grant| (&grant.binding, grant)).collect();
-            for grant in grants.values() {
-                match snapshot.rules(grant) {
-                    Ok(found) => rules.extend(found.iter().cloned()),
-                    Err(missing) => errors.push(missing),
-                }
+        for grant in of_distinct_roles(grants) {
+            match snapshot.rules(grant) {
+                Ok(found) => rules.push(found),
+                Err(missing) => errors.push(missing),
             }
         }
         (rules, errors)

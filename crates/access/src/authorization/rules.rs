@@ -56,6 +56,22 @@ impl PolicyRule {
         role.get("rules").and_then(Value::as_array).unwrap_or_default().iter().map(PolicyRule::parse).collect()
     }
 
+    fn lists(&self) -> [&[Text]; 5] {
+        [&self.verbs, &self.groups, &self.resources, &self.names, &self.urls]
+    }
+
+    /// The number of items of all lists.
+    pub fn items(&self) -> usize {
+        self.lists().iter().map(|list| list.len()).sum()
+    }
+
+    /// About the size in bytes of the rule in a response.
+    pub fn bytes(&self) -> usize {
+        const OVERHEAD: usize = 32;
+        let texts = self.lists().into_iter().flatten();
+        OVERHEAD + texts.map(|text| text.len() + OVERHEAD / 8).sum::<usize>()
+    }
+
     /// Whether the rule allows this.
     pub fn allows(&self, attributes: &AccessAttributes<'_>) -> bool {
         if !has_or_all(&self.verbs, attributes.verb) {

@@ -58,7 +58,7 @@ pub async fn check_role(context: &Context, request: &Request, new: &Value, old: 
     let aggregates = |role: &Value| selectors(role).is_some_and(|count| count > 0);
     if aggregates(new) || old.is_some_and(aggregates) {
         let (owned, _) = context.authorizer.rbac().rules_of(&request.authorized.user, "");
-        if missing(&owned, &PolicyRule::all()) != Ok(vec![]) {
+        if task::blocking(|| missing(owned.iter().flat_map(|role| role.iter()), &PolicyRule::all())) != Ok(vec![]) {
             return Err(forbidden(request, new, "must have cluster-admin privileges to use the aggregationRule"));
         }
     }
@@ -115,7 +115,7 @@ fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status
 fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[PolicyRule]) -> Result<(), Status> {
     let user = &request.authorized.user;
     let (owned, unresolved) = context.authorizer.rbac().rules_of(user, request.namespace());
-    let Ok(missing) = task::blocking(|| missing(&owned, needed)) else {
+    let Ok(missing) = task::blocking(|| missing(owned.iter().flat_map(|role| role.iter()), needed)) else {
         return Err(forbidden(
             request,
             new,

@@ -127,6 +127,20 @@ fn roles_are_as_stored_without_aggregation() {
 }
 
 #[test]
+fn a_role_counts_once_for_all_its_bindings() {
+    let rbac = Rbac::default();
+    observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
+    for (namespace, name, of) in [("", "a", "r"), ("", "b", "r"), ("n", "c", "r"), ("n", "d", "gone"), ("n", "e", "gone")] {
+        let plural = if namespace.is_empty() { "clusterrolebindings" } else { "rolebindings" };
+        let subject = json!({"kind": "User", "name": "ann"});
+        observe(&rbac, plural, namespace, EventKind::Added, &binding(name, "ClusterRole", of, subject), None);
+    }
+    let (roles, missing) = rbac.rules_of(&user("ann", ""), "n");
+    assert_eq!((roles.len(), missing.len()), (1, 1));
+    assert_eq!(rbac.decide(&user("ann", ""), &access("put")).reason().matches("gone").count(), 1);
+}
+
+#[test]
 #[allow(clippy::disallowed_methods, reason = "a test measures")]
 fn authorization_time_is_independent_of_bindings() {
     let rbac = Rbac::default();
