@@ -3,11 +3,14 @@
 //! Invariant: a computation of a request that may take long either runs in [`long`] or calls [`task::give_way`], so that
 //! other requests go on beside it and the timeout of its own request holds.
 
+mod turns;
+
 use std::cell::Cell;
 use std::future::Future;
 
 use tokio::time::Instant;
 
+pub use self::turns::beside_others;
 use crate::{clock, limits, task};
 
 tokio::task_local! {
@@ -19,9 +22,14 @@ pub async fn within<T>(deadline: Instant, request: impl Future<Output = T>) -> R
     tokio::time::timeout_at(deadline, DEADLINE.scope(deadline, request)).await
 }
 
+/// The deadline of the running request.
+fn current() -> Option<Instant> {
+    DEADLINE.try_with(|deadline| *deadline).ok()
+}
+
 /// Whether the deadline of the running request has passed.
 fn is_over() -> bool {
-    DEADLINE.try_with(|deadline| clock::instant() >= *deadline).unwrap_or(false)
+    current().is_some_and(|deadline| clock::instant() >= deadline)
 }
 
 thread_local! {

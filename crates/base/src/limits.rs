@@ -32,6 +32,9 @@ pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
 pub const WORKER_STACK_BYTES: usize = 64 << 20;
 /// Least time between two times that a computation gives way. Ours: it gives way for a twentieth of the time.
 pub const GIVE_WAY_INTERVAL: Duration = Duration::from_millis(1);
+/// Users who may have a turn of [`deadline::beside_others`](crate::deadline::beside_others) beyond the turns that all share.
+/// Each is a thread that computes; kube-apiserver has no limit.
+pub const OWN_TURNS_MAX: usize = 64;
 /// Time that [`task::give_way`](crate::task::give_way) waits for another thread to take over. Ours: longer than the
 /// start of a parked thread.
 pub const HAND_OVER: Duration = Duration::from_micros(50);

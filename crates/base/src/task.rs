@@ -1,13 +1,9 @@
 //! Spawning of tasks, watching of files and yielding. No other module spawns tasks.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::LazyLock;
-use std::task::Poll;
 use std::time::Duration;
-
-use tokio::sync::Semaphore;
 
 use crate::limits;
 
@@ -141,34 +137,6 @@ pub fn give_way() {
     }
 }
 
-/// Turns of [`beside_others`]: one core is left to short requests.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Semaphore::new((cores - 1).max(1))
-});
-
-/// Runs a future that computes for more than a few milliseconds between its awaits. Each poll leaves the async worker, and
-/// such polls take turns, so that any number of them leaves a core to other requests.
-pub async fn beside_others<F: Future>(work: F) -> F::Output {
-    let mut work = std::pin::pin!(work);
-    loop {
-        let turn = TURNS.acquire().await;
-        let polled = poll_fn(|context| Poll::Ready(blocking(|| work.as_mut().poll(context)))).await;
-        drop(turn);
-        match polled {
-            Poll::Ready(output) => return output,
-            // the waker of `work` is that of this task
-            Poll::Pending => pending_once().await,
-        }
-    }
-}
-
-/// Waits until the task is woken.
-async fn pending_once() {
-    let mut is_woken = false;
-    poll_fn(|_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
-}
-
 /// Runs a computation that may take more than a few milliseconds and does not block on other tasks. The other tasks of
 /// this worker continue on another thread.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
@@ -178,34 +146,5 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
         tokio::task::block_in_place(work)
     } else {
         work()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn other_tasks_progress_beside_long_polls() {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        let long = async move {
-            // this is the only worker: the other task runs only if this poll has left it
-            spawn("other", async move { sender.send(()) });
-            receiver.recv().unwrap();
-            tokio::task::yield_now().await;
-            7
-        };
-        assert_eq!(spawn("long", beside_others(long)).await.unwrap(), 7);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn waiting_requests_hold_no_seat() {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let waiting = spawn("waiting", beside_others(receiver));
-        for _ in 0..64 {
-            beside_others(tokio::task::yield_now()).await;
-        }
-        sender.send(5).unwrap();
-        assert_eq!(waiting.await.unwrap(), Ok(5));
     }
 }

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use base::request::Verb;
-use base::task;
+use base::deadline;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
@@ -147,7 +147,7 @@ async fn written<T>(request: &Request, document: &Document, write: impl Future<O
     let write = boxed(write);
     let limit = limits::INLINE_BYTES_MAX;
     if document.bytes.len() > limit || request.stored_exceeds(limit) {
-        task::beside_others(write).await
+        deadline::beside_others(&request.authorized.user.name, write).await
     } else {
         write.await
     }
