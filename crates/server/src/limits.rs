@@ -13,6 +13,8 @@ pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 pub const LIST_BATCH: usize = 64;
 /// Objects that a list filters, in less than a millisecond, before it yields to other requests.
 pub const LIST_SCAN: usize = 8_192;
+/// Visits that take as long as the decoding of an object.
+pub const LIST_SCAN_DECODE: usize = 1_024;
 /// Objects of a list that a webhook converts at a time. kube-apiserver converts all in one request.
 pub const CONVERSION_OBJECTS: usize = 512;
 /// Maximum number of objects that a list keeps once they have been selected. If there are more, the selection is repeated
@@ -66,6 +68,11 @@ pub const WARNING_RUNES_EACH: usize = 256;
 /// Maximum number of warnings of a response. kube-apiserver has no such limit; Python's http.client and hyper reject responses
 /// with more than 100 headers.
 pub const WARNINGS_MAX: usize = 80;
+/// Maximum size of a message, and of a frame, that a WebSocket client sends on a watch, which has no use for any. kube-apiserver
+/// takes frames of 32 MiB.
+pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 32 << 10;
+/// Size of the buffer from which they are read.
+pub const WEBSOCKET_READ_BYTES: usize = 4 << 10;
 /// Seconds that a WebSocket client has to respond to the close frame.
 pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
 /// Concurrent streams of one HTTP/2 connection; kube-apiserver's.
@@ -90,7 +97,8 @@ pub fn connections_max(descriptors: u64) -> usize {
     let usable = descriptors - descriptors / DESCRIPTORS_RESERVED_SHARE;
     usize::try_from(usable).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
 }
-/// Time between the deletion of a namespace and that of its content.
+/// Time between the deletion of a namespace and that of its content where other servers learn of the deletion later, and the
+/// time limit of writes in flight elsewhere. kube-controller-manager waits 5 s.
 pub const NAMESPACE_GRACE: Duration = Duration::from_secs(1);
 /// Time between the deletion of the last instance of a CRD and that of the CRD; kube-apiserver checks every 5 s.
 pub const DEFINITION_GRACE: Duration = Duration::from_secs(1);

@@ -9,12 +9,13 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, Response, StatusCode};
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use machinery::url::Url;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::body::{Body, NextPiece};
@@ -62,7 +63,8 @@ pub fn upgrade(
     let form = if kind.contains("protobuf") { Form::Binary } else { Form::Text };
     base::task::spawn("websocket", async move {
         if let Ok(connection) = connection.await {
-            let stream = WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, None).await;
+            let stream =
+                WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, Some(configuration())).await;
             // an error means that the client is gone, so it cannot be reported
             let _ = serve(stream, next, form).await;
         }
@@ -111,15 +113,28 @@ enum Form {
     Binary,
 }
 
+/// The bounds of what clients send, which is ignored: a message is kept until it is complete.
+fn configuration() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
+        .max_frame_size(Some(limits::WEBSOCKET_MESSAGE_BYTES_MAX))
+        .max_message_size(Some(limits::WEBSOCKET_MESSAGE_BYTES_MAX))
+}
+
 /// Sends events until the watch ends, the client closes the WebSocket or the connection fails. Reading from the stream
 /// also responds to pings.
-async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPiece, form: Form) -> Result<(), Error> {
+async fn serve<S>(mut stream: WebSocketStream<S>, mut next: NextPiece, form: Form) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let close = |code| CloseFrame { code, reason: Utf8Bytes::default() };
     // a piece of the body may end within an event
     let mut unsent = BytesMut::new();
     loop {
         tokio::select! {
             received = stream.next() => match received {
                 Some(Ok(message)) if !message.is_close() => {}
+                Some(Err(Error::Capacity(_))) => return stream.close(Some(close(CloseCode::Size))).await,
                 _ => return stream.close(None).await,
             },
             piece = &mut next => match piece {
@@ -135,7 +150,7 @@ async fn serve(mut stream: WebSocketStream<TokioIo<Upgraded>>, mut next: NextPie
             },
         }
     }
-    stream.close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() })).await?;
+    stream.close(Some(close(CloseCode::Normal))).await?;
     // wait for the close frame of the client, which would see a connection reset otherwise
     let closed = async { while let Some(Ok(_)) = stream.next().await {} };
     let _ = tokio::time::timeout(Duration::from_secs(limits::WEBSOCKET_CLOSE_SECONDS), closed).await;
@@ -198,6 +213,22 @@ mod tests {
         ] {
             assert_eq!(handshake(&[(name, value)]), (code, None), "{name}: {value}");
         }
+    }
+
+    #[tokio::test]
+    async fn messages_of_clients_are_bounded() {
+        let (client, server) = tokio::io::duplex(4 * limits::WEBSOCKET_MESSAGE_BYTES_MAX);
+        let stream = WebSocketStream::from_raw_socket(server, Role::Server, Some(configuration())).await;
+        let served = base::task::spawn("websocket", serve(stream, Box::pin(std::future::pending()), Form::Text));
+        let mut client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+        let message = |bytes: usize| Message::binary(vec![0; bytes]);
+        client.send(message(limits::WEBSOCKET_MESSAGE_BYTES_MAX)).await.unwrap();
+        client.send(Message::Ping(Default::default())).await.unwrap();
+        assert!(client.next().await.unwrap().unwrap().is_pong());
+        client.send(message(limits::WEBSOCKET_MESSAGE_BYTES_MAX + 1)).await.unwrap();
+        let Some(Ok(Message::Close(Some(frame)))) = client.next().await else { panic!("the watch goes on") };
+        assert_eq!(frame.code, CloseCode::Size);
+        served.await.unwrap().unwrap();
     }
 
     #[test]
