@@ -9,11 +9,14 @@ import transcripts
 
 pytestmark = pytest.mark.transcripts
 
+# the scenarios were recorded without kube-controller-manager, and finalize the namespaces that they delete themselves
+BARE = "--controllers=*,-namespace-controller"
+
 
 @pytest.fixture(scope="session")
 def shared_server(launch):
     """One server for all scenarios that do not need a server of their own."""
-    with launch() as server:
+    with launch(BARE) as server:
         yield server
 
 
@@ -21,7 +24,7 @@ def shared_server(launch):
 def former_servers(launch):
     """A function that returns the server that emulates a release, and starts it on first use."""
     with contextlib.ExitStack() as stack:
-        yield functools.cache(lambda release: stack.enter_context(launch("--emulated-version", release)))
+        yield functools.cache(lambda release: stack.enter_context(launch(BARE, "--emulated-version", release)))
 
 
 def test_exceptions_are_of_recorded_steps():
@@ -37,7 +40,7 @@ def test_exceptions_are_of_recorded_steps():
 @pytest.mark.parametrize("path", transcripts.scenarios(), ids=lambda path: path.stem)
 def test_scenario(path, launch, request, record_property):
     if path.stem in transcripts.ALONE:
-        with launch() as server:
+        with launch(BARE) as server:
             transcripts.wait_until_settled(server)
             steps = transcripts.check(server, path)
     else:
@@ -51,7 +54,7 @@ def test_former_scenario(path, launch, former_servers, record_property):
     """The responses of an earlier release, where they differ."""
     release = transcripts.release_of(path)
     if path.stem in transcripts.ALONE:
-        with launch("--emulated-version", release) as server:
+        with launch(BARE, "--emulated-version", release) as server:
             transcripts.wait_until_settled(server)
             steps = transcripts.check(server, path)
     else:

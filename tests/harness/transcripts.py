@@ -16,14 +16,15 @@ RECORDED = OWN / "recorded" / NEWEST
 # earlier releases: recorded/RELEASE has the scenarios of both kinds whose responses differ
 EARLIER = ("1.35", "1.36")
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
-# the existing CustomResourceDefinitions: each needs a server of its own
-ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "read-pages", "read-versions")
+# the existing CustomResourceDefinitions or namespaces: each needs a server of its own
+ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "namespaces-of-groups", "read-pages",
+         "read-versions")
 # a server that has not written for this long has finished its start
 QUIET_SECONDS = 0.5
 
 
 def scenarios():
-    """The paths of all scenarios that a server with default flags replays."""
+    """The paths of all scenarios that a server without special flags replays."""
     return sorted(RECORDED.glob("*.json")) + sorted(OWN.glob("*.json"))
 
 

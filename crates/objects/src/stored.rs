@@ -291,6 +291,18 @@ impl Stored {
         (!meta.name.is_empty()).then(|| Stored::new(revision, body, meta))
     }
 
+    /// The finalizers, without decoding the object.
+    pub fn finalizers(&self) -> Vec<String> {
+        if !self.meta.finalizers {
+            return vec![];
+        }
+        let bytes = &self.body.bytes;
+        let metadata = skim::find(bytes, "metadata").and_then(|start| skim::fields(bytes, start)).unwrap_or_default();
+        let found = metadata.iter().find(|field| field.key == b"finalizers");
+        let list = found.and_then(|field| decode(&bytes[field.value.clone()]).ok()).unwrap_or_default();
+        list.as_array().unwrap_or_default().iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+
     /// The same content with a later revision, for DELETED events.
     pub fn at(&self, revision: Revision) -> Stored {
         let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -380,6 +392,12 @@ mod tests {
             assert_eq!(format!("{meta:?}"), format!("{want:?}"));
             assert_eq!((body.bytes, body.hole), (whole.bytes, whole.hole), "{}", value.to_json());
         }
+        let finalizers = |value: Value| Stored::parse(1, &Body::encode(&value).bytes).unwrap().finalizers();
+        assert_eq!(
+            finalizers(json!({"data": {"finalizers": ["x"]}, "metadata": {"finalizers": ["a", "b"], "name": "x"}})),
+            ["a", "b"]
+        );
+        assert_eq!(finalizers(json!({"metadata": {"name": "x"}, "finalizers": ["x"]})), [""; 0]);
         for other in [r#"{"metadata":{"name":"x","resourceVersion":"1"}}"#, r#"{"metadata": {"name":"x"}}"#, "{}"] {
             assert!(skimmed(&Bytes::from(other)).is_none(), "{other}");
         }

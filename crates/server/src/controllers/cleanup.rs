@@ -1,13 +1,13 @@
 //! Deletes the instances of CustomResourceDefinitions, and the content of namespaces, that are being deleted.
 //!
 //! A definition is kept for a grace period after the deletion of its last instance. The content of a namespace is deleted
-//! after a grace period, as kube-controller-manager does: writes in flight complete before it, and a client that
-//! finalizes a namespace itself, as tests against a bare kube-apiserver do, still finds the namespace.
+//! when the writes that were in flight have ended, so that none of them creates an object in a namespace that is gone.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::clock;
+use machinery::Text;
 use objects::{Event, EventKind, Key};
 use resource::defined_by;
 use tokio::sync::{Notify, watch};
@@ -21,22 +21,74 @@ use crate::verbs::{self, Context};
 pub struct Cleanup {
     /// Whether the content of namespaces is deleted.
     namespaces: bool,
-    /// Whether a definition or a namespace was being deleted during the last pass. If so, the deletion of any object starts
-    /// another pass.
-    pending: AtomicBool,
+    state: Mutex<State>,
     changed: Notify,
+}
+
+/// What is being deleted. The deletion of an object concerns only its own namespace and its own resource, so that one that
+/// waits for finalizers costs nothing while others are deleted.
+#[derive(Default)]
+struct State {
+    namespaces: HashSet<Text>,
+    /// The namespaces to look at, since they or their content have changed.
+    changed_namespaces: HashSet<Text>,
+    /// The group and the plural that each definition defines.
+    definitions: HashMap<Key, (Text, Text)>,
+    /// Whether definitions are to be looked at.
+    definitions_changed: bool,
+}
+
+impl State {
+    /// Returns whether something is to be done.
+    fn observe(&mut self, key: &Key, event: &Event) -> bool {
+        let (is_deleted, is_deleting) = (event.kind == EventKind::Deleted, event.object.meta.deleting);
+        if key.group.is_empty() && key.plural == "namespaces" {
+            if is_deleted {
+                self.namespaces.remove(&key.path);
+                self.changed_namespaces.remove(&key.path);
+            } else if is_deleting {
+                self.namespaces.insert(key.path.clone());
+                self.changed_namespaces.insert(key.path.clone());
+            }
+            return is_deleting && !is_deleted;
+        }
+        if let Some(resource) = defined_by(key)
+            && is_deleting
+        {
+            if is_deleted {
+                self.definitions.remove(key);
+            } else {
+                self.definitions.insert(key.clone(), resource);
+            }
+            self.definitions_changed = true;
+            return true;
+        }
+        is_deleted && self.observe_deleted(key)
+    }
+
+    fn observe_deleted(&mut self, key: &Key) -> bool {
+        let concerns_definition =
+            self.definitions.values().any(|(group, plural)| *group == key.group && *plural == key.plural);
+        self.definitions_changed |= concerns_definition;
+        let namespace = key.path.split_once('/').and_then(|(namespace, _)| self.namespaces.get(namespace));
+        let concerns_namespace = namespace.is_some();
+        self.changed_namespaces.extend(namespace.cloned());
+        concerns_definition || concerns_namespace
+    }
 }
 
 impl Cleanup {
     pub fn new(namespaces: bool) -> Cleanup {
-        Cleanup { namespaces, pending: AtomicBool::new(false), changed: Notify::new() }
+        Cleanup { namespaces, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Receives every event, in order.
     pub fn observe(&self, key: &Key, event: &Event) {
-        let is_namespace = key.group.is_empty() && key.plural == "namespaces";
-        let begins = event.object.meta.deleting && (is_namespace || defined_by(key).is_some());
-        if begins || (event.kind == EventKind::Deleted && self.pending.load(Ordering::SeqCst)) {
+        if self.state().observe(key, event) {
             self.changed.notify_one();
         }
     }
@@ -46,20 +98,32 @@ impl Cleanup {
     pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         let (mut leaving, mut outlived) = (TerminatingNamespaces::default(), verbs::PendingCrdDeletions::default());
         let mut next = Some(clock::instant());
+        {
+            let mut state = self.state();
+            state.changed_namespaces = state.namespaces.clone();
+            state.definitions_changed = true;
+        }
         loop {
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = until(next) => {}
                 () = super::stopped(&mut stop) => return,
             }
-            // set before the pass, so that no deletion is missed: the pass sees earlier ones, and later ones start another pass
-            self.pending.store(true, Ordering::SeqCst);
-            let mut pass = verbs::finalize(&context, &mut outlived).await;
-            if self.namespaces {
-                pass = pass.and(leaving.finalize(&context).await);
+            let (namespaces, definitions_changed) = {
+                let mut state = self.state();
+                (std::mem::take(&mut state.changed_namespaces), std::mem::take(&mut state.definitions_changed))
+            };
+            let mut retry = None;
+            if definitions_changed || outlived.next().is_some_and(|next| next <= clock::instant()) {
+                let pass = verbs::finalize(&context, &mut outlived).await;
+                if pass.failed {
+                    self.state().definitions_changed = true;
+                    retry = Some(clock::instant() + limits::CONTROLLER_RETRY);
+                }
             }
-            self.pending.store(pass.pending, Ordering::SeqCst);
-            let retry = pass.failed.then(|| clock::instant() + limits::CONTROLLER_RETRY);
+            if self.namespaces {
+                leaving.finalize(&context, namespaces).await;
+            }
             next = leaving.next().into_iter().chain(outlived.next()).chain(retry).min();
         }
     }
@@ -69,5 +133,52 @@ async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::{Value, json};
+    use objects::{Encoded, Stored};
+
+    use super::*;
+
+    fn event(kind: EventKind, metadata: Value) -> Event {
+        let Encoded { body, meta, .. } = Encoded::of(&[("metadata", metadata)].into());
+        let path = meta.name.clone();
+        Event { revision: 1, kind, path, object: Arc::new(Stored::new(1, body, meta)), previous: None }
+    }
+
+    #[test]
+    fn deletions_concern_their_own_namespace_and_resource() {
+        let mut state = State::default();
+        let key = |group: &str, plural: &str, path: &str| Key {
+            group: group.into(),
+            plural: plural.into(),
+            path: path.into(),
+        };
+        let deleting = |name: &str| event(EventKind::Modified, json!({"name": name, "deletionTimestamp": "t"}));
+        let deleted = || event(EventKind::Deleted, json!({"name": "x"}));
+        assert!(!state.observe(&key("", "configmaps", "n/x"), &deleted()));
+        assert!(state.observe(&key("", "namespaces", "n"), &deleting("n")));
+        assert!(
+            state.observe(
+                &key("apiextensions.k8s.io", "customresourcedefinitions", "boats.g.io"),
+                &deleting("boats.g.io")
+            )
+        );
+        state.changed_namespaces.clear();
+        state.definitions_changed = false;
+        assert!(!state.observe(&key("", "configmaps", "other/x"), &deleted()));
+        assert!(!state.observe(&key("g.io", "ships", "x"), &deleted()));
+        assert!(!state.observe(&key("", "configmaps", "n/x"), &event(EventKind::Added, json!({"name": "x"}))));
+        assert!(state.observe(&key("", "configmaps", "n/x"), &deleted()));
+        assert_eq!(state.changed_namespaces, HashSet::from(["n".into()]));
+        assert!(state.observe(&key("g.io", "boats", "m/x"), &deleted()) && state.definitions_changed);
+        assert!(!state.observe(
+            &key("", "namespaces", "n"),
+            &event(EventKind::Deleted, json!({"name": "n", "deletionTimestamp": "t"}))
+        ));
+        assert!(!state.observe(&key("", "configmaps", "n/x"), &deleted()));
     }
 }

@@ -1,53 +1,79 @@
 //! Deletes the content of namespaces that are being deleted, then removes their finalizer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
-use base::clock;
+use base::{clock, task};
 use machinery::{Status, Text, Value};
+use objects::Stored;
+use resource::Resource;
 use resource::builtin::NAMESPACE_FINALIZER;
 use tokio::time::Instant;
 
 use crate::limits;
-use crate::verbs::{self, CONTROLLERS, Context, Pass, Subresource};
+use crate::verbs::{self, CONTROLLERS, Context, Subresource};
 
-/// Namespaces that are being deleted, by uid, with the earliest time of the deletion of their content.
+/// Namespaces that are being deleted.
 #[derive(Default)]
 pub struct TerminatingNamespaces {
-    from: BTreeMap<Text, Instant>,
-    /// When the last pass began.
-    passed: Option<Instant>,
+    /// The uid of each, and the earliest time of the deletion of its content.
+    from: HashMap<Text, (Text, Instant)>,
+    /// When to look at namespaces next.
+    due: HashMap<Text, Instant>,
 }
 
 impl TerminatingNamespaces {
-    /// The time at which the next grace period ends.
+    /// The time at which a namespace is to be looked at next.
     pub fn next(&self) -> Option<Instant> {
-        self.from.values().copied().filter(|from| Some(*from) > self.passed).min()
+        self.due.values().copied().min()
     }
 
-    /// One pass: finds the namespaces that are being deleted, and deletes the content of those whose grace period has ended.
-    pub async fn finalize(&mut self, context: &Context) -> Pass {
-        let mut pass = Pass::default();
-        let Some(namespaces) = context.registry.get("", "namespaces") else { return pass };
-        let (root, _) = namespaces.collection.latest();
-        let deleting: Vec<_> = root.iter().filter(|(_, stored)| stored.meta.deleting).collect();
+    /// One pass over namespaces that, or whose content, has `changed`, and over those that are due. The first pass is over
+    /// all.
+    pub async fn finalize(&mut self, context: &Context, changed: HashSet<Text>) {
+        let Some(namespaces) = context.registry.get("", "namespaces") else { return };
+        let deleting = |name: &Text| namespaces.collection.get(name).filter(|stored| stored.meta.deleting);
         let now = clock::instant();
-        self.passed = Some(now);
-        let before = std::mem::take(&mut self.from);
-        for (_, stored) in &deleting {
-            let from = before.get(&stored.meta.uid).copied().unwrap_or(now + limits::NAMESPACE_GRACE);
-            self.from.insert(stored.meta.uid.clone(), from);
+        self.from.retain(|name, (uid, _)| deleting(name).is_some_and(|stored| stored.meta.uid == *uid));
+        self.due.retain(|name, _| self.from.contains_key(name));
+        // other servers learn of a deletion, and refuse to create objects, a little later
+        let is_shared = context.objects.store().is_shared();
+        let grace = if is_shared { limits::NAMESPACE_GRACE } else { Duration::ZERO };
+        let mut has_new = false;
+        for name in changed {
+            let Some(stored) = deleting(&name) else { continue };
+            let (_, from) = self.from.entry(name.clone()).or_insert_with(|| {
+                has_new = true;
+                (stored.meta.uid.clone(), now + grace)
+            });
+            self.due.insert(name, *from);
         }
-        for (name, stored) in deleting {
-            pass.pending = true;
-            if self.from.get(&stored.meta.uid).is_some_and(|from| *from <= now)
-                && let Err(status) = finalize_one(context, name).await
-            {
-                tracing::warn!(namespace = %name, error = %status, "the content of a namespace cannot be deleted; will retry");
-                pass.failed = true;
+        if has_new && !is_shared {
+            // one that takes longer, such as at a slow webhook, is not waited for
+            let _ = tokio::time::timeout(limits::NAMESPACE_GRACE, context.writes.ended()).await;
+        }
+        let due: Vec<Text> = self.due.extract_if(|_, from| *from <= now).map(|(name, _)| name).collect();
+        for name in due {
+            match finalize_one(context, &name).await {
+                Ok(Outcome::Finalized | Outcome::Waits) => {}
+                Ok(Outcome::Again) => drop(self.due.insert(name, now)),
+                Err(status) => {
+                    tracing::warn!(namespace = %name, error = %status, "the content of a namespace cannot be deleted; will retry");
+                    self.due.insert(name, clock::instant() + limits::CONTROLLER_RETRY);
+                }
             }
         }
-        pass
     }
+}
+
+/// The outcome of a pass over one namespace.
+enum Outcome {
+    Finalized,
+    /// Objects are held by finalizers.
+    Waits,
+    /// Objects have been created meanwhile.
+    Again,
 }
 
 /// The objects that could not be deleted yet.
@@ -59,24 +85,26 @@ struct Remaining {
     finalizers: BTreeMap<String, usize>,
 }
 
-async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
+async fn finalize_one(context: &Context, name: &str) -> Result<Outcome, Status> {
+    let resources: Vec<Arc<Resource>> = {
+        let snapshot = context.registry.snapshot();
+        snapshot.iter().filter(|(_, resource)| resource.namespaced).map(|(_, resource)| resource.clone()).collect()
+    };
     let mut remaining = Remaining::default();
-    for (_, resource) in context.registry.snapshot().iter().filter(|(_, resource)| resource.namespaced) {
+    for resource in &resources {
         let left = verbs::empty_namespace(context, resource, name).await?;
-        if !left.is_empty() {
-            let key = [&*resource.plural, &*resource.group].join(".");
-            remaining.objects.insert(key, left.len());
-        }
-        for finalizer in left.iter().flat_map(finalizers_of) {
-            *remaining.finalizers.entry(finalizer).or_default() += 1;
-        }
+        task::blocking(|| remaining.count(resource, &left));
     }
-    let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(()) };
+    let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(Outcome::Finalized) };
     let now = clock::now_rfc3339();
     let report = |object: &mut Value| remaining.report(object, &now);
     verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Status, report).await?;
     if !remaining.objects.is_empty() {
-        return Ok(());
+        return Ok(Outcome::Waits);
+    }
+    // the commit of a request that was dropped may have come before that write
+    if resources.iter().any(|resource| !resource.collection.in_namespace(name).is_empty()) {
+        return Ok(Outcome::Again);
     }
     verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Own("finalize"), |object| {
         let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
@@ -87,15 +115,22 @@ async fn finalize_one(context: &Context, name: &str) -> Result<(), Status> {
             object.set_at(&["spec", "finalizers"], Value::Array(kept));
         }
     })
-    .await
-}
-
-fn finalizers_of(object: &Value) -> Vec<String> {
-    let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
-    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    .await?;
+    Ok(Outcome::Finalized)
 }
 
 impl Remaining {
+    fn count(&mut self, resource: &Resource, left: &[Arc<Stored>]) {
+        if left.is_empty() {
+            return;
+        }
+        let key = [&*resource.plural, &*resource.group].join(".");
+        self.objects.insert(key, left.len());
+        for finalizer in left.iter().flat_map(|stored| stored.finalizers()) {
+            *self.finalizers.entry(finalizer).or_default() += 1;
+        }
+    }
+
     /// Sets the conditions of a namespace, which kubectl prints while it waits for the deletion.
     fn report(&self, namespace: &mut Value, now: &str) {
         let counted = |counts: &BTreeMap<String, usize>, what: &str| -> String {

@@ -211,13 +211,12 @@ pub async fn empty_namespace(
     context: &Context,
     resource: &Arc<Resource>,
     namespace: &str,
-) -> Result<Vec<Value>, Status> {
+) -> Result<Vec<Arc<Stored>>, Status> {
     let awaits_finalizers = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
     let mut deletable = resource.collection.in_namespace(namespace);
     deletable.retain(|stored| !awaits_finalizers(stored));
     delete_as_server(context, resource, deletable).await?;
-    let remaining = resource.collection.in_namespace(namespace);
-    Ok(remaining.iter().map(|stored| stored.body.to_value(stored.revision)).collect())
+    Ok(resource.collection.in_namespace(namespace))
 }
 
 /// The outcome of one pass over objects that are being deleted.
@@ -227,10 +226,4 @@ pub struct Pass {
     pub pending: bool,
     /// Whether a deletion failed.
     pub failed: bool,
-}
-
-impl Pass {
-    pub fn and(self, other: Pass) -> Pass {
-        Pass { pending: self.pending || other.pending, failed: self.failed || other.failed }
-    }
 }

@@ -15,6 +15,7 @@ mod definitions;
 mod delete;
 mod deletion;
 mod hooks;
+mod inflight;
 mod items;
 mod list;
 mod meta;
@@ -60,7 +61,8 @@ pub use bootstrap::{
 };
 pub use connect::connect;
 pub use definitions::{PendingCrdDeletions, finalize};
-pub use delete::{Pass, check_selection, delete, delete_as_server, delete_collection, empty_namespace};
+pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};
+pub use inflight::WritesInFlight;
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
 pub use naming::{establish, establish_all, establish_peers};
@@ -85,6 +87,7 @@ pub struct Context {
     pub aggregation: Arc<Aggregation>,
     /// The addresses and node ports of Services.
     pub allocation: Allocation,
+    pub writes: WritesInFlight,
     /// Held while quotas are charged, so that concurrent charges do not conflict.
     quota_turn: tokio::sync::Mutex<()>,
     /// Held while the names of a CRD are accepted, so that no other CRD accepts the same.
@@ -111,6 +114,7 @@ impl Context {
             flow,
             aggregation,
             allocation,
+            writes: WritesInFlight::new(),
             quota_turn: Default::default(),
             naming_turn: Default::default(),
         }

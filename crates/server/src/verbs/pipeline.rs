@@ -26,6 +26,9 @@ impl Write<'_> {
     /// Makes the change. It is repeated whenever the object has changed meanwhile, and once if it fails on a state that other
     /// servers may have changed.
     pub async fn run(mut self) -> Result<Outcome, Status> {
+        // the deletion of a namespace waits for writes that may create an object in it
+        let creates = self.request.resource.namespaced && !matches!(self.change, Change::Delete(_));
+        let _in_flight = creates.then(|| self.context.writes.begin());
         let seen = self.context.objects.revision();
         let is_shared = self.context.objects.store().is_shared();
         let mut may_be_stale = is_shared && !self.change.is_edit() && self.listed.is_none();

@@ -1,0 +1,54 @@
+//! Writes in flight, for what must not begin before they have ended.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+/// The writes in flight that may create an object in a namespace.
+pub struct WritesInFlight {
+    /// Each write holds a receiver of the channel that was current when it began.
+    current: Mutex<(watch::Sender<()>, watch::Receiver<()>)>,
+}
+
+/// A write in flight, until it is dropped.
+pub struct InFlight(#[expect(dead_code, reason = "held for its Drop")] watch::Receiver<()>);
+
+impl WritesInFlight {
+    pub fn new() -> WritesInFlight {
+        WritesInFlight { current: Mutex::new(watch::channel(())) }
+    }
+
+    /// Counts a write that begins, before it looks at any namespace.
+    pub fn begin(&self) -> InFlight {
+        InFlight(self.current.lock().unwrap_or_else(PoisonError::into_inner).1.clone())
+    }
+
+    /// Waits until all writes that have begun since the previous call have ended; later ones are not waited for.
+    pub async fn ended(&self) {
+        let (sender, receiver) =
+            std::mem::replace(&mut *self.current.lock().unwrap_or_else(PoisonError::into_inner), watch::channel(()));
+        drop(receiver);
+        sender.closed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn earlier_writes_are_awaited() {
+        let writes = WritesInFlight::new();
+        assert!(writes.ended().now_or_never().is_some());
+        let earlier = [writes.begin(), writes.begin()];
+        let mut ended = Box::pin(writes.ended());
+        assert!(ended.as_mut().now_or_never().is_none());
+        let later = writes.begin();
+        drop(earlier);
+        assert!(ended.now_or_never().is_some());
+        assert!(writes.ended().now_or_never().is_none());
+        drop(later);
+    }
+}
