@@ -230,9 +230,9 @@ async fn catch_panic(
 
 fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> Reply {
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let accept: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
-    let accept = accept.join(",");
-    let accepted = negotiate::negotiate(served, &accept);
+    // as with Go's `Header.Get`, the first one counts
+    let accept = text(ACCEPT);
+    let accepted = negotiate::negotiate(served, accept);
     let agent = text(USER_AGENT);
     let is_for_people = ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix));
     let pretty = match info.query.get("pretty") {
@@ -242,10 +242,10 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
     };
     Reply {
         served,
-        named: negotiate::lists(&accept, &served.iter().map(|media| media.as_str()).collect::<Vec<_>>()),
+        named: negotiate::lists(accept, &served.iter().map(|media| media.as_str()).collect::<Vec<_>>()),
         accepted,
-        plain: negotiate::negotiate_whole(served, &accept),
-        aggregated: negotiate::aggregated(served, &accept),
+        plain: negotiate::negotiate_whole(served, accept),
+        aggregated: negotiate::aggregated(served, accept),
         pretty,
         warnings: vec![],
         audit_context: None,

@@ -12,6 +12,7 @@ use super::body::Body;
 use super::chain::Edge;
 use super::client::Client;
 use super::health::Health;
+use super::host;
 use super::open::OpenCount;
 use super::request_body::RequestBody;
 use super::respond;
@@ -37,6 +38,9 @@ impl Door {
 
     pub async fn serve(&self, client: Arc<Client>, request: Request<Incoming>) -> Response<Body> {
         let request = RequestBody::of(request);
+        if let Some(refusal) = host::refusal(request.version(), request.method(), request.headers()) {
+            return refusal;
+        }
         match self.edge.get() {
             Some(edge) => edge.clone().serve(client, request).await,
             None => self.loading(request.uri()),

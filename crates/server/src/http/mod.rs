@@ -12,6 +12,7 @@ mod entry;
 mod gzip;
 mod handler;
 mod health;
+mod host;
 mod inflight;
 mod list;
 mod listener;
