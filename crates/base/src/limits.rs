@@ -6,6 +6,9 @@ use std::time::Duration;
 pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
 /// Greatest size of a webhook's response.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 << 20;
+/// Greatest size of a response that is decoded on the async worker, and of one that is decoded as YAML if it is not JSON, which
+/// matters for the text of the error alone.
+pub const WEBHOOK_INLINE_BYTES_MAX: usize = 64 << 10;
 /// Characters of a webhook's error that are reported.
 pub const WEBHOOK_ERROR_RUNES_MAX: usize = 2_048;
 /// Greatest length of a field manager's name.

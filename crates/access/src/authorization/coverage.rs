@@ -140,8 +140,7 @@ impl<'a> OwnedRules<'a> {
     fn new(rules: impl IntoIterator<Item = &'a PolicyRule>) -> OwnedRules<'a> {
         let mut known = HashSet::new();
         let mut distinct = rules.into_iter().filter(|rule| known.insert(*rule));
-        let rules: Vec<OwnedRule<'a>> =
-            distinct.by_ref().take(limits::OWNED_RULES_MAX).map(OwnedRule::new).collect();
+        let rules: Vec<OwnedRule<'a>> = distinct.by_ref().take(limits::OWNED_RULES_MAX).map(OwnedRule::new).collect();
         let is_truncated = distinct.next().is_some();
         let mut by_item: HashMap<_, Vec<u32>> = HashMap::new();
         for (number, rule) in (0..).zip(&rules) {

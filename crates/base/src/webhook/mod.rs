@@ -280,7 +280,7 @@ fn json_of(response: &CallResponse) -> Result<Value, String> {
     if body.is_empty() {
         return Err(format!("0-length response with status code: {status} and content type: {media}"));
     }
-    decoded(body)
+    if body.len() > limits::WEBHOOK_INLINE_BYTES_MAX { task::blocking(|| decoded(body)) } else { decoded(body) }
 }
 
 fn decoded(body: &[u8]) -> Result<Value, String> {
@@ -291,15 +291,18 @@ fn decoded(body: &[u8]) -> Result<Value, String> {
         Ok(Value::Bool(_)) => "bool",
         Ok(Value::String(_)) => "string",
         Ok(_) => "number",
-        // a body that is not JSON is decoded as YAML, of which most texts are a document
-        Err(error) => match machinery::yaml::decode(body).map(|decoded| decoded.value) {
-            Ok(Value::String(_)) => "string",
-            _ => return Err(failure(wording::json_error(&error))),
-        },
+        Err(_) if is_yaml_text(body) => "string",
+        Err(error) => return Err(failure(wording::json_error(&error))),
     };
     Err(failure(format!(
         "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )))
+}
+
+/// Whether a body that is not JSON is a string of YAML, as most short texts are. kube-apiserver decodes it as YAML.
+fn is_yaml_text(body: &[u8]) -> bool {
+    body.len() <= limits::WEBHOOK_INLINE_BYTES_MAX
+        && machinery::yaml::decode(body).is_ok_and(|decoded| matches!(decoded.value, Value::String(_)))
 }
 
 /// An error unless the response is a success.

@@ -92,7 +92,8 @@ impl Scan {
     }
 }
 
-/// Held by a long scan after its first batch: only one runs at a time, so that other workers serve short requests.
+/// Held by a long scan during each batch after its first: only one computes at a time, so that other workers serve short
+/// requests.
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Lets other tasks run in the middle of a long scan.
@@ -100,12 +101,11 @@ static TURN: Semaphore = Semaphore::const_new(1);
 pub struct Pace(Option<SemaphorePermit<'static>>);
 
 impl Pace {
-    /// Lets other tasks run; called after each batch.
+    /// Lets other tasks run; called after each batch. Scans take turns, in their order.
     pub async fn next(&mut self) {
-        if self.0.is_none() {
-            self.0 = TURN.acquire().await.ok();
-        }
+        self.0 = None;
         tokio::task::yield_now().await;
+        self.0 = TURN.acquire().await.ok();
     }
 }
 
@@ -168,10 +168,12 @@ async fn next_selected(
     request: &Request,
 ) -> Result<Vec<Shown>, Status> {
     let mut found = vec![];
+    let batch = selection.batch(limits::LIST_BATCH);
     while found.is_empty() && left > 0 {
+        tokio::task::yield_now().await;
         // they have been converted already, but their renditions may have been evicted since
-        selection.convert_ahead(request, scan, limits::LIST_BATCH, left).await?;
-        let visited = scan.each(limits::LIST_BATCH, |stored| {
+        selection.convert_ahead(request, scan, batch, left).await?;
+        let visited = scan.each(batch, |stored| {
             if selection.matches(request, stored)? {
                 found.push(Shown::stored(&request.resource, &request.version, stored.clone())?);
             }

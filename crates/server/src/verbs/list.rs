@@ -151,9 +151,9 @@ impl Selection {
     ) -> Result<Survey, Status> {
         let (resource, version) = (&request.resource, &request.version);
         let most = if limit == 0 { usize::MAX } else { limit };
-        let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { limits::LIST_SCAN };
+        let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { self.batch(limits::LIST_SCAN) };
         // so that a page costs no more than its size, the first batch has that size; later ones double
-        let mut batch = most.clamp(limits::LIST_BATCH, batch_max);
+        let mut batch = most.max(limits::LIST_BATCH).min(batch_max);
         let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
@@ -191,7 +191,10 @@ impl Selection {
                 return Ok(found);
             }
             batch = (2 * batch).min(batch_max);
-            pace.next().await;
+            // the conversion webhook is awaited without a turn
+            if !resource.is_prepared() {
+                pace.next().await;
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use machinery::{Status, Text, names};
 use objects::{Meta, Scope, Stored};
 
 use super::Request;
+use crate::limits;
 
 /// The selection of a list, a watch or a deletecollection.
 #[derive(Clone)]
@@ -44,6 +45,16 @@ impl Selection {
         let namespace = if request.resource.namespaced { request.namespace().clone() } else { Text::default() };
         let scope = scope(request, options, &namespace);
         Ok(Selection { options: options.clone(), scope, needs_content, shards: None })
+    }
+
+    /// The number of objects to which the selection is applied at a time, of `most` that are only visited.
+    pub fn batch(&self, most: usize) -> usize {
+        let ListOptions { label_selector, field_selector, .. } = &self.options;
+        let labels: usize = label_selector.requirements.iter().map(|required| 1 + required.values.len()).sum();
+        let terms = labels + field_selector.requirements.len();
+        // a visit takes as long as a few terms
+        let weight = 1 + terms / 8 + if self.needs_content { limits::LIST_SCAN_DECODE } else { 0 };
+        (most / weight).max(1)
     }
 
     /// Whether an object is selected.
@@ -98,5 +109,24 @@ fn scope(request: &Request, options: &ListOptions, namespace: &Text) -> Scope {
         }
         _ if namespace.is_empty() => Scope::All,
         _ => Scope::Namespace(namespace.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::selector::LabelSelector;
+
+    use super::*;
+
+    #[test]
+    fn large_selections_are_applied_to_few_objects_at_a_time() {
+        let batch = |labels: &str, needs_content| {
+            let options =
+                ListOptions { label_selector: LabelSelector::parse(labels).unwrap(), ..ListOptions::default() };
+            Selection { options, scope: Scope::All, needs_content, shards: None }.batch(limits::LIST_SCAN)
+        };
+        let many: Vec<String> = (0..7_000).map(|i| format!("!l{i}")).collect();
+        assert_eq!((batch("", false), batch("a=b", false)), (limits::LIST_SCAN, limits::LIST_SCAN));
+        assert!(batch(&many.join(","), false) < 16 && batch("a=b", true) < 16);
     }
 }

@@ -130,7 +130,9 @@ fn roles_are_as_stored_without_aggregation() {
 fn a_role_counts_once_for_all_its_bindings() {
     let rbac = Rbac::default();
     observe(&rbac, "clusterroles", "", EventKind::Added, &role("r", "get", ""), None);
-    for (namespace, name, of) in [("", "a", "r"), ("", "b", "r"), ("n", "c", "r"), ("n", "d", "gone"), ("n", "e", "gone")] {
+    for (namespace, name, of) in
+        [("", "a", "r"), ("", "b", "r"), ("n", "c", "r"), ("n", "d", "gone"), ("n", "e", "gone")]
+    {
         let plural = if namespace.is_empty() { "clusterrolebindings" } else { "rolebindings" };
         let subject = json!({"kind": "User", "name": "ann"});
         observe(&rbac, plural, namespace, EventKind::Added, &binding(name, "ClusterRole", of, subject), None);
