@@ -35,6 +35,8 @@ pub struct Call {
     /// Media type of the body; empty if there is none.
     pub content_type: &'static str,
     pub body: Bytes,
+    /// The user to impersonate; empty for none.
+    pub user: &'static str,
 }
 
 impl Call {
@@ -45,6 +47,7 @@ impl Call {
             accept: "application/json",
             content_type: "",
             body: Bytes::new(),
+            user: "",
         }
     }
 
@@ -192,6 +195,9 @@ impl Client {
         };
         if !call.content_type.is_empty() {
             builder = builder.header("content-type", call.content_type);
+        }
+        if !call.user.is_empty() {
+            builder = builder.header("impersonate-user", call.user);
         }
         if !self.token.is_empty() {
             builder = builder.header("authorization", format!("Bearer {}", self.token));

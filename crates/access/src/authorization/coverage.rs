@@ -116,7 +116,7 @@ const ALL: &str = "*";
 
 /// What rules are found by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Field {
+enum RuleField {
     Verb,
     Group,
     Resource,
@@ -129,7 +129,7 @@ enum Field {
 /// The distinct rules that a user has, by the items of their lists.
 struct OwnedRules<'a> {
     rules: Vec<OwnedRule<'a>>,
-    by_item: HashMap<(Field, &'a str), Vec<u32>>,
+    by_item: HashMap<(RuleField, &'a str), Vec<u32>>,
     /// Whether there are more than [`limits::OWNED_RULES_MAX`].
     is_truncated: bool,
     /// What is left of [`limits::RULE_LOOKUPS_MAX`].
@@ -155,14 +155,14 @@ impl<'a> OwnedRules<'a> {
         let any_of = |field, value| [with(field, value), with(field, ALL), &[]];
         let fields = match part {
             Part::Resource { target: Target { group, resource, name }, verb } => {
-                let [named, all, _] = any_of(Field::Resource, resource.as_str());
+                let [named, all, _] = any_of(RuleField::Resource, resource.as_str());
                 let subresource = resource.split_once('/').map_or("", |(_, subresource)| subresource);
-                let resources = [named, all, with(Field::Subresource, subresource)];
-                let names = any_of(Field::Name, name.map_or("", Text::as_str));
-                vec![any_of(Field::Verb, verb.as_str()), any_of(Field::Group, group.as_str()), resources, names]
+                let resources = [named, all, with(RuleField::Subresource, subresource)];
+                let names = any_of(RuleField::Name, name.map_or("", Text::as_str));
+                vec![any_of(RuleField::Verb, verb.as_str()), any_of(RuleField::Group, group.as_str()), resources, names]
             }
             Part::Url { url, verb } => {
-                vec![any_of(Field::Verb, verb.as_str()), any_of(Field::Url, url.as_str())]
+                vec![any_of(RuleField::Verb, verb.as_str()), any_of(RuleField::Url, url.as_str())]
             }
         };
         let fewest = fields.into_iter().min_by_key(|lists| lists.iter().map(|list| list.len()).sum::<usize>());
@@ -221,18 +221,18 @@ impl<'a> OwnedRule<'a> {
     }
 
     /// The items by which the rule is found. A rule without names applies to all, as do URLs with a prefix.
-    fn keys(&self) -> impl Iterator<Item = (Field, &'a str)> {
+    fn keys(&self) -> impl Iterator<Item = (RuleField, &'a str)> {
         let of = |field, list: &'a [Text]| list.iter().map(move |item| (field, item.as_str()));
         let lists = [
-            (Field::Verb, self.verbs.list),
-            (Field::Group, self.groups.list),
-            (Field::Resource, self.resources.list),
-            (Field::Name, self.names.list),
-            (Field::Url, self.urls.exact.list),
+            (RuleField::Verb, self.verbs.list),
+            (RuleField::Group, self.groups.list),
+            (RuleField::Resource, self.resources.list),
+            (RuleField::Name, self.names.list),
+            (RuleField::Url, self.urls.exact.list),
         ];
-        let all_names = self.names.list.is_empty().then_some((Field::Name, ALL));
-        let all_urls = (!self.urls.prefixes.is_empty()).then_some((Field::Url, ALL));
-        let subresources = self.subresources.iter().map(|subresource| (Field::Subresource, *subresource));
+        let all_names = self.names.list.is_empty().then_some((RuleField::Name, ALL));
+        let all_urls = (!self.urls.prefixes.is_empty()).then_some((RuleField::Url, ALL));
+        let subresources = self.subresources.iter().map(|subresource| (RuleField::Subresource, *subresource));
         let items = lists.into_iter().flat_map(move |(field, list)| of(field, list));
         items.chain(subresources).chain(all_names).chain(all_urls)
     }

@@ -56,8 +56,8 @@ impl TerminatingNamespaces {
         let due: Vec<Text> = self.due.extract_if(|_, from| *from <= now).map(|(name, _)| name).collect();
         for name in due {
             match finalize_one(context, &name).await {
-                Ok(Outcome::Finalized | Outcome::Waits) => {}
-                Ok(Outcome::Again) => drop(self.due.insert(name, now)),
+                Ok(NamespacePass::Finalized | NamespacePass::Waits) => {}
+                Ok(NamespacePass::Again) => drop(self.due.insert(name, now)),
                 Err(status) => {
                     tracing::warn!(namespace = %name, error = %status, "the content of a namespace cannot be deleted; will retry");
                     self.due.insert(name, clock::instant() + limits::CONTROLLER_RETRY);
@@ -68,7 +68,7 @@ impl TerminatingNamespaces {
 }
 
 /// The outcome of a pass over one namespace.
-enum Outcome {
+enum NamespacePass {
     Finalized,
     /// Objects are held by finalizers.
     Waits,
@@ -85,7 +85,7 @@ struct Remaining {
     finalizers: BTreeMap<String, usize>,
 }
 
-async fn finalize_one(context: &Context, name: &str) -> Result<Outcome, Status> {
+async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, Status> {
     let resources: Vec<Arc<Resource>> = {
         let snapshot = context.registry.snapshot();
         snapshot.iter().filter(|(_, resource)| resource.namespaced).map(|(_, resource)| resource.clone()).collect()
@@ -95,16 +95,16 @@ async fn finalize_one(context: &Context, name: &str) -> Result<Outcome, Status> 
         let left = verbs::empty_namespace(context, resource, name).await?;
         task::blocking(|| remaining.count(resource, &left));
     }
-    let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(Outcome::Finalized) };
+    let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(NamespacePass::Finalized) };
     let now = clock::now_rfc3339();
     let report = |object: &mut Value| remaining.report(object, &now);
     verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Status, report).await?;
     if !remaining.objects.is_empty() {
-        return Ok(Outcome::Waits);
+        return Ok(NamespacePass::Waits);
     }
     // the commit of a request that was dropped may have come before that write
     if resources.iter().any(|resource| !resource.collection.in_namespace(name).is_empty()) {
-        return Ok(Outcome::Again);
+        return Ok(NamespacePass::Again);
     }
     verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Own("finalize"), |object| {
         let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
@@ -116,7 +116,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<Outcome, Status> 
         }
     })
     .await?;
-    Ok(Outcome::Finalized)
+    Ok(NamespacePass::Finalized)
 }
 
 impl Remaining {

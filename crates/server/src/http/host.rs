@@ -54,7 +54,9 @@ mod tests {
         ];
         for (version, hosts, expected) in cases {
             let mut headers = HeaderMap::new();
-            hosts.iter().for_each(|host| drop(headers.append(HOST, HeaderValue::from_static(host))));
+            for host in hosts {
+                headers.append(HOST, HeaderValue::from_static(host));
+            }
             assert_eq!(fault(version, &Method::GET, &headers), expected, "{version:?} {hosts:?}");
         }
         assert_eq!(fault(Version::HTTP_11, &Method::CONNECT, &HeaderMap::new()), None);

@@ -11,7 +11,7 @@ pub struct WritesInFlight {
 }
 
 /// A write in flight, until it is dropped.
-pub struct InFlight(#[expect(dead_code, reason = "held for its Drop")] watch::Receiver<()>);
+pub struct WriteInFlight(#[expect(dead_code, reason = "held for its Drop")] watch::Receiver<()>);
 
 impl WritesInFlight {
     pub fn new() -> WritesInFlight {
@@ -19,8 +19,8 @@ impl WritesInFlight {
     }
 
     /// Counts a write that begins, before it looks at any namespace.
-    pub fn begin(&self) -> InFlight {
-        InFlight(self.current.lock().unwrap_or_else(PoisonError::into_inner).1.clone())
+    pub fn begin(&self) -> WriteInFlight {
+        WriteInFlight(self.current.lock().unwrap_or_else(PoisonError::into_inner).1.clone())
     }
 
     /// Waits until all writes that have begun since the previous call have ended; later ones are not waited for.

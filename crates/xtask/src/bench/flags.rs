@@ -128,12 +128,13 @@ pub struct Flags {
     #[arg(long, value_name = "PATH", conflicts_with = "against")]
     pub etcd: Option<PathBuf>,
 
-    /// Also measure kube-apiserver over the same member; it is built from `tests/upstream` the first time.
+    /// Also measure kube-apiserver over the same member; it is built from `tests/upstream` the first time. With --hostile, it has
+    /// an empty member for each scenario.
     #[arg(long, requires = "etcd")]
     pub upstream: bool,
 
     /// Send hostile requests instead, and measure how they affect other clients.
-    #[arg(long, conflicts_with_all = ["only", "against", "etcd"])]
+    #[arg(long, conflicts_with_all = ["only", "against"])]
     pub hostile: bool,
 
     /// Another binary, for example an older one, to which hostile requests are sent as well.

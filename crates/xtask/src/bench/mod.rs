@@ -25,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use flags::Flags;
 use flags::Measure;
+use hostile::Target;
 use measures::{start, under_load};
 use process::Launch;
 use row::Row;
@@ -129,9 +130,15 @@ async fn attack_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<
     let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
     let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
     let sync = machine::sync_time(directory.path())?;
-    let mut binaries = vec![("this", binary.to_owned())];
-    binaries.extend(flags.beside.clone().map(|path| ("other", path)));
-    let text = hostile::run(directory.path(), &binaries, &flags.scenario).await?;
+    let mut targets = vec![Target::Pintle { name: "this", binary: binary.to_owned() }];
+    targets.extend(flags.beside.clone().map(|binary| Target::Pintle { name: "other", binary }));
+    if let Some(etcd) = flags.etcd.clone() {
+        if !flags.upstream {
+            return Err("--hostile uses etcd for kube-apiserver alone: add --upstream".to_owned());
+        }
+        targets.push(Target::KubeApiserver { binary: upstream::build(root)?, etcd });
+    }
+    let text = hostile::run(directory.path(), &targets, &flags.scenario).await?;
     println!("{text}");
     if let Some(path) = &flags.out {
         report::write(path, &report::document(root, &text, sync, flags))?;

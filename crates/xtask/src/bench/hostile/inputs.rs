@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::super::load;
 use client::{Call, Client};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const THINGS: &str = "/apis/hostile.example.com/v1/namespaces/default/things";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const THINGS: &str = "/apis/hostile.example.com/v1/namespaces/default/things";
+pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const APPLY: &str = "application/apply-patch+yaml";
 /// The number of listed objects and their size in bytes: 100 MB.
 const OBJECTS: usize = 1_000;
@@ -22,10 +22,11 @@ pub enum Attack {
     Streams {
         connections: usize,
         path: &'static str,
-        objects: usize,
     },
     /// Connections on which nothing is sent.
     Silent(usize),
+    /// Watches over WebSockets whose clients send messages.
+    WebSockets(usize),
 }
 
 pub struct Scenario {
@@ -33,36 +34,62 @@ pub struct Scenario {
     pub setup: fn() -> Vec<Call>,
     /// Whether a server may reject the definition that the scenario needs.
     pub setup_may_fail: bool,
+    /// The number of objects that are created after the setup, and their size in bytes.
+    pub objects: (usize, usize),
     pub attack: Attack,
 }
 
+impl Scenario {
+    /// A scenario of requests.
+    pub fn requests(name: &'static str, setup: fn() -> Vec<Call>, calls: fn() -> Vec<Call>) -> Scenario {
+        Scenario { name, setup, setup_may_fail: true, objects: (0, 0), attack: Attack::Requests(calls) }
+    }
+}
+
 /// A definition of `things` with this schema of its `spec`.
-fn definition(spec: &str) -> Call {
+pub fn definition(spec: &str) -> Call {
+    definition_of(&version("v1", spec, ""))
+}
+
+/// A version of a definition with this schema of its `spec`, and further fields, each after a comma.
+pub fn version(name: &str, spec: &str, more: &str) -> String {
     let schema = format!(r#"{{"type":"object","properties":{{"spec":{spec}}}}}"#);
-    let version = format!(r#"{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}}}}"#);
+    let storage = name == "v1";
+    format!(r#"{{"name":"{name}","served":true,"storage":{storage},"schema":{{"openAPIV3Schema":{schema}}}{more}}}"#)
+}
+
+/// A definition of `things` with these versions.
+pub fn definition_of(versions: &str) -> Call {
     let names = r#"{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"}"#;
     Call::post(
         DEFINITIONS,
         format!(
-            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"things.hostile.example.com"}},"spec":{{"group":"hostile.example.com","scope":"Namespaced","names":{names},"versions":[{version}]}}}}"#
+            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"things.hostile.example.com"}},"spec":{{"group":"hostile.example.com","scope":"Namespaced","names":{names},"versions":[{versions}]}}}}"#
         ),
     )
 }
 
-fn free() -> Vec<Call> {
-    vec![definition(r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#)]
+/// A schema without restrictions.
+pub const FREE: &str = r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#;
+
+pub fn free() -> Vec<Call> {
+    vec![definition(FREE)]
 }
 
-fn thing(name: &str, spec: &str) -> Call {
+pub fn thing(name: &str, spec: &str) -> Call {
     let object = r#""apiVersion":"hostile.example.com/v1","kind":"Thing""#;
     Call::post(THINGS, format!(r#"{{{object},"metadata":{{"name":"{name}"}},"spec":{spec}}}"#))
 }
 
-fn apply(name: &str, yaml: String) -> Call {
-    Call::patch(format!("{THINGS}/{name}?fieldManager=bench"), APPLY, yaml)
+pub fn apply(name: &str, yaml: String) -> Call {
+    apply_as("bench", THINGS, name, yaml)
 }
 
-fn joined(count: usize, each: impl Fn(usize) -> String) -> String {
+pub fn apply_as(manager: &str, collection: &str, name: &str, yaml: String) -> Call {
+    Call::patch(format!("{collection}/{name}?fieldManager={manager}"), APPLY, yaml)
+}
+
+pub fn joined(count: usize, each: impl Fn(usize) -> String) -> String {
     (0..count).map(each).collect::<Vec<_>>().join(",")
 }
 
@@ -130,7 +157,7 @@ fn rule(rule: &str) -> Vec<Call> {
 }
 
 /// A policy for `things` with this expression. No schema bounds what `object` contains, so its cost is not estimated.
-fn policy(expression: &str) -> Vec<Call> {
+pub fn policy(expression: &str) -> Vec<Call> {
     const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
     let object = |kind: &str, spec: String| {
         let kind = format!(r#""apiVersion":"admissionregistration.k8s.io/v1","kind":"{kind}""#);
@@ -155,21 +182,23 @@ fn nothing() -> Vec<Call> {
     vec![thing("rule", r#"{"list":[]}"#)]
 }
 
-/// Creates the objects that an attack lists.
-pub async fn fill(client: &Arc<Client>, attack: &Attack) -> Result<(), String> {
-    let Attack::Streams { objects, .. } = attack else { return Ok(()) };
-    let text = Arc::new("x".repeat(OBJECT_BYTES));
+/// Creates the objects of a scenario.
+pub async fn fill(client: &Arc<Client>, (objects, bytes): (usize, usize)) -> Result<(), String> {
+    if objects == 0 {
+        return Ok(());
+    }
+    let text = Arc::new("x".repeat(bytes));
     let make = move |i: usize| thing(&format!("object-{i}"), &format!(r#"{{"text":"{text}"}}"#));
-    load::drive(client, 4, *objects, make).await.map(drop)
+    load::drive(client, 4, objects, make).await.map(drop)
 }
 
 pub fn scenarios() -> Vec<Scenario> {
     const INITIAL: &str = "/apis/hostile.example.com/v1/things?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     const LIST: &str = "/apis/hostile.example.com/v1/things";
-    let requests = |name, setup, calls| Scenario { name, setup, setup_may_fail: true, attack: Attack::Requests(calls) };
+    let requests = Scenario::requests;
     let streams = |name, connections, path| {
-        let attack = Attack::Streams { connections, path, objects: OBJECTS };
-        Scenario { name, setup: free, setup_may_fail: false, attack }
+        let (attack, objects) = (Attack::Streams { connections, path }, (OBJECTS, OBJECT_BYTES));
+        Scenario { name, setup: free, setup_may_fail: false, objects, attack }
     };
     vec![
         requests("1 unknown fields", texts, unknown_fields),
@@ -201,6 +230,7 @@ pub fn scenarios() -> Vec<Scenario> {
             name: "11 2,000 silent connections",
             setup: Vec::new,
             setup_may_fail: false,
+            objects: (0, 0),
             attack: Attack::Silent(2_000),
         },
     ]

@@ -2,9 +2,11 @@
 //! and the effect on other clients is measured.
 
 mod inputs;
+mod products;
 mod streams;
+mod target;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,9 +15,12 @@ use client::{Call, Client};
 use tokio::task::JoinSet;
 
 use super::load::Samples;
-use super::process::{Launch, Server, memory, memory_peak};
+use super::process::{memory, memory_peak};
 use super::subject::options;
 use inputs::{Attack, Scenario};
+use target::Running;
+
+pub use target::Target;
 
 /// Time for which hostile clients run, unless they get their responses before.
 const ATTACK: Duration = Duration::from_secs(20);
@@ -39,21 +44,23 @@ struct Seen {
     outcome: String,
 }
 
-/// Runs every scenario whose name contains `filter` against every binary, and returns a table.
-pub async fn run(directory: &Path, binaries: &[(&str, PathBuf)], filter: &str) -> Result<String, String> {
+/// Runs every scenario whose name contains `filter` against every target, and returns a table.
+pub async fn run(directory: &Path, targets: &[Target], filter: &str) -> Result<String, String> {
     let mut out = String::from(
-        "| scenario | binary | memory before | memory at most | p99 alone | p99 beside it | slowest | hostile requests |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| scenario | server | memory before | memory at most | p99 alone | p99 beside it | slowest | hostile requests |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
-    for scenario in inputs::scenarios().into_iter().filter(|scenario| scenario.name.contains(filter)) {
-        for (name, binary) in binaries {
+    let scenarios = inputs::scenarios().into_iter().chain(products::scenarios());
+    for scenario in scenarios.filter(|scenario| scenario.name.contains(filter)) {
+        for target in targets {
+            let name = target.name();
             eprintln!("{} ({name}) …", scenario.name);
             let place = tempfile::Builder::new().tempdir_in(directory).map_err(|error| error.to_string())?;
-            let launch = Launch { binary: binary.clone(), directory: place.path().to_owned(), etcd: None };
-            let seen = one(&launch, &scenario).await.map_err(|error| format!("{}: {error}", scenario.name))?;
+            let server = target.start(place.path()).await?;
+            let seen = one(&server, &scenario).await.map_err(|error| format!("{}: {error}", scenario.name))?;
             let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
             let cells = [
                 scenario.name.to_owned(),
-                (*name).to_owned(),
+                name.to_owned(),
                 mebibytes(seen.memory_before),
                 mebibytes(seen.memory_peak),
                 millis(seen.quiet.quantile(0.99)),
@@ -71,20 +78,13 @@ fn millis(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
-    let server = launch.start("hostile")?;
+async fn one(server: &Running, scenario: &Scenario) -> Result<Seen, String> {
     let client = Client::new(&server.access()?, options(false))?;
-    let mut connection = client.connect().await?;
-    for call in (scenario.setup)() {
-        let what = format!("{} {}", call.method, call.path);
-        match connection.send(call).await?.ok(&what) {
-            Ok(_) => {}
-            // if the server rejects the definition, the scenario ends
-            Err(why) if scenario.setup_may_fail => return refused(&server, &client, &why).await,
-            Err(why) => return Err(why),
-        }
+    if let Err(why) = set_up(&client, scenario).await {
+        // if the server rejects the definition, the scenario ends
+        return if scenario.setup_may_fail { refused(server, &client, &why).await } else { Err(why) };
     }
-    inputs::fill(&client, &scenario.attack).await?;
+    inputs::fill(&client, scenario.objects).await?;
     let mut ordinary = Ordinary { client, connection: None };
     ordinary.measure(WARM, || false).await;
     let quiet = ordinary.measure(QUIET, || false).await;
@@ -112,6 +112,24 @@ async fn one(launch: &Launch, scenario: &Scenario) -> Result<Seen, String> {
         outcome.push_str(&format!("; p99 while they were being opened: {p99}"));
     }
     Ok(Seen { memory_before: before, memory_peak: peak, quiet, beside: Samples::new(times, ATTACK), outcome })
+}
+
+/// Sends the requests of the setup, one after the other. kube-apiserver serves a definition some time after its creation.
+async fn set_up(client: &Arc<Client>, scenario: &Scenario) -> Result<(), String> {
+    let mut connection = client.connect().await?;
+    for call in (scenario.setup)() {
+        let what = format!("{} {}", call.method, call.path);
+        let defines = products::defines(&call);
+        connection.send(call).await?.ok(&what)?;
+        let deadline = Instant::now() + PATIENCE;
+        while defines && !connection.send(Call::get(inputs::THINGS)).await?.is_success() {
+            if Instant::now() > deadline {
+                return Err(format!("{} is not served", inputs::THINGS));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    Ok(())
 }
 
 /// The hostile clients, in a separate thread so that they do not delay the ordinary client.
@@ -151,7 +169,7 @@ impl Hostile {
     }
 }
 
-async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
+async fn refused(server: &Running, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
     let mut ordinary = Ordinary { client: client.clone(), connection: None };
     ordinary.measure(WARM, || false).await;
     let quiet = ordinary.measure(QUIET, || false).await;
@@ -202,6 +220,7 @@ async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access, o
             streams::never_read(&access, connections, path, ATTACK, opened).await
         }
         Attack::Silent(count) => streams::silent(&access, count, ATTACK, opened).await,
+        Attack::WebSockets(count) => streams::websockets(&access, count, ATTACK, opened).await,
     };
     result.unwrap_or_else(|error| error)
 }
