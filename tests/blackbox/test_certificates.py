@@ -191,15 +191,35 @@ def test_kubeconfigs_of_users(launch, tmp_path):
         output = pintle(launch, *merge, KUBECONFIG=str(target))
         assert str(target) in output
         text = target.read_text()
-        assert "token: t" in text and "current-context: mine" in text and "name: joe" in text, text
+        assert "token: t" in text and "current-context: mine" in text and "name: small" in text, text
         assert read(target)["server"] == "https://pintle.example.com:6443"
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
+        assert f"{target} has context \"small\" already: replace it with --replace" in pintle(launch, *merge, status=1, KUBECONFIG=str(target))
+        assert target.read_text() == text
+        pintle(launch, *merge, "--replace", KUBECONFIG=str(target))
+        assert text.count("name: small") == target.read_text().count("name: small") and text != target.read_text()
         target.write_text("- a\n")
-        assert "no kubeconfig" in pintle(launch, *merge, status=1, KUBECONFIG=str(target))
+        assert "not a kubeconfig" in pintle(launch, *merge, status=1, KUBECONFIG=str(target))
         assert target.read_text() == "- a\n"
     for wrong in (("--ttl", "1m"), ("--server", "pintle.example.com")):
         done = subprocess.run([launch.binary, "kubeconfig", "create", "joe", *wrong], capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and f"'{wrong[1]}'" in done.stderr, done
+
+
+def test_users_are_added_beside_the_administrator(launch, tmp_path):
+    """Each user has a context of its own; like kubectl, it is written to the first file of KUBECONFIG that exists."""
+    with launch() as server:
+        admin = pathlib.Path(server.kubeconfig)
+        before, other = read(admin), tmp_path / "other"
+        files = f"{tmp_path / 'missing'}:{admin}:{other}"
+        create = ("kubeconfig", "create", "jane", "--merge", "--data-dir", str(server.dir))
+        assert f"context \"jane@pintle\" is written to {admin}" in pintle(launch, *create, KUBECONFIG=files)
+        assert read(admin) == before, "the administrator's context is still the current one, with its certificate"
+        other.write_text("apiVersion: v1\nkind: Config\n")
+        assert "has context" in pintle(launch, *create, status=1, KUBECONFIG=f"{other}:{admin}")
+        assert "has context" in pintle(launch, *create, "--context", "pintle", status=1, KUBECONFIG=files)
+        lists = f"{tmp_path / 'missing'}:{other}:{admin}"
+        assert "up to date" in pintle(launch, "storage", "rewrite", "--resource", "secrets", KUBECONFIG=lists)
 
 
 def test_kubeconfig_of_the_administrator_keeps_changes(launch, tmp_path):
@@ -218,7 +238,7 @@ def test_kubeconfig_of_the_administrator_keeps_changes(launch, tmp_path):
         extra.write_text("clusters: 7\n")
         done = subprocess.run([launch.binary, "serve", "--data-dir", str(server.dir), "--write-kubeconfig", str(extra), "--secure-port", "0"],
                               capture_output=True, text=True, timeout=30)
-        assert done.returncode == 1 and "clusters is no list" in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert done.returncode == 1 and "clusters is not a list" in done.stderr and len(done.stderr.splitlines()) == 1, done
         assert extra.read_text() == "clusters: 7\n"
 
 

@@ -1,6 +1,6 @@
 //! Requests of `pintle`'s commands to a running server, with JSON bodies.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use client::{Access, Call, Connection, Method, Options};
 use machinery::Value;
@@ -35,10 +35,10 @@ impl Response {
 }
 
 impl Client {
-    /// Connects to the server of a kubeconfig's current context. The error is one line.
-    pub async fn connect(kubeconfig: &Path) -> Result<Client, String> {
-        let client = client::Client::new(&Access::read(kubeconfig)?, Options::default());
-        let client = client.map_err(|why| format!("{}: {why}", kubeconfig.display()))?;
+    /// Connects to the server of the current context of kubeconfigs. The error is one line.
+    pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Client, String> {
+        let client = client::Client::new(&Access::read_all(kubeconfigs)?, Options::default());
+        let client = client.map_err(|why| format!("the kubeconfig: {why}"))?;
         Ok(Client { connection: client.connect().await? })
     }
 

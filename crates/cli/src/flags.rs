@@ -13,7 +13,7 @@ use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
 use crate::etcd_flags::Etcd;
-use crate::place::{CertificatePlace, Place};
+use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{context_name, durability, duration, mode, renamed, subject_name};
@@ -326,9 +326,8 @@ pub enum Migrate {
         #[arg(long)]
         dry_run: bool,
 
-        /// Kubeconfig of the server.
-        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
-        kubeconfig: PathBuf,
+        #[command(flatten)]
+        server: RunningServer,
     },
 }
 
@@ -352,9 +351,8 @@ pub enum Storage {
         #[arg(long)]
         dry_run: bool,
 
-        /// Kubeconfig of the server.
-        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
-        kubeconfig: PathBuf,
+        #[command(flatten)]
+        server: RunningServer,
     },
 
     /// Rewrite objects of a running server that it would store otherwise now, such as with another key of encryption.
@@ -366,9 +364,8 @@ pub enum Storage {
         #[arg(long, value_name = "RESOURCE")]
         resource: Vec<String>,
 
-        /// Kubeconfig of the server.
-        #[arg(long, value_name = "FILE", default_value = ".pintle/admin.kubeconfig", env = "KUBECONFIG")]
-        kubeconfig: PathBuf,
+        #[command(flatten)]
+        server: RunningServer,
     },
 }
 

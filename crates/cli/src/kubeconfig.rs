@@ -45,14 +45,14 @@ impl Kubeconfig {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
         };
-        let wrong = |why: &str| format!("{} is no kubeconfig: {why}; correct or remove it", path.display());
+        let wrong = |why: &str| format!("{} is not a kubeconfig: {why}; correct or remove it", path.display());
         let value = machinery::yaml::decode(&text).map_err(|error| wrong(&error.to_string()))?.value;
         match &value {
             Value::Null => Ok(Some(Kubeconfig::new())),
             Value::Object(_) => {
                 for list in ["clusters", "users", "contexts"] {
                     if !matches!(value.get(list), None | Some(Value::Null | Value::Array(_))) {
-                        return Err(wrong(&format!("{list} is no list")));
+                        return Err(wrong(&format!("{list} is not a list")));
                     }
                 }
                 Ok(Some(Kubeconfig(value)))
@@ -67,8 +67,8 @@ impl Kubeconfig {
         write_atomically(&target, &machinery::yaml::encode(&self.0), mode)
     }
 
-    /// Sets the server, the CA bundle and the credentials of a context. What else the entries have is kept, as are a server
-    /// with a DNS name, which the user has chosen, and the current context if there is one.
+    /// Sets the server, the CA bundle and the credentials of a context. What else the entries have is kept, as is a server
+    /// with a DNS name, which the user has chosen.
     pub fn set(&mut self, entries: &Entries, server: &str, authority: &str, credentials: &Pair) {
         let cluster = self.entry("clusters", &entries.context, "cluster");
         if !has_chosen_server(cluster) {
@@ -79,19 +79,33 @@ impl Kubeconfig {
         let context = self.entry("contexts", &entries.context, "context");
         context.set_at(&["cluster"], Value::from(entries.context.as_str()));
         context.set_at(&["user"], Value::from(entries.user.as_str()));
-        if self.0.str_at(&["current-context"]).is_empty() {
-            self.0.set_at(&["current-context"], Value::from(entries.context.as_str()));
-        }
+    }
+
+    pub fn has_current_context(&self) -> bool {
+        !self.0.str_at(&["current-context"]).is_empty()
+    }
+
+    pub fn set_current_context(&mut self, name: &str) {
+        self.0.set_at(&["current-context"], Value::from(name));
+    }
+
+    /// What has one of these names already, such as `context "a"`.
+    pub fn taken(&self, entries: &Entries) -> Option<String> {
+        let names = [("context", &entries.context), ("cluster", &entries.context), ("user", &entries.user)];
+        let is_taken = |(kind, name): &(&str, &String)| self.named(&format!("{kind}s"), name).is_some();
+        names.into_iter().find(is_taken).map(|(kind, name)| format!("{kind} {name:?}"))
+    }
+
+    /// The entry of a list with this name.
+    fn named(&self, list: &str, name: &str) -> Option<&Value> {
+        let entries = self.0.get(list).and_then(Value::as_array).unwrap_or_default();
+        entries.iter().find(|entry| entry.str_at(&["name"]) == name)
     }
 
     /// The server of the current context.
     pub fn server(&self) -> Option<&str> {
-        let named = |list: &str, name: &str| {
-            let entries = self.0.get(list).and_then(Value::as_array).unwrap_or_default();
-            entries.iter().find(|entry| entry.str_at(&["name"]) == name)
-        };
-        let context = named("contexts", self.0.str_at(&["current-context"]))?;
-        let cluster = named("clusters", context.str_at(&["context", "cluster"]))?;
+        let context = self.named("contexts", self.0.str_at(&["current-context"]))?;
+        let cluster = self.named("clusters", context.str_at(&["context", "cluster"]))?;
         Some(cluster.str_at(&["cluster", "server"])).filter(|server| !server.is_empty())
     }
 
@@ -156,6 +170,9 @@ impl AdminFiles {
         for (path, mode) in &self.files {
             let mut kubeconfig = Kubeconfig::read(path)?.unwrap_or_else(Kubeconfig::new);
             kubeconfig.set(&Entries::of_admin(&self.context), server, authority, credentials);
+            if !kubeconfig.has_current_context() {
+                kubeconfig.set_current_context(&self.context);
+            }
             kubeconfig.write(path, *mode)?;
         }
         Ok(())
@@ -239,7 +256,7 @@ mod tests {
         for wrong in ["- a", "clusters: 7", "a: [", "text"] {
             std::fs::write(&path, wrong).unwrap();
             let error = Kubeconfig::read(&path).unwrap_err();
-            assert!(error.contains("is no kubeconfig") && !error.contains('\n'), "{error}");
+            assert!(error.contains("is not a kubeconfig") && !error.contains('\n'), "{error}");
         }
     }
 }

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use machinery::{Value, json, names};
 use schema::definition::{
@@ -35,10 +35,10 @@ const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 
 /// Runs the migration and prints its progress line by line. The error is one line.
 pub fn run(task: &Migrate) -> Result<(), String> {
-    let Migrate::ThirdPartyResource { name, dry_run, kubeconfig } = task;
+    let Migrate::ThirdPartyResource { name, dry_run, server } = task;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, migrate(name, *dry_run, kubeconfig))
+    tokio::task::LocalSet::new().block_on(&runtime, migrate(name, *dry_run, &server.kubeconfigs()))
 }
 
 fn say(line: &str) {
@@ -49,12 +49,12 @@ fn say(line: &str) {
 /// The uids of objects by namespace and name.
 type Uids = BTreeMap<(String, String), String>;
 
-async fn migrate(name: &str, dry_run: bool, kubeconfig: &Path) -> Result<(), String> {
+async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<(), String> {
     let third_party = ThirdPartyNames::parse(name)?;
     if let Some(why) = names::dns1123_subdomain(name).first() {
         return Err(format!("{name:?}: {why}"));
     }
-    let mut client = Client::connect(kubeconfig).await?;
+    let mut client = Client::connect(kubeconfigs).await?;
     let registration = registration(&mut client, name).await?;
     let versions = third_party_versions(&registration);
     let Some(stored) = versions.first() else {

@@ -1,16 +1,20 @@
 //! Where commands find the data and the certificates of a server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::certificates::{Directory, directory_of};
+use crate::kubeconfig::ADMIN_FILE;
+
+/// The default of `--data-dir`.
+pub const DATA_DIRECTORY: &str = ".pintle";
 
 /// The directory of a server.
 #[derive(Args)]
 pub struct Place {
     /// The data directory.
-    #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR")]
+    #[arg(long, value_name = "DIR", default_value = DATA_DIRECTORY, env = "PINTLE_DATA_DIR")]
     pub data_dir: PathBuf,
 }
 
@@ -29,4 +33,27 @@ impl CertificatePlace {
     pub fn directory(&self) -> Directory {
         directory_of(&self.place.data_dir, self.cert_dir.as_ref())
     }
+}
+
+/// The running server that a command connects to.
+#[derive(Args)]
+pub struct RunningServer {
+    /// Kubeconfig of the server [default: the files of the environment variable KUBECONFIG, else .pintle/admin.kubeconfig].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl RunningServer {
+    /// Its kubeconfigs, of which the first one with an entry counts.
+    pub fn kubeconfigs(&self) -> Vec<PathBuf> {
+        let default = || vec![Path::new(DATA_DIRECTORY).join(ADMIN_FILE)];
+        self.kubeconfig.clone().map(|path| vec![path]).or_else(listed_kubeconfigs).unwrap_or_else(default)
+    }
+}
+
+/// The files of the environment variable `KUBECONFIG`, if there are any.
+pub fn listed_kubeconfigs() -> Option<Vec<PathBuf>> {
+    let value = std::env::var_os("KUBECONFIG")?;
+    let files: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect();
+    Some(files).filter(|files| !files.is_empty())
 }

@@ -1,7 +1,7 @@
 //! Rewriting of the objects of a resource: each gets an empty merge patch, for which the server writes it unless it would be
 //! stored with the same bytes. Only the API is used, so other clients are not disturbed.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use client::Method;
 use machinery::{Value, json};
@@ -30,10 +30,10 @@ pub struct Served<'a> {
 }
 
 /// Writes all objects of a resource that the server would store otherwise now, from several connections. The error is one line.
-pub async fn rewrite_all(kubeconfig: &Path, client: &mut Client, of: Served<'_>) -> Result<Counts, String> {
+pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut Client, of: Served<'_>) -> Result<Counts, String> {
     let mut writers = Vec::new();
     for _ in 0..limits::WRITERS {
-        writers.push(Client::connect(kubeconfig).await?);
+        writers.push(Client::connect(kubeconfigs).await?);
     }
     let mut pass = Pass { of, writers, counts: Counts::default() };
     pass.rewrite_all(client).await?;

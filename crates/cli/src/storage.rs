@@ -3,7 +3,7 @@
 //! that encrypt them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 
 use machinery::{Value, json};
 
@@ -22,11 +22,11 @@ pub fn run(task: &Storage) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let (names, all, dry_run, kubeconfig) = match task {
-            Storage::Migrate { names, all, dry_run, kubeconfig } => (names, *all, *dry_run, kubeconfig),
-            Storage::Rewrite { resource, kubeconfig } => return rewrite(resource, kubeconfig).await,
+        let (names, all, dry_run, kubeconfigs) = match task {
+            Storage::Migrate { names, all, dry_run, server } => (names, *all, *dry_run, server.kubeconfigs()),
+            Storage::Rewrite { resource, server } => return rewrite(resource, &server.kubeconfigs()).await,
         };
-        let mut client = Client::connect(kubeconfig).await?;
+        let mut client = Client::connect(&kubeconfigs).await?;
         let chosen = chosen(&mut client, names, all).await?;
         if dry_run {
             chosen.iter().for_each(|definition| say(&Plan::of(definition).describe()));
@@ -35,7 +35,7 @@ pub fn run(task: &Storage) -> Result<(), String> {
         }
         let mut failed = 0;
         for definition in &chosen {
-            if let Err(why) = migrate(kubeconfig, &mut client, definition).await {
+            if let Err(why) = migrate(&kubeconfigs, &mut client, definition).await {
                 say(&format!("{}: {why}", definition.str_at(&["metadata", "name"])));
                 failed += 1;
             }
@@ -105,7 +105,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Rewrites all objects of a CRD and reduces its list of stored versions.
-async fn migrate(kubeconfig: &Path, client: &mut Client, definition: &Value) -> Result<(), String> {
+async fn migrate(kubeconfigs: &[PathBuf], client: &mut Client, definition: &Value) -> Result<(), String> {
     let plan = Plan::of(definition);
     if plan.is_done() {
         say(&plan.describe());
@@ -118,7 +118,7 @@ async fn migrate(kubeconfig: &Path, client: &mut Client, definition: &Value) -> 
     let names = definition.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null);
     let root = format!("/apis/{}/{version}", definition.str_at(&["spec", "group"]));
     let plural = names.str_at(&["plural"]);
-    let counts = rewrite_all(kubeconfig, client, Served { name: plan.name, root: &root, plural }).await?;
+    let counts = rewrite_all(kubeconfigs, client, Served { name: plan.name, root: &root, plural }).await?;
     let storage = plan.storage;
     if counts.refused > 0 {
         let them =
@@ -160,8 +160,8 @@ struct Stored {
 }
 
 /// Rewrites the objects of the given resources, or of all, and prints a line for each.
-async fn rewrite(names: &[String], kubeconfig: &Path) -> Result<(), String> {
-    let mut client = Client::connect(kubeconfig).await?;
+async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String> {
+    let mut client = Client::connect(kubeconfigs).await?;
     let mut resources = stored_resources(&mut client).await?;
     if let Some(name) = names.iter().find(|name| !resources.iter().any(|stored| stored.name == **name)) {
         return Err(format!("there is no resource {name}; wanted PLURAL or PLURAL.GROUP, such as secrets"));
@@ -169,7 +169,7 @@ async fn rewrite(names: &[String], kubeconfig: &Path) -> Result<(), String> {
     resources.retain(|stored| names.is_empty() || names.contains(&stored.name));
     let (mut written, mut refused) = (0, 0);
     for Stored { name, root, plural } in &resources {
-        let counts = rewrite_all(kubeconfig, &mut client, Served { name, root, plural }).await?;
+        let counts = rewrite_all(kubeconfigs, &mut client, Served { name, root, plural }).await?;
         if counts.written + counts.refused > 0 {
             say(&format!("{name}: {} of {} objects written", counts.written, counts.seen));
         }

@@ -1,12 +1,11 @@
 //! `pintle kubeconfig create`: a kubeconfig with a client certificate of a user.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use crate::kubeconfig::{ADMIN_FILE, Entries, Kubeconfig};
-use crate::place::CertificatePlace;
+use crate::place::{CertificatePlace, listed_kubeconfigs};
 use crate::values::{context_name, server_url, subject, user_lifetime};
 use crate::{certificates, logs};
 
@@ -36,13 +35,18 @@ pub struct KubeconfigFlags {
     #[arg(long, value_name = "URL", value_parser = server_url)]
     pub server: Option<String>,
 
-    /// Add the context to the kubeconfig of the environment variable KUBECONFIG, or ~/.kube/config, instead of printing it.
+    /// Add the context to the kubeconfigs of the environment variable KUBECONFIG, or to ~/.kube/config, instead of printing
+    /// it. Like kubectl, this writes to the first file that exists, or creates the last one.
     #[arg(long)]
     pub merge: bool,
 
-    /// Name of the context.
-    #[arg(long, value_name = "NAME", default_value = "pintle", value_parser = context_name)]
-    pub context: String,
+    /// With --merge, replace the context if it is there already, for example to renew its certificate.
+    #[arg(long, requires = "merge")]
+    pub replace: bool,
+
+    /// Name of the context, its cluster and its user in the kubeconfig [default: NAME@pintle].
+    #[arg(long, value_name = "CONTEXT", value_parser = context_name)]
+    pub context: Option<String>,
 
     #[command(flatten)]
     pub place: CertificatePlace,
@@ -60,22 +64,67 @@ pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
     };
     let credentials = certificates::client(&task.name, &task.group, task.ttl, &authority)
         .map_err(|error| format!("cannot make a certificate for {:?}: {error}", task.name))?;
-    let entries = Entries { context: task.context.clone(), user: task.name.clone() };
-    if !task.merge {
-        let mut kubeconfig = Kubeconfig::new();
-        kubeconfig.set(&entries, &server, &authority.certificate, &credentials);
-        return logs::print(kubeconfig.text().as_bytes());
-    }
-    let path = merge_target()?;
-    let mut kubeconfig = Kubeconfig::read(&path)?.unwrap_or_else(Kubeconfig::new);
+    let context = task.context.clone().unwrap_or_else(|| format!("{}@pintle", task.name));
+    let entries = Entries { user: context.clone(), context };
+    let mut target = if task.merge { Some(Target::find(&entries, task.replace)?) } else { None };
+    let mut new = Kubeconfig::new();
+    let kubeconfig = target.as_mut().map_or(&mut new, |target| &mut target.kubeconfig);
     kubeconfig.set(&entries, &server, &authority.certificate, &credentials);
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(|error| format!("cannot create {}: {error}", parent.display()))?;
+    let Some(mut target) = target else {
+        new.set_current_context(&entries.context);
+        return logs::print(new.text().as_bytes());
+    };
+    if !target.has_current_context {
+        target.kubeconfig.set_current_context(&entries.context);
     }
-    kubeconfig.write(&path, 0o600)?;
-    // stdout may be closed
-    let _ = writeln!(std::io::stdout(), "context {:?} is written to {}", task.context, path.display());
+    target.write()?;
+    logs::say(&format!("context {:?} is written to {}", entries.context, target.path.display()));
     Ok(())
+}
+
+/// The kubeconfig that a context is added to.
+struct Target {
+    path: PathBuf,
+    kubeconfig: Kubeconfig,
+    /// Whether this or another file of `KUBECONFIG` has a current context.
+    has_current_context: bool,
+}
+
+impl Target {
+    /// Reads the files of `KUBECONFIG` and chooses one as kubectl does: that with the context, else the first one that exists,
+    /// else the last one. The error is one line, also if an entry is there already that may not be replaced.
+    fn find(entries: &Entries, replace: bool) -> Result<Target, String> {
+        let home = || std::env::var_os("HOME").map(|home| vec![PathBuf::from(home).join(".kube/config")]);
+        let paths = listed_kubeconfigs().or_else(home).ok_or("--merge: neither KUBECONFIG nor HOME is set")?;
+        let mut found = vec![];
+        for path in &paths {
+            if let Some(kubeconfig) = Kubeconfig::read(path)? {
+                found.push((path.clone(), kubeconfig));
+            }
+        }
+        let has_current_context = found.iter().any(|(_, kubeconfig)| kubeconfig.has_current_context());
+        let taken = found.iter().position(|(_, kubeconfig)| kubeconfig.taken(entries).is_some());
+        if let (Some(at), false) = (taken, replace) {
+            let (path, kubeconfig) = &found[at];
+            let what = kubeconfig.taken(entries).unwrap_or_default();
+            return Err(format!(
+                "{} has {what} already: replace it with --replace, or choose another name with --context",
+                path.display()
+            ));
+        }
+        let (path, kubeconfig) = match found.is_empty() {
+            true => (paths.last().cloned().unwrap_or_default(), Kubeconfig::new()),
+            false => found.swap_remove(taken.unwrap_or(0)),
+        };
+        Ok(Target { path, kubeconfig, has_current_context })
+    }
+
+    fn write(&self) -> Result<(), String> {
+        if let Some(parent) = self.path.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| format!("cannot create {}: {error}", parent.display()))?;
+        }
+        self.kubeconfig.write(&self.path, 0o600)
+    }
 }
 
 /// The server of the administrator's kubeconfig.
@@ -84,12 +133,4 @@ fn server_of_admin(task: &KubeconfigFlags) -> Result<String, String> {
     let kubeconfig = Kubeconfig::read(&path)?;
     let server = kubeconfig.as_ref().and_then(Kubeconfig::server).map(str::to_owned);
     server.ok_or_else(|| format!("{} names no server; give one with --server https://HOST:PORT", path.display()))
-}
-
-/// The file that kubectl would write to.
-fn merge_target() -> Result<PathBuf, String> {
-    let listed = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
-    let first = listed.and_then(|value| std::env::split_paths(&value).find(|path| !path.as_os_str().is_empty()));
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
-    first.or_else(home).ok_or_else(|| "--merge: neither KUBECONFIG nor HOME is set".to_owned())
 }

@@ -1,6 +1,6 @@
 //! The URL and credentials of a server, as in a kubeconfig.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,19 +25,47 @@ impl Access {
     /// Reads the cluster and the user of the current context of a kubeconfig file. Relative file names are resolved
     /// against its directory. The error is one line that names the file.
     pub fn read(kubeconfig: &Path) -> Result<Access, String> {
-        let text =
-            std::fs::read(kubeconfig).map_err(|error| format!("cannot read {}: {error}", kubeconfig.display()))?;
-        let wrong = |why: String| format!("{}: {why}", kubeconfig.display());
-        let config = machinery::yaml::decode(&text).map_err(|error| wrong(error.to_string()))?.value;
-        of_current_context(&config, kubeconfig.parent().unwrap_or(Path::new("."))).map_err(wrong)
+        Access::read_all(&[kubeconfig.to_owned()])
+    }
+
+    /// The same for several files, as in `KUBECONFIG`: the first file with an entry, or with a current context, counts, and
+    /// files that do not exist are skipped unless none of them does.
+    pub fn read_all(kubeconfigs: &[PathBuf]) -> Result<Access, String> {
+        let (mut found, mut missing) = (vec![], vec![]);
+        for path in kubeconfigs {
+            match std::fs::read(path) {
+                Ok(text) => {
+                    let config = machinery::yaml::decode(&text);
+                    let content = config.map_err(|error| format!("{}: {error}", path.display()))?.value;
+                    found.push(Config { content, directory: path.parent().unwrap_or(Path::new(".")) });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => missing.push((path, error)),
+                Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+            }
+        }
+        if let ([], Some((path, error))) = (&*found, missing.first()) {
+            return Err(format!("cannot read {}: {error}", path.display()));
+        }
+        let names: Vec<String> = kubeconfigs.iter().map(|path| path.display().to_string()).collect();
+        of_current_context(&found).map_err(|why| format!("{}: {why}", names.join(":")))
     }
 }
 
-/// Field `field` of the entry of `list` with this name.
-fn named<'a>(config: &'a Value, list: &str, name: &str, field: &str) -> Result<&'a Value, String> {
-    let entries = config.get(list).and_then(Value::as_array).unwrap_or_default();
-    let found = entries.iter().find(|entry| entry.str_at(&["name"]) == name).and_then(|entry| entry.get(field));
-    found.ok_or_else(|| format!("there is no {field} {name:?}"))
+/// The content of a kubeconfig file.
+struct Config<'a> {
+    content: Value,
+    /// The directory that relative file names start from.
+    directory: &'a Path,
+}
+
+/// Field `field` of the first entry of `list` with this name, and the directory of its file.
+fn named<'a>(configs: &'a [Config], list: &str, name: &str, field: &str) -> Result<(&'a Value, &'a Path), String> {
+    let find = |config: &'a Config| {
+        let entries = config.content.get(list).and_then(Value::as_array).unwrap_or_default();
+        let entry = entries.iter().find(|entry| entry.str_at(&["name"]) == name)?;
+        Some((entry.get(field)?, config.directory))
+    };
+    configs.iter().find_map(find).ok_or_else(|| format!("there is no {field} {name:?}"))
 }
 
 /// The content of `KEY-data`, base64, or of the file that `KEY` names; empty if there is neither.
@@ -55,27 +83,25 @@ fn content(value: &Value, key: &str, directory: &Path) -> Result<Vec<u8>, String
     }
 }
 
-fn of_current_context(config: &Value, directory: &Path) -> Result<Access, String> {
-    let name = config.str_at(&["current-context"]);
-    if name.is_empty() {
-        return Err("the kubeconfig has no current-context".to_owned());
-    }
-    let context = named(config, "contexts", name, "context")?;
-    let cluster = named(config, "clusters", context.str_at(&["cluster"]), "cluster")?;
+fn of_current_context(configs: &[Config]) -> Result<Access, String> {
+    let mut names = configs.iter().map(|config| config.content.str_at(&["current-context"]));
+    let name = names.find(|name| !name.is_empty()).ok_or("the kubeconfig has no current-context")?;
+    let (context, _) = named(configs, "contexts", name, "context")?;
+    let (cluster, beside_cluster) = named(configs, "clusters", context.str_at(&["cluster"]), "cluster")?;
     let anonymous = Value::object();
-    let user = match context.str_at(&["user"]) {
-        "" => &anonymous,
-        name => named(config, "users", name, "user")?,
+    let (user, beside_user) = match context.str_at(&["user"]) {
+        "" => (&anonymous, Path::new("")),
+        name => named(configs, "users", name, "user")?,
     };
     let token = match user.str_at(&["token"]) {
-        "" => String::from_utf8_lossy(&content(user, "tokenFile", directory)?).trim().to_owned(),
+        "" => String::from_utf8_lossy(&content(user, "tokenFile", beside_user)?).trim().to_owned(),
         token => token.to_owned(),
     };
     Ok(Access {
         server: cluster.str_at(&["server"]).to_owned(),
-        certificate_authority: content(cluster, "certificate-authority", directory)?,
-        certificate: content(user, "client-certificate", directory)?,
-        key: content(user, "client-key", directory)?,
+        certificate_authority: content(cluster, "certificate-authority", beside_cluster)?,
+        certificate: content(user, "client-certificate", beside_user)?,
+        key: content(user, "client-key", beside_user)?,
         token,
     })
 }
@@ -93,8 +119,8 @@ mod tests {
                     \x20       {name: v, user: {client-certificate-data: Yw==, client-key-data: aw==}}]\n\
                     current-context: ";
         let read = |context: &str| {
-            let config = machinery::yaml::decode(format!("{text}{context}\n").as_bytes()).unwrap().value;
-            of_current_context(&config, Path::new("."))
+            let content = machinery::yaml::decode(format!("{text}{context}\n").as_bytes()).unwrap().value;
+            of_current_context(&[Config { content, directory: Path::new(".") }])
         };
         let with_token = Access {
             server: "https://x".to_owned(),
@@ -111,5 +137,22 @@ mod tests {
         assert_eq!(read("a"), Ok(with_token));
         assert_eq!(read("b"), Ok(with_certificate));
         assert_eq!(read("c"), Err("there is no context \"c\"".to_owned()));
+    }
+
+    #[test]
+    fn first_of_several_files_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let (users, contexts) = (directory.path().join("users"), directory.path().join("sub/contexts"));
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
+        std::fs::write(directory.path().join("sub/ca"), "ca").unwrap();
+        std::fs::write(&users, "users: [{name: u, user: {token: first}}]").unwrap();
+        let text = "users: [{name: u, user: {token: second}}]\ncurrent-context: a\ncontexts: [{name: a, context: \
+                    {cluster: x, user: u}}]\nclusters: [{name: x, cluster: {server: 'https://x', certificate-authority: ca}}]";
+        std::fs::write(&contexts, text).unwrap();
+        let missing = directory.path().join("missing");
+        let access = Access::read_all(&[missing.clone(), users, contexts]).unwrap();
+        assert_eq!((&*access.token, &*access.certificate_authority), ("first", &b"ca"[..]));
+        let error = Access::read_all(std::slice::from_ref(&missing)).unwrap_err();
+        assert!(error.starts_with(&format!("cannot read {}", missing.display())), "{error}");
     }
 }
