@@ -94,10 +94,11 @@ def test_port_in_use(launch):
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = str(listener.getsockname()[1])
-        directory = tempfile.mkdtemp(prefix="pintle-test-")
-        status, output = serve(launch, "--data-dir", directory, "--secure-port", port, "--storage", "memory")
-        shutil.rmtree(directory)
-    assert status != 0 and f"cannot listen on 127.0.0.1:{port}" in output, output
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-")) / "data"
+        status, output = serve(launch, "--data-dir", str(directory), "--secure-port", port)
+    assert status != 0 and f"cannot listen on 127.0.0.1:{port}" in output and "--secure-port 0" in output, output
+    assert not directory.exists()
+    directory.parent.rmdir()
 
 
 def test_unwritable_directory(launch):

@@ -1,13 +1,21 @@
 """`pintle assets`: pintle under the names kube-apiserver and etcd, as controller-runtime's envtest starts them."""
 import os
 import pathlib
+import socket
 import subprocess
 
 import pytest
 
+from etcd import free_port
+from pintle import eventually
 from programs import ROOT, built, require
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
+
+
+def is_open(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -39,3 +47,18 @@ def test_envtest_starts_and_stops_it(assets):
     done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("1 passed, 0 failed\n")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name, flags", (("kube-apiserver", "--secure-port {port} --cert-dir"),
+                                         ("etcd", "--listen-client-urls http://127.0.0.1:{port} --data-dir")))
+def test_nothing_stays_behind_when_a_test_is_killed(assets, tmp_path, name, flags):
+    port = free_port()
+    script = f"{assets / name} {flags.format(port=port)} {tmp_path / 'files'} & wait"
+    runner = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
+    eventually(lambda: is_open(port))
+    runner.kill()
+    runner.wait()
+    # the program holds the other end of the pipe until its end
+    runner.stdout.read()
+    assert not is_open(port)

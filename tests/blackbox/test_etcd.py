@@ -657,6 +657,16 @@ def test_events_have_leases(launch):
         assert server.ok("GET", MAPS + "/c")
 
 
+def test_a_new_data_directory_keeps_the_id_of_the_cluster(launch, tmp_path):
+    with Etcd() as etcd:
+        command = [launch.binary, "serve", "--etcd-servers", etcd.urls, "--data-dir", str(tmp_path / "new"), "--secure-port", "0"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert "is ready" in process.stdout.readline()
+            assert (tmp_path / "new" / "etcd-cluster").read_text()
+            process.terminate()
+            assert process.stderr.read() == ""
+
+
 def test_another_cluster(launch):
     """A new etcd cluster at the same address is not accepted as the previous one."""
     with Etcd() as etcd, server_on(launch, etcd) as server:

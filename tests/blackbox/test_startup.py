@@ -1,6 +1,9 @@
 """Interrupted and unusual starts, and files that are reloaded while the server runs."""
 import hashlib
+import json
+import os
 import pathlib
+import pty
 import signal
 import socket
 import ssl
@@ -106,3 +109,65 @@ def test_hints_for_invalid_flags(launch):
                         (["--request-timeout", "30"], "the unit is missing: write 30s, 30m or 30h")):
         done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and hint in done.stderr, done.stderr
+
+
+def start(launch, directory, *flags, **options):
+    """Starts a server as a program would that knows nothing of the harness, and returns its process when it is ready."""
+    command = [launch.binary, "serve", "--storage", "memory", "--data-dir", str(directory), "--secure-port", "0", *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    return process, process.stdout.readline()
+
+
+def test_new_directories_are_ignored_by_git(launch, tmp_path):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    theirs.mkdir()
+    for directory in (ours, theirs):
+        process, line = start(launch, directory)
+        process.terminate()
+        assert process.wait(timeout=30) == 0 and "is ready" in line
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    listed = subprocess.run(["git", "-C", tmp_path, "status", "--porcelain"], check=True, capture_output=True, text=True)
+    assert listed.stdout == "?? theirs/\n"
+
+
+def test_the_end_of_a_terminal_ends_the_server(launch, tmp_path):
+    """SIGHUP reloads files, unless stdin is a terminal, whose end it means then."""
+    controller, terminal = pty.openpty()
+    process, line = start(launch, tmp_path / "data", stdin=terminal)
+    assert "is ready" in line
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=30) == 0
+    os.close(terminal)
+    os.close(controller)
+
+
+def test_the_end_of_stdin_ends_the_server(launch, tmp_path):
+    process, line = start(launch, tmp_path / "data", "--exit-with-stdin", "-o", "json", stdin=subprocess.PIPE)
+    ready = json.loads(line)
+    assert ready["pid"] == process.pid and pathlib.Path(ready["kubeconfig"]).exists() and ready["url"].startswith("https://127.0.0.1:")
+    process.stdin.write("what is written means nothing")
+    process.stdin.close()
+    assert process.wait(timeout=30) == 0
+
+
+def test_the_end_of_the_parent_ends_the_server(launch, tmp_path):
+    ready, data = tmp_path / "ready", tmp_path / "data"
+    ready.write_text("of an earlier start")
+    script = f"{launch.binary} serve --storage memory --data-dir {data} --secure-port 0 --exit-with-parent --ready-file {ready} & wait"
+    parent = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
+    line = parent.stdout.readline()
+    assert "is ready" in line and ready.read_text() == line
+    parent.kill()
+    parent.wait()
+    # the server has the other end of the pipe
+    assert parent.stdout.read() == ""
+
+
+def test_http_without_tls_is_refused_with_the_reason(server):
+    address = urlparse(server.url)
+    for request in ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "PATCH /api HTTP/1.1\r\nHost: a\r\n\r\n" + "x" * 10000):
+        with socket.create_connection((address.hostname, address.port), timeout=10) as plain:
+            plain.sendall(request.encode())
+            plain.shutdown(socket.SHUT_WR)
+            response = b"".join(iter(lambda: plain.recv(4096), b""))
+        assert response == b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n", response

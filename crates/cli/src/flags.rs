@@ -483,6 +483,19 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Serving")]
     pub shutdown_grace_period: std::time::Duration,
 
+    /// End the server when the process that has started it ends, however that ends; for tests.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Serving")]
+    pub exit_with_parent: bool,
+
+    /// End the server when its stdin is closed, as by the end of the process that holds the other end of the pipe.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Serving")]
+    pub exit_with_stdin: bool,
+
+    #[command(flatten)]
+    pub ready: crate::ready::ReadyFlags,
+
     /// Directory of the certificates that the server creates [default: the data directory].
     #[arg(long, value_name = "DIR", help_heading = "Certificates")]
     pub cert_dir: Option<PathBuf>,

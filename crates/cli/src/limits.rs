@@ -52,5 +52,7 @@ pub const MANIFEST_FILES_MAX: usize = 1000;
 pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);
 /// Interval of lines of progress when stderr is no terminal.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+/// Interval of checks whether the parent process has ended.
+pub const PARENT_LOOK: Duration = Duration::from_millis(100);
 /// Maximum number of unreadable objects of a damaged store that are named.
 pub const UNREADABLE_NAMED: usize = 1000;

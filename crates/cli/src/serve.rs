@@ -1,20 +1,22 @@
 //! `pintle serve`: from flags to a running server, and its shutdown.
 
 use std::collections::HashMap;
-use std::io::Write as _;
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
 use crate::backups::BackupPlan;
-use crate::certificates::hostname;
+use crate::certificates::{hostname, write_private};
 use crate::credentials::Credentials;
+use crate::ending::{Signal, Signals, watched};
 use crate::flags::{Engine, Given, Serve};
 use crate::identity::Configuration;
 use crate::limits;
+use crate::listening::{advertised, bind, url};
+use crate::ready::notify;
 use crate::reload::Files;
 use crate::{accounts, etcd, logs};
 
@@ -23,6 +25,8 @@ use crate::{accounts, etcd, logs};
 pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
+    let ends = watched(flags);
+    flags.ready.forget()?;
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(flags, release)?;
@@ -32,6 +36,9 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
+    let threads = threads()?;
+    let socket = threads.block_on(bind(flags))?;
+    make_directory(&flags.data_dir)?;
     let storage = encryption.apply(open_storage(flags, &feature_gates)?);
     let credentials = Credentials::start(flags)?;
     let backups = planned_backups(flags, &credentials, &storage)?;
@@ -41,7 +48,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (accounts, key_to_make) = accounts::load(flags, &credentials.directory().path)?;
     authentication.accounts = accounts.clone();
     let config = Config {
-        address: SocketAddr::new(flags.bind_address, flags.secure_port),
+        socket,
         descriptors: raise_descriptor_limit(),
         tls: files.tls()?,
         replacements: files.replacements(),
@@ -70,16 +77,16 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };
-    let runtime = threads()?;
     let mut key = None;
-    let ended = runtime.block_on(async {
-        let mut signals = Signals::listen()?;
+    let ended = threads.block_on(async {
+        let mut signals = Signals::listen(ends)?;
         let server = tokio::select! {
             server = Server::start(storage, config) => server?,
             // opening the store may take time, so that a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
-        say_ready(server.address, &write_kubeconfigs(flags, &credentials, server.address)?, started.elapsed());
+        let kubeconfig = credentials.write_kubeconfigs(url(server.address))?;
+        flags.ready.say(server.address, &kubeconfig, started.elapsed())?;
         log_start(flags, &given.changed, &server);
         backups.into_iter().for_each(BackupPlan::start);
         if flags.encryption_provider_config_automatic_reload {
@@ -90,7 +97,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         stop(server).await;
         ended
     });
-    end_threads(runtime, key);
+    end_threads(threads, key);
     ended
 }
 
@@ -102,10 +109,11 @@ async fn stop(server: Server) {
     tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
 }
 
-fn write_kubeconfigs(flags: &Serve, credentials: &Credentials, address: SocketAddr) -> Result<PathBuf, String> {
-    // with --storage memory, the directory may not exist yet
-    store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
-    credentials.write_kubeconfigs(url(address))
+/// Creates the data directory if it does not exist, with a file by which git ignores it: it has keys.
+fn make_directory(directory: &Path) -> Result<(), String> {
+    let is_new = !directory.exists();
+    store::create_directory(directory).map_err(|error| error.to_string())?;
+    if is_new { write_private(&directory.join(".gitignore"), "*\n") } else { Ok(()) }
 }
 
 /// The backups that `--backup-schedule` asks for.
@@ -140,21 +148,6 @@ fn log_start(flags: &Serve, changed: &[String], server: &Server) {
     tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
 }
 
-/// Reports to systemd, if it has started the server.
-fn notify(state: &[sd_notify::NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "systemd cannot be notified");
-    }
-}
-
-/// Prints that the server is ready, and reports it to systemd. stdout may be closed.
-fn say_ready(address: SocketAddr, kubeconfig: &Path, after: Duration) {
-    let (url, milliseconds) = (url(address), after.as_millis());
-    let ready = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
-    let _ = writeln!(std::io::stdout(), "{ready}");
-    notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&ready)]);
-}
-
 fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
     ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())
 }
@@ -184,7 +177,7 @@ fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &F
     }
 }
 
-/// Waits for SIGTERM or SIGINT, and reloads files on SIGHUP. The error is the fault for which the process must exit.
+/// Waits until the server is to end, and reloads files. The error is the fault for which the process must exit.
 async fn until_end(server: &Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     loop {
@@ -194,8 +187,8 @@ async fn until_end(server: &Server, credentials: &Credentials, signals: &mut Sig
                     credentials.renew();
                     server.reload();
                 }
-                Signal::End => {
-                    tracing::info!(reason = "signal", "stopping");
+                Signal::End(reason) => {
+                    tracing::info!(reason, "stopping");
                     return Ok(());
                 }
             },
@@ -236,51 +229,6 @@ fn raise_descriptor_limit() -> u64 {
         tracing::warn!(%error, "the limit of open files cannot be raised");
         rlimit::Resource::NOFILE.get_soft().unwrap_or(limits::FALLBACK_DESCRIPTORS)
     })
-}
-
-/// The meaning of a signal.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Signal {
-    /// SIGTERM or SIGINT.
-    End,
-    /// SIGHUP: files are reloaded.
-    Reload,
-}
-
-/// The number of the signal for a file that would become too large; the same on Linux and macOS.
-const SIGXFSZ: i32 = 25;
-
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    hangup: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Signals, String> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let failed = |error: std::io::Error| format!("cannot listen for signals: {error}");
-        // a write beyond the limit of file sizes then fails with an error, as on a full disk, instead of ending the process
-        drop(signal(SignalKind::from_raw(SIGXFSZ)).map_err(failed)?);
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate()).map_err(failed)?,
-            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
-            hangup: signal(SignalKind::hangup()).map_err(failed)?,
-        })
-    }
-
-    async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = self.terminate.recv() => Signal::End,
-            _ = self.interrupt.recv() => Signal::End,
-            _ = self.hangup.recv() => Signal::Reload,
-        }
-    }
-
-    /// Waits for SIGTERM or SIGINT.
-    async fn end(&mut self) {
-        while self.next().await != Signal::End {}
-    }
 }
 
 fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> {
@@ -325,30 +273,5 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
             let store = store::Embedded::open(&flags.data_dir, &holder, options).map_err(|error| error.to_string())?;
             Ok(server::Storage::own(Arc::new(store)))
         }
-    }
-}
-
-/// The address under which clients reach the server. As in kube-apiserver, it is that of the default route if the server
-/// listens on all addresses or on a loopback address. `None` if that is a loopback address too, which Endpoints may not
-/// contain.
-fn advertised(flags: &Serve) -> Option<IpAddr> {
-    let given = flags.advertise_address.filter(|address| !address.is_unspecified());
-    let bound = Some(flags.bind_address).filter(|address| !address.is_unspecified() && !address.is_loopback());
-    given.or(bound).or_else(routed_address).filter(|address| !address.is_loopback())
-}
-
-/// The local address of the route to a public address. No packet is sent.
-fn routed_address() -> Option<IpAddr> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_unspecified())
-}
-
-/// The URL of the server for clients.
-fn url(address: SocketAddr) -> String {
-    if address.ip().is_unspecified() {
-        format!("https://127.0.0.1:{}", address.port())
-    } else {
-        format!("https://{address}")
     }
 }

@@ -62,7 +62,8 @@ pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;
 
 /// The configuration of a server.
 pub struct Config {
-    pub address: SocketAddr,
+    /// The socket to serve on, which is bound before anything is created.
+    pub socket: tokio::net::TcpListener,
     /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
     pub descriptors: u64,
     pub tls: Tls,
@@ -213,7 +214,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, loads the store and starts to serve. Until the store is loaded, only `/livez`, `/readyz` and `/healthz` are
+    /// Loads the store and starts to serve. Until the store is loaded, only `/livez`, `/readyz` and `/healthz` are
     /// served. The error is one line.
     pub async fn start(storage: Storage, config: Config) -> Result<Server, String> {
         if let Some(tracing) = &config.tracing {
@@ -224,7 +225,7 @@ impl Server {
         let door = Arc::new(http::Door::new(health.clone()));
         let listener = {
             let max = limits::connections_max(config.descriptors);
-            http::Listener::bind(config.address, &config.tls, door.clone(), max).await?
+            http::Listener::new(config.socket, &config.tls, door.clone(), max)?
         };
         let address = listener.address().map_err(|error| error.to_string())?;
         let acceptors = listener.acceptors();

@@ -79,6 +79,8 @@ pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
 pub const HTTP2_STREAMS_MAX: u32 = 100;
 /// Time limit of the TLS handshake; kube-apiserver: 32 s.
 pub const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
+/// Bytes of a request without TLS that are read, so that the client gets the response. Ours.
+pub const PLAIN_BYTES_MAX: u64 = 64 << 10;
 /// Time between the handshake and the end of the first request's header; kube-apiserver's `ReadHeaderTimeout`.
 pub const FIRST_REQUEST: Duration = Duration::from_secs(32);
 /// Time after which a connection without requests is closed; kube-apiserver's `IdleTimeout`.

@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
+use std::os::unix::process::parent_id;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::logs;
+use crate::{ending, logs};
 
 /// The version that the stand-in reports, by which Pintle recognizes it.
 pub const VERSION: &str = "{\"etcdserver\":\"3.7.0+pintle\",\"etcdcluster\":\"3.7.0\"}";
@@ -18,18 +19,27 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const HELP: &str = "etcd of Pintle: responds to health checks for test environments; pintle keeps the objects itself
 
       --listen-client-urls URL,...   addresses to listen on (default http://127.0.0.1:2379)
+      --exit-with-parent=BOOL        end when the process that has started it ends (default true)
       --advertise-client-urls, --listen-peer-urls, --data-dir, --unsafe-no-fsync: accepted, without effect
 ";
 
-/// Serves until a signal ends the process.
+/// Serves until a signal ends the process, or until its parent process has ended.
 pub fn run(arguments: &[String]) -> ExitCode {
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
     let urls = value_of(arguments, "--listen-client-urls").unwrap_or("http://127.0.0.1:2379");
+    let parent = parent_id();
     match listen(urls) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(serving) if value_of(arguments, "--exit-with-parent") == Some("false") => {
+            drop(serving.join());
+            ExitCode::SUCCESS
+        }
+        Ok(_) => {
+            ending::wait_for_end_of(parent);
+            ExitCode::SUCCESS
+        }
         Err(why) => {
             logs::print_error(&format!("etcd: {why}"));
             ExitCode::FAILURE
@@ -44,15 +54,17 @@ fn value_of<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
     arguments.iter().find_map(joined).or_else(next)
 }
 
-fn listen(urls: &str) -> Result<(), String> {
+/// Serves in a thread.
+fn listen(urls: &str) -> Result<std::thread::JoinHandle<()>, String> {
     let url = urls.split(',').next().unwrap_or_default();
     let address = url.strip_prefix("http://").ok_or_else(|| format!("{url}: only http:// is served"))?;
     let listener = TcpListener::bind(address.trim_end_matches('/')).map_err(|error| format!("{url}: {error}"))?;
-    for connection in listener.incoming().flatten() {
-        // a client that disconnects ends its own request only
-        std::thread::spawn(move || drop(respond(connection)));
-    }
-    Ok(())
+    Ok(std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            // a client that disconnects ends its own request only
+            std::thread::spawn(move || drop(respond(connection)));
+        }
+    }))
 }
 
 fn respond(mut connection: TcpStream) -> std::io::Result<()> {

@@ -28,6 +28,8 @@ pub fn start(arguments: &[String]) -> Start {
     }
     let flags = split(&arguments[1..]);
     let mut translated = vec!["pintle".to_owned(), "serve".to_owned()];
+    // a test that is killed stops nothing; the last value of a flag counts, so the tests can turn this off
+    translated.push("--exit-with-parent=true".to_owned());
     translated.extend(storage(&flags));
     if std::env::var_os(CONTROLLERS).is_none() && flags.iter().all(|flag| flag.name != "controllers") {
         translated.push(format!("--controllers={OFF}"));
@@ -122,6 +124,7 @@ mod tests {
         let want = [
             "pintle",
             "serve",
+            "--exit-with-parent=true",
             "--storage=memory",
             "--data-dir=/c/pintle",
             "--controllers=-garbagecollector,-namespace",

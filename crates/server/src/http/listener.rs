@@ -19,6 +19,7 @@ use super::body::TrackedBody;
 use super::client::Client;
 use super::connections::{Active, ConnectionExpiry, Connections, Usage};
 use super::door::Door;
+use super::plain;
 use super::tls::{Acceptor, Acceptors, Tls};
 use super::window::{Streams, Window};
 use crate::limits;
@@ -32,17 +33,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds `address`. At most `connections_max` connections are open at once. Fails if the TLS configuration is
-    /// invalid or the address cannot be bound.
-    pub async fn bind(
-        address: SocketAddr,
-        tls: &Tls,
-        door: Arc<Door>,
-        connections_max: usize,
-    ) -> Result<Listener, String> {
+    /// Serves on a bound socket. At most `connections_max` connections are open at once. Fails if the TLS configuration is
+    /// invalid.
+    pub fn new(socket: TcpListener, tls: &Tls, door: Arc<Door>, connections_max: usize) -> Result<Listener, String> {
         let acceptors = Arc::new(Acceptors::new(tls).map_err(|error| error.to_string())?);
-        let socket =
-            TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
         let connections = Arc::new(Connections::new(connections_max));
         Ok(Listener { socket, acceptors, door, connections })
     }
@@ -100,7 +94,13 @@ impl Listener {
 /// is evicted.
 async fn handshake(stream: TcpStream, acceptor: &Acceptor, usage: &Usage) -> Option<TlsStream<TcpStream>> {
     let _ = stream.set_nodelay(true);
-    let handshake = tokio::time::timeout(limits::TLS_HANDSHAKE, acceptor.accept(stream));
+    let handshake = tokio::time::timeout(limits::TLS_HANDSHAKE, async {
+        if plain::is_http(&stream).await {
+            plain::refuse(stream).await?;
+            return Err(std::io::Error::other("the client speaks HTTP without TLS"));
+        }
+        acceptor.accept(stream).await
+    });
     let result = tokio::select! {
         result = handshake => result,
         () = usage.evicted() => return None,

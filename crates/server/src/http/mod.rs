@@ -20,6 +20,7 @@ mod measure;
 mod negotiate;
 mod open;
 mod perform;
+mod plain;
 mod pretty;
 mod relay;
 mod request_body;

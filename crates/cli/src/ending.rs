@@ -1,0 +1,99 @@
+//! What ends a running server or makes it reload its files: signals, the end of its parent process, the end of stdin.
+
+use std::io::{IsTerminal as _, Read};
+use std::os::unix::process::parent_id;
+
+use tokio::signal::unix::SignalKind;
+use tokio::sync::mpsc;
+
+use crate::flags::Serve;
+use crate::limits;
+
+/// What a server is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// End, for this reason.
+    End(&'static str),
+    /// Reload files.
+    Reload,
+}
+
+/// Waits for signals.
+pub struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+    /// The meaning of SIGHUP: a terminal that is closed sends it to end its programs.
+    on_hangup: Signal,
+    /// The ends of the parent process and of stdin.
+    ends: mpsc::Receiver<&'static str>,
+}
+
+/// The ends that flags ask for. They are watched from the start on, so that none is missed.
+pub fn watched(flags: &Serve) -> mpsc::Receiver<&'static str> {
+    let (sender, ends) = mpsc::channel(2);
+    if flags.exit_with_parent {
+        let (parent, sender) = (parent_id(), sender.clone());
+        std::thread::spawn(move || {
+            wait_for_end_of(parent);
+            let _ = sender.blocking_send("the parent process has ended");
+        });
+    }
+    if flags.exit_with_stdin {
+        std::thread::spawn(move || {
+            read_to_end(&mut std::io::stdin());
+            let _ = sender.blocking_send("stdin is closed");
+        });
+    }
+    ends
+}
+
+/// Returns when the parent process has ended. Portably, that shows in nothing but the id of the new parent.
+pub fn wait_for_end_of(parent: u32) {
+    while parent_id() == parent {
+        std::thread::sleep(limits::PARENT_LOOK);
+    }
+}
+
+/// Reads up to the end or an error, and keeps nothing.
+fn read_to_end(input: &mut impl Read) {
+    let mut piece = [0; 512];
+    loop {
+        match input.read(&mut piece) {
+            Ok(0) => return,
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => return,
+            _ => {}
+        }
+    }
+}
+
+impl Signals {
+    /// Listens for signals and for `ends`, which [`watched`] has begun to watch.
+    pub fn listen(ends: mpsc::Receiver<&'static str>) -> Result<Signals, String> {
+        let signal = |kind: SignalKind| {
+            tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
+        };
+        let is_terminal = std::io::stdin().is_terminal();
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            on_hangup: if is_terminal { Signal::End("the terminal is closed") } else { Signal::Reload },
+            ends,
+        })
+    }
+
+    pub async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::End("signal"),
+            _ = self.interrupt.recv() => Signal::End("signal"),
+            _ = self.hangup.recv() => self.on_hangup,
+            Some(why) = self.ends.recv() => Signal::End(why),
+        }
+    }
+
+    /// Waits until the server is to end.
+    pub async fn end(&mut self) {
+        while self.next().await == Signal::Reload {}
+    }
+}

@@ -1,0 +1,72 @@
+//! The line by which a server reports that it is ready: on stdout, in a file, and to systemd.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use machinery::json;
+
+use crate::certificates::write_atomically;
+use crate::listening::url;
+use crate::logs;
+
+#[derive(Args)]
+pub struct ReadyFlags {
+    /// File to write the ready line to, when the server is ready. It is removed at the start.
+    #[arg(long, value_name = "FILE", help_heading = "Serving")]
+    ready_file: Option<PathBuf>,
+
+    /// The form of the ready line.
+    #[arg(short, long, value_enum, default_value = "text", help_heading = "Serving")]
+    output: ReadyForm,
+}
+
+/// The form of the ready line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReadyForm {
+    Text,
+    Json,
+}
+
+impl ReadyFlags {
+    /// Removes the file of an earlier start.
+    pub fn forget(&self) -> Result<(), String> {
+        let Some(path) = &self.ready_file else { return Ok(()) };
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(format!("--ready-file: cannot remove {}: {error}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports that the server is ready. stdout may be closed.
+    pub fn say(&self, address: SocketAddr, kubeconfig: &Path, after: Duration) -> Result<(), String> {
+        let (url, milliseconds) = (url(address), after.as_millis());
+        let text = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
+        let line = match self.output {
+            ReadyForm::Text => text.clone(),
+            ReadyForm::Json => {
+                let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
+                let kubeconfig = kubeconfig.display().to_string();
+                let (milliseconds, pid) =
+                    (i64::try_from(milliseconds).unwrap_or(i64::MAX), i64::from(std::process::id()));
+                json!({"url": url, "kubeconfig": kubeconfig, "milliseconds": milliseconds, "pid": pid}).to_json()
+            }
+        };
+        if let Some(path) = &self.ready_file {
+            write_atomically(path, &format!("{line}\n"), 0o644).map_err(|why| format!("--ready-file: {why}"))?;
+        }
+        logs::say(&line);
+        notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&text)]);
+        Ok(())
+    }
+}
+
+/// Reports to systemd, if it has started the server.
+pub fn notify(state: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "systemd cannot be notified");
+    }
+}
