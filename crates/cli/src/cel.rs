@@ -1,15 +1,14 @@
 //! `pintle cel cost`: the estimated cost of the CEL rules of CRDs, its parts, and the bounds that would lower it.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::io::Write as _;
 
 use ::cel::rules::{Bound, DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Estimate, Explanation, Rules};
 use machinery::field::FieldErrorKind;
-use machinery::{FieldPath, Value, yaml};
+use machinery::{FieldPath, Value};
 
 use crate::flags::Cel;
-use crate::limits;
+use crate::{limits, manifests};
 
 /// Prints the report. The error is one line: a file that cannot be read, or the number of expressions that are too expensive
 /// or invalid.
@@ -17,40 +16,10 @@ pub fn run(task: &Cel) -> Result<(), String> {
     let Cel::Cost { filename } = task;
     let mut report = Report::default();
     for path in filename {
-        let definitions = definitions(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
-        definitions.iter().for_each(|definition| report.definition(definition));
+        manifests::definitions(path)?.iter().for_each(|definition| report.definition(definition));
     }
     let _ = std::io::stdout().write_all(report.text.as_bytes());
     report.verdict()
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let read = match path.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text),
-        _ => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
-    };
-    read.map(|_| text).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
-
-/// The CustomResourceDefinitions among the documents of a file; other kinds are ignored.
-fn definitions(text: &str) -> Result<Vec<Value>, String> {
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
-        if line.trim_end() == "---" || line.starts_with("--- ") {
-            documents.push(String::new());
-        } else if let Some(document) = documents.last_mut() {
-            document.push_str(line);
-            document.push('\n');
-        }
-    }
-    let mut found = vec![];
-    for document in documents {
-        let value = yaml::decode(document.as_bytes()).map_err(|error| error.to_string())?.value;
-        let items = value.get("items").and_then(Value::as_array).unwrap_or(std::slice::from_ref(&value));
-        found.extend(items.iter().filter(|item| item.str_at(&["kind"]) == "CustomResourceDefinition").cloned());
-    }
-    if found.is_empty() { Err("there is no CustomResourceDefinition".to_owned()) } else { Ok(found) }
 }
 
 #[derive(Default)]
@@ -209,7 +178,7 @@ mod tests {
              {{versions: [{{name: v1, schema: {{openAPIV3Schema: {schema}}}}}]}}\n"
         );
         let mut report = Report::default();
-        definitions(&text).unwrap().iter().for_each(|definition| report.definition(definition));
+        manifests::of_text(&text).unwrap().iter().for_each(|definition| report.definition(definition));
         let verdict = report.verdict();
         (report.text, verdict)
     }
@@ -264,8 +233,6 @@ mod tests {
         let (text, verdict) = report("{type: object, x-kubernetes-validations: [{rule: 'self.nothing'}]}");
         assert_eq!(verdict, Err("1 of the rules cannot be used".to_owned()));
         assert!(text.contains("undefined field 'nothing'"), "{text}");
-        assert_eq!(definitions("kind: Boat"), Err("there is no CustomResourceDefinition".to_owned()));
-        assert!(definitions("a: [").is_err());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::backups::{PassphraseFlags, S3Flags, ScheduleFlags};
 use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
+use crate::envtest::Assets;
 use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::transfer::{Export, Import};
@@ -106,6 +107,12 @@ pub enum Command {
     /// Without flags, the server keeps its data in .pintle/, creates certificates at its first start, listens on
     /// https://127.0.0.1:6443 and writes a kubeconfig for the administrator to .pintle/admin.kubeconfig.
     Serve(Box<Serve>),
+    /// Run a command with a server of its own.
+    ///
+    /// The server keeps objects in memory, listens on a free port, and is gone when the command has ended. KUBECONFIG in the
+    /// environment of the command names a kubeconfig of its administrator, and KUBEBUILDER_ASSETS a directory with programs for
+    /// test environments. The exit status is that of the command. Signals are forwarded to it.
+    Run(crate::run::Run),
     /// Check, back up or restore the embedded store of a data directory.
     ///
     /// Check and backup do not change the directory and may run while its server is running.
@@ -184,38 +191,6 @@ pub enum Config {
     View(Box<Serve>),
 }
 
-#[derive(Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Assets {
-    /// The directory, which is created.
-    #[arg(value_name = "DIR", required = true)]
-    pub directory: Option<PathBuf>,
-    #[command(subcommand)]
-    pub task: Option<AssetsTask>,
-}
-
-#[derive(Subcommand)]
-pub enum AssetsTask {
-    /// Print the directory as setup-envtest does, and create it first if it does not exist.
-    Use {
-        /// The form of the output.
-        #[arg(short, long, value_enum, default_value = "path")]
-        print: AssetsForm,
-        /// The directory.
-        #[arg(long, value_name = "DIR", default_value = ".pintle/assets")]
-        directory: PathBuf,
-    },
-}
-
-/// The form in which `pintle assets use` prints the directory, as setup-envtest does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AssetsForm {
-    /// The path.
-    Path,
-    /// An assignment for a shell.
-    Env,
-}
-
 #[derive(Subcommand)]
 pub enum Cel {
     /// Explain the estimated cost of the validation rules of CustomResourceDefinitions.
@@ -224,8 +199,8 @@ pub enum Cel {
     /// expression that contribute to it, and, above the limit, the bounds (maxLength, maxItems, maxProperties) to add to
     /// the schema. The exit status is 1 if an expression or a schema exceeds its limit or a rule is invalid.
     Cost {
-        /// File with CustomResourceDefinitions, YAML or JSON; - for stdin. May be repeated.
-        #[arg(short, long, value_name = "FILE", required = true)]
+        /// File with CustomResourceDefinitions, YAML or JSON, or directory with such files; - for stdin. May be repeated.
+        #[arg(short, long, value_name = "PATH", required = true)]
         filename: Vec<PathBuf>,
     },
 }

@@ -25,12 +25,14 @@ mod kubeconfig;
 mod limits;
 mod listening;
 mod logs;
+mod manifests;
 mod migrate;
 mod place;
 mod progress;
 mod ready;
 mod reload;
 mod rewriting;
+mod run;
 mod scratch;
 mod serve;
 mod short_help;
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
     };
     let result = flags::parse(given).and_then(|(arguments, given)| run(arguments.command, given));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
             logs::print_error(&format!("pintle: {message}"));
             ExitCode::FAILURE
@@ -63,8 +65,9 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command. The error is one line.
-fn run(command: flags::Command, given: flags::Given) -> Result<(), String> {
-    match command {
+fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String> {
+    let done = match command {
+        flags::Command::Run(task) => return run::run(&task),
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),
@@ -79,5 +82,6 @@ fn run(command: flags::Command, given: flags::Given) -> Result<(), String> {
         flags::Command::Completion { shell } => about::completion(shell),
         flags::Command::Man { directory } => about::man(&directory),
         flags::Command::Version { output } => about::version(output),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

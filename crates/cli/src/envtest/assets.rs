@@ -1,11 +1,114 @@
-//! `pintle assets`: a directory with the programs that test environments start.
+//! `pintle assets`: a directory with the programs that test environments start. `use` and `list` take setup-envtest's words, so
+//! that the Makefile of a project needs no other change than the program's name.
 
 use std::path::{Path, PathBuf};
 
-use crate::flags::{Assets, AssetsForm, AssetsTask};
+use clap::{Args, Subcommand, ValueEnum};
+use machinery::Release;
+
+use crate::logs;
 
 /// The programs that are links to this one.
 const NAMES: [&str; 2] = ["kube-apiserver", "etcd"];
+/// The commands of setup-envtest that have no meaning here.
+const FOREIGN: [&str; 3] = ["cleanup", "sideload", "version"];
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Assets {
+    /// The directory, which is created.
+    #[arg(value_name = "DIR", required = true, value_parser = directory_name)]
+    directory: Option<PathBuf>,
+    #[command(subcommand)]
+    task: Option<AssetsTask>,
+}
+
+#[derive(Subcommand)]
+enum AssetsTask {
+    /// Print the directory as setup-envtest does, and create it first if it does not exist.
+    Use {
+        /// The version of Kubernetes, as for setup-envtest, such as 1.37.x or latest.
+        #[arg(value_name = "VERSION")]
+        version: Option<String>,
+
+        /// The form of the output.
+        #[arg(short, long, value_enum, default_value = "path")]
+        print: AssetsForm,
+
+        /// The directory [default: .pintle/assets].
+        #[arg(long, value_name = "DIR", conflicts_with = "bin_dir")]
+        directory: Option<PathBuf>,
+
+        #[command(flatten)]
+        flags: Setup,
+    },
+    /// List the version that is served, and whether its directory exists, as setup-envtest does.
+    List {
+        /// The version of Kubernetes, without effect.
+        #[arg(value_name = "VERSION", hide = true)]
+        version: Option<String>,
+
+        #[command(flatten)]
+        flags: Setup,
+    },
+}
+
+/// The flags of setup-envtest.
+#[derive(Args)]
+struct Setup {
+    /// Directory below which setup-envtest would keep the directory of a version: k8s/pintle-VERSION is created there.
+    #[arg(long, value_name = "DIR")]
+    bin_dir: Option<PathBuf>,
+
+    /// Create nothing: an error if the directory does not exist.
+    #[arg(short, long)]
+    installed_only: bool,
+
+    /// The operating system, without effect.
+    #[arg(long, hide = true)]
+    os: Option<String>,
+
+    /// The architecture, without effect.
+    #[arg(long, hide = true)]
+    arch: Option<String>,
+
+    /// The place of binaries, without effect.
+    #[arg(long, hide = true)]
+    index: Option<String>,
+}
+
+impl Setup {
+    fn directory(&self) -> PathBuf {
+        match &self.bin_dir {
+            Some(directory) => directory.join("k8s").join(format!("pintle-{}", version())),
+            None => Path::new(crate::place::DATA_DIRECTORY).join("assets"),
+        }
+    }
+}
+
+/// The form in which `pintle assets use` prints the directory, as setup-envtest does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AssetsForm {
+    /// The path.
+    Path,
+    /// An assignment for a shell.
+    Env,
+    /// The version, the platform and the path, one a line.
+    Overview,
+}
+
+/// Parses the name of a directory, which a command of setup-envtest is not.
+fn directory_name(text: &str) -> Result<PathBuf, String> {
+    match FOREIGN.contains(&text) {
+        true => Err(format!("pintle assets has no command {text}; for a directory of that name write ./{text}")),
+        false => Ok(PathBuf::from(text)),
+    }
+}
+
+/// The version of Kubernetes that is served.
+fn version() -> String {
+    format!("1.{}.0", Release::default().minor())
+}
 
 /// Runs `pintle assets`.
 ///
@@ -14,9 +117,24 @@ const NAMES: [&str; 2] = ["kube-apiserver", "etcd"];
 /// The directory cannot be created, or a program's name is taken by something else than a link.
 pub fn run(assets: &Assets) -> Result<(), String> {
     match (&assets.task, &assets.directory) {
-        (Some(AssetsTask::Use { print: form, directory }), _) => print(directory, *form),
+        (Some(AssetsTask::Use { version, print: form, directory, flags }), _) => {
+            warn_of_other(version.as_deref());
+            print(&directory.clone().unwrap_or_else(|| flags.directory()), *form, flags.installed_only)
+        }
+        (Some(AssetsTask::List { flags, .. }), _) => list(flags),
         (None, Some(directory)) => write(directory),
         (None, None) => Err("a directory is required: pintle assets DIR".to_owned()),
+    }
+}
+
+/// Says on stderr that another version was asked for than the one that is served.
+fn warn_of_other(wanted: Option<&str>) {
+    let Some(wanted) = wanted else { return };
+    let plain = wanted.trim_start_matches(|first: char| !first.is_ascii_digit());
+    let mut parts = plain.split(['.', '!', '-']);
+    let minor = parts.next().and(parts.next()).unwrap_or_default();
+    if minor.parse::<u32>().is_ok_and(|minor| version().split('.').nth(1) != Some(&minor.to_string())) {
+        logs::print_error(&format!("pintle: version {wanted} is wanted, but pintle serves Kubernetes {}", version()));
     }
 }
 
@@ -31,20 +149,47 @@ fn write(directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
+fn is_there(directory: &Path) -> bool {
+    directory.join(NAMES[0]).exists()
+}
+
+fn platform() -> String {
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("{}/{arch}", std::env::consts::OS)
+}
+
 /// Prints the directory, and creates it first if it does not exist.
-fn print(directory: &Path, form: AssetsForm) -> Result<(), String> {
-    if !directory.join(NAMES[0]).exists() {
+fn print(directory: &Path, form: AssetsForm, installed_only: bool) -> Result<(), String> {
+    if !is_there(directory) {
+        if installed_only {
+            return Err(format!("{} does not exist; without -i it is created", directory.display()));
+        }
         link_programs(directory)?;
     }
+    let path = absolute(directory);
     match form {
-        AssetsForm::Path => print!("{}", absolute(directory).display()),
+        AssetsForm::Path => print!("{}", path.display()),
         AssetsForm::Env => println!("{}", export_line(directory)),
+        AssetsForm::Overview => println!("Version: {}\nOS/Arch: {}\nPath: {}", version(), platform(), path.display()),
+    }
+    Ok(())
+}
+
+fn list(flags: &Setup) -> Result<(), String> {
+    let is_there = is_there(&flags.directory());
+    if is_there || !flags.installed_only {
+        let state = if is_there { "(installed)" } else { "(available)" };
+        logs::say(&format!("{state}  v{}  {}", version(), platform()));
     }
     Ok(())
 }
 
 /// Creates a directory with the links to this program.
-fn link_programs(directory: &Path) -> Result<(), String> {
+pub fn link_programs(directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
     let program = std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
     NAMES.into_iter().try_for_each(|name| link(&program, &directory.join(name)))

@@ -7,7 +7,7 @@ mod kube_apiserver;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use assets::run;
+pub use assets::{Assets, link_programs, run};
 
 /// The arguments to continue with; ends the process if it served as `etcd`.
 pub enum Start {

@@ -1,0 +1,88 @@
+//! Files with CustomResourceDefinitions that commands read.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use machinery::{Value, yaml};
+
+/// The endings of files that are read in a directory, as by kubectl.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The CustomResourceDefinitions of a file, of the files in a directory, or of stdin (`-`). Other kinds are ignored. The error
+/// is one line, also if there is none.
+pub fn definitions(path: &Path) -> Result<Vec<Value>, String> {
+    let files = if path.is_dir() { files(path)? } else { vec![path.to_owned()] };
+    let mut found = vec![];
+    for file in files {
+        let documents = of_text(&read(&file)?).map_err(|why| format!("{}: {why}", file.display()))?;
+        found.extend(documents);
+    }
+    if found.is_empty() { Err(format!("{}: there is no CustomResourceDefinition", path.display())) } else { Ok(found) }
+}
+
+/// The manifests in a directory, by name.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
+    let mut found = vec![];
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = match path.to_str() {
+        Some("-") => std::io::stdin().read_to_string(&mut text),
+        _ => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
+    };
+    read.map(|_| text).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The CustomResourceDefinitions among the documents of a text.
+pub fn of_text(text: &str) -> Result<Vec<Value>, String> {
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        if line.trim_end() == "---" || line.starts_with("--- ") {
+            documents.push(String::new());
+        } else if let Some(document) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let mut found = vec![];
+    for document in documents {
+        let value = yaml::decode(document.as_bytes()).map_err(|error| error.to_string())?.value;
+        let items = value.get("items").and_then(Value::as_array).unwrap_or(std::slice::from_ref(&value));
+        found.extend(items.iter().filter(|item| item.str_at(&["kind"]) == "CustomResourceDefinition").cloned());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_a_directory_are_found() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(definitions(directory.path()).unwrap_err().contains("there is no CustomResourceDefinition"));
+        let definition = |name: &str| format!("kind: CustomResourceDefinition\nmetadata: {{name: {name}}}\n");
+        for (file, text) in [
+            ("b.yaml", definition("b")),
+            ("a.yml", format!("kind: Other\n---\n{}--- # more\n{}", definition("a1"), definition("a2"))),
+            ("kustomization.yaml", "resources: [a.yml]\n".to_owned()),
+            ("notes.txt", definition("c")),
+        ] {
+            std::fs::write(directory.path().join(file), text).unwrap();
+        }
+        let found = definitions(directory.path()).unwrap();
+        let names: Vec<&str> = found.iter().map(|definition| definition.str_at(&["metadata", "name"])).collect();
+        assert_eq!(names, ["a1", "a2", "b"]);
+        assert!(of_text("a: [").is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! `pintle run`: a command with a server of its own, which is gone when the command has ended.
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, IsTerminal as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+
+use clap::Args;
+use client::Method;
+use machinery::Value;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::signal::unix::SignalKind;
+
+use crate::client::Client;
+use crate::kubeconfig::ADMIN_FILE;
+use crate::scratch::scratch_name;
+use crate::{envtest, manifests};
+
+#[derive(Args)]
+pub struct Run {
+    /// CustomResourceDefinitions to create first: a file, or a directory with files (*.yaml, *.yml, *.json). May be repeated.
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<PathBuf>,
+
+    /// File with flags of the server, as for pintle serve.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// The command with its arguments.
+    #[arg(value_name = "CMD", last = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Runs the command, and returns its exit status; 128 and the number of the signal if one has ended it, as shells do.
+pub fn run(task: &Run) -> Result<ExitCode, String> {
+    let mut definitions = vec![];
+    for path in &task.crds {
+        definitions.extend(manifests::definitions(path)?);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let status = runtime.block_on(async {
+        // from here on, a signal is for the command
+        let signals = Signals::listen()?;
+        let place = Ephemeral::create()?;
+        let server = Server::start(&place.0.join("data"), task.config.as_deref())?;
+        create(&definitions, &server.kubeconfig).await?;
+        let assets = place.0.join("assets");
+        envtest::link_programs(&assets)?;
+        let (program, arguments) = task.command.split_first().ok_or("a command is required")?;
+        let mut command = Command::new(program);
+        command.args(arguments).env("KUBECONFIG", &server.kubeconfig).env("KUBEBUILDER_ASSETS", &assets);
+        let child = command.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+        signals.forward_until_end(child).await
+    })?;
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// Creates the definitions. They are established when their requests return.
+async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<(), String> {
+    if definitions.is_empty() {
+        return Ok(());
+    }
+    let mut client = Client::connect(&[kubeconfig.to_owned()]).await?;
+    for definition in definitions {
+        let path = format!("/apis/{}/customresourcedefinitions", definition.str_at(&["apiVersion"]));
+        let created = client.call(Method::POST, &path, "application/json", Some(definition)).await?.ok();
+        let name = definition.str_at(&["metadata", "name"]);
+        created.map_err(|why| format!("cannot create CustomResourceDefinition {name:?}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// A directory that is removed in the end.
+struct Ephemeral(PathBuf);
+
+impl Ephemeral {
+    fn create() -> Result<Ephemeral, String> {
+        let path = std::env::temp_dir().join(scratch_name());
+        store::create_directory(&path).map_err(|error| error.to_string())?;
+        Ok(Ephemeral(path))
+    }
+}
+
+impl Drop for Ephemeral {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server in a process of its own, which ends with this one, however that ends.
+struct Server {
+    process: Child,
+    kubeconfig: PathBuf,
+}
+
+impl Server {
+    /// Returns when the server is ready. It reports itself why it cannot start.
+    fn start(data_dir: &Path, config: Option<&Path>) -> Result<Server, String> {
+        let program =
+            std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
+        let mut command = Command::new(program);
+        command.arg0("pintle").args(["serve", "--storage=memory", "--secure-port=0", "--exit-with-parent"]);
+        command.arg("--data-dir").arg(data_dir);
+        if let Some(path) = config {
+            command.arg("--config").arg(path);
+        }
+        // Ctrl-C is for the command, which may still need the server
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn().map_err(|error| format!("cannot start the server: {error}"))?;
+        let output = process.stdout.take();
+        let server = Server { process, kubeconfig: data_dir.join(ADMIN_FILE) };
+        let mut line = String::new();
+        match output.map(|output| BufReader::new(output).read_line(&mut line)) {
+            Some(Ok(1..)) => Ok(server),
+            _ => Err("the server has not started".to_owned()),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // it has not been waited for, so that its id is not another process's
+        let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
+
+/// The signals that are forwarded to the command.
+struct Signals {
+    forwarded: [(tokio::signal::unix::Signal, Signal); 4],
+    child: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Signals, String> {
+        let listen = |kind: SignalKind| {
+            tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
+        };
+        Ok(Signals {
+            forwarded: [
+                (listen(SignalKind::terminate())?, Signal::TERM),
+                (listen(SignalKind::hangup())?, Signal::HUP),
+                (listen(SignalKind::interrupt())?, Signal::INT),
+                (listen(SignalKind::quit())?, Signal::QUIT),
+            ],
+            child: listen(SignalKind::child())?,
+        })
+    }
+
+    async fn forward_until_end(mut self, mut child: Child) -> Result<ExitStatus, String> {
+        // a terminal sends Ctrl-C to the command as well
+        let is_terminal = std::io::stdin().is_terminal();
+        loop {
+            if let Some(status) = child.try_wait().map_err(|error| format!("cannot wait for the command: {error}"))? {
+                return Ok(status);
+            }
+            let [terminate, hangup, interrupt, quit] = &mut self.forwarded;
+            let signal = tokio::select! {
+                _ = terminate.0.recv() => terminate.1,
+                _ = hangup.0.recv() => hangup.1,
+                _ = interrupt.0.recv() => interrupt.1,
+                _ = quit.0.recv() => quit.1,
+                _ = self.child.recv() => continue,
+            };
+            if !(is_terminal && matches!(signal, Signal::INT | Signal::QUIT)) {
+                let _ = kill_process(Pid::from_child(&child), signal);
+            }
+        }
+    }
+}
