@@ -106,6 +106,8 @@ def test_backups_to_stdout(launch):
 
 def test_hints_for_invalid_flags(launch):
     for flags, hint in ((["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
+                        (["--secure-port", "abc"], "wanted a whole number from 0 to 65535"),
+                        (["--event-ttl", "30d"], "there is no unit for days: write 720h"),
                         (["--request-timeout", "30"], "the unit is missing: write 30s, 30m or 30h")):
         done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and hint in done.stderr, done.stderr

@@ -88,7 +88,7 @@ def test_failing_migration(launch):
         # objects that cannot be converted are reported and not changed, and storedVersions keeps the old version
         hooks.on("/convert", lambda request: {"result": {"status": "Failure", "message": "sunk"}})
         out = migrate(server, "--all", code=1)
-        assert "Kind=Boat failed: sunk" in out and "1 of 1 resources are not migrated" in out, out
+        assert "Kind=Boat failed: sunk" in out and "1 of 1 resource is not migrated" in out, out
         assert stored_versions(server) == ["v1", "v2"]
         hooks.on("/convert", convert_boats)
         # a webhook denies the update of one object

@@ -53,7 +53,7 @@ def test_flipped_bits_are_reported(launch):
         assert not (server.dir / "backup").exists()
     segment.write_bytes(original)
     status, output = run_pintle(launch, "store", "check", "--data-dir", server.dir)
-    assert status == 0 and "is whole: " in output, output
+    assert status == 0 and "is intact: " in output, output
     segment.unlink()
     status, output = run_pintle(launch, "serve", "--secure-port", "0", "--data-dir", server.dir)
     assert status == 1 and f"log/{segment.name} is missing" in output, output
@@ -171,7 +171,7 @@ def test_log_that_was_cut_after_a_stop(launch):
     server.ok("GET", f"{MAPS}/map-19")
     server.stop(signal.SIGKILL)
     status, output = run_pintle(launch, "store", "check", "--data-dir", server.dir)
-    assert status == 0 and "is whole: " in output, output
+    assert status == 0 and "is intact: " in output, output
     shutil.rmtree(server.dir)
 
 

@@ -80,7 +80,7 @@ def test_store_with_objects_is_imported_into_on_request(launch, directory):
     assert status == 1 and "objects already" in errors and "--conflict skip or replace" in errors, errors
     assert exported(launch, directory / "other") == before
     status, out, _ = run_pintle(launch, *into, "--conflict", "skip")
-    assert status == 0 and "exist with another content and are kept" in out, out
+    assert status == 0 and "1 exists with another content and is kept" in out, out
     assert exported(launch, directory / "other")["configmaps/one/front"]["metadata"]["labels"] == {"tier": "own"}
     status, out, _ = run_pintle(launch, *into, "--conflict", "replace")
     assert status == 0, out
@@ -151,3 +151,34 @@ def test_store_export_shows_a_bar_on_a_terminal(launch, directory):
     os.close(terminal)
     assert process.wait() == 0
     assert b"of 5,000 objects" in output and f"holds {count} objects at revision".encode() in output, output
+
+
+def test_facts_as_json_and_short_names(launch, tmp_path):
+    with launch(storage="embedded") as server:
+        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "metadata": {"name": "boats.harbor.example.com"}, "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {
+                "plural": "boats", "kind": "Boat", "shortNames": ["bo"]}, "versions": [{
+                    "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+        server.ok("POST", "/apis/harbor.example.com/v1/namespaces/default/boats", {
+            "apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "one"}})
+        server.stop()
+        place = ("--data-dir", str(server.dir))
+
+        def pintle(*arguments, status=0):
+            done = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60)
+            assert done.returncode == status, done
+            return done.stdout + done.stderr
+
+        facts = json.loads(pintle("store", "check", "-o", "json", *place))
+        assert facts["objects"] > 10 and facts["revision"] > 0 and facts["lastWriteIncomplete"] is False, facts
+        assert "holds 2 objects at revision" in pintle("export", str(tmp_path / "file"), "--resource", "bo,crd", *place)
+        into = ("import", str(tmp_path / "file"), "--data-dir", str(tmp_path / "new"))
+        assert pintle(*into, "--resource", "bo").startswith("1 object is imported and compared")
+        missing = tmp_path / "missing"
+        for command in (("export", str(missing / "file")), ("store", "backup", str(missing / "file"))):
+            output = pintle(*command, *place, status=1)
+            assert f"cannot create a file in {missing}: No such file or directory" in output, output
+        (tmp_path / "backups").mkdir()
+        pintle("store", "backup", str(tmp_path / "backups" / "pintle-20261101T000000Z-7.backup"), *place)
+        listed, = json.loads(pintle("store", "backups", "list", str(tmp_path / "backups"), "-o", "json"))
+        assert listed["revision"] == 7 and listed["encrypted"] is False, listed

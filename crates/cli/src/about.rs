@@ -5,12 +5,12 @@ use std::path::Path;
 use clap::{Command, CommandFactory as _};
 use machinery::{Release, json};
 
-use crate::flags::{Arguments, VersionForm};
-use crate::logs;
+use crate::flags::{Arguments, TextOrJson};
+use crate::{examples, logs};
 
 /// The commands and flags of Pintle's own.
 fn documented() -> Command {
-    Arguments::command()
+    examples::added_to(Arguments::command())
 }
 
 /// Prints the completion script of a shell.
@@ -28,14 +28,14 @@ pub fn man(directory: &Path) -> Result<(), String> {
 }
 
 /// Prints the version.
-pub fn version(form: VersionForm) -> Result<(), String> {
+pub fn version(form: TextOrJson) -> Result<(), String> {
     let (version, kubernetes) = (env!("CARGO_PKG_VERSION"), Release::NEWEST.to_string());
     // set by `cargo xtask dist`
     let commit = option_env!("PINTLE_COMMIT").unwrap_or("unknown");
     let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
     let text = match form {
-        VersionForm::Text => format!("pintle {version} (commit {commit}, Kubernetes {kubernetes}, {platform})\n"),
-        VersionForm::Json => {
+        TextOrJson::Text => format!("pintle {version} (commit {commit}, Kubernetes {kubernetes}, {platform})\n"),
+        TextOrJson::Json => {
             let fields = json!({
                 "version": version, "commit": commit, "kubernetesVersion": kubernetes, "platform": platform
             });

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions, Remote};
 
 use crate::kubeconfig;
-use crate::values::duration;
+use crate::values::{duration, number};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -33,15 +33,15 @@ pub struct AuditFlags {
     audit_log_mode: BackendMode,
 
     /// Size in megabytes at which the audit log is rotated; 0 for no limit.
-    #[arg(long, value_name = "MB", default_value_t = 100, help_heading = "Audit")]
+    #[arg(long, value_name = "MB", default_value_t = 100, value_parser = number(u64::MAX), help_heading = "Audit")]
     audit_log_maxsize: u64,
 
     /// Days for which rotated files are kept; 0 for no limit.
-    #[arg(long, value_name = "DAYS", default_value_t = 0, help_heading = "Audit")]
+    #[arg(long, value_name = "DAYS", default_value_t = 0, value_parser = number(u32::MAX), help_heading = "Audit")]
     audit_log_maxage: u32,
 
     /// Number of rotated files to keep; 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Audit")]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number(usize::MAX), help_heading = "Audit")]
     audit_log_maxbackup: usize,
 
     /// Compress rotated files with gzip.
@@ -54,7 +54,7 @@ pub struct AuditFlags {
     audit_webhook_config_file: Option<PathBuf>,
 
     /// Maximum number of events in one webhook call.
-    #[arg(long, value_name = "N", default_value_t = 400, help_heading = "Audit")]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = number(usize::MAX), help_heading = "Audit")]
     audit_webhook_batch_max_size: usize,
 
     /// Maximum time that an event waits for a batch to fill.
@@ -62,7 +62,7 @@ pub struct AuditFlags {
     audit_webhook_batch_max_wait: Duration,
 
     /// Events that may wait to be sent; more are lost.
-    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Audit")]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = number(usize::MAX), help_heading = "Audit")]
     audit_webhook_batch_buffer_size: usize,
 }
 

@@ -5,26 +5,38 @@ use std::io::Write as _;
 
 use ::cel::rules::{Bound, DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Estimate, Explanation, Rules};
 use machinery::field::FieldErrorKind;
-use machinery::{FieldPath, Value};
+use machinery::{FieldPath, Value, json};
 
-use crate::flags::Cel;
+use crate::count::counted;
+use crate::flags::{Cel, TextOrJson};
 use crate::{limits, manifests};
+
+/// The version of definitions that have another shape.
+const BETA: &str = "apiextensions.k8s.io/v1beta1";
 
 /// Prints the report. The error is one line: a file that cannot be read, or the number of expressions that are too expensive
 /// or invalid.
 pub fn run(task: &Cel) -> Result<(), String> {
-    let Cel::Cost { filename } = task;
+    let Cel::Cost { filename, output } = task;
     let mut report = Report::default();
     for path in filename {
         manifests::definitions(path)?.iter().for_each(|definition| report.definition(definition));
     }
-    let _ = std::io::stdout().write_all(report.text.as_bytes());
+    let text = match output {
+        TextOrJson::Json => std::mem::take(&mut report.rows).into_iter().collect::<Value>().to_json() + "\n",
+        TextOrJson::Text => std::mem::take(&mut report.text),
+    };
+    let _ = std::io::stdout().write_all(text.as_bytes());
     report.verdict()
 }
 
 #[derive(Default)]
 struct Report {
     text: String,
+    /// The same for `-o json`: one object for each expression and problem.
+    rows: Vec<Value>,
+    /// The definition and the version that are reported.
+    of: (String, String),
     expressions: usize,
     expensive: usize,
     schemas: usize,
@@ -38,33 +50,66 @@ impl Report {
 
     fn definition(&mut self, definition: &Value) {
         let name = definition.str_at(&["metadata", "name"]).to_owned();
+        if definition.str_at(&["apiVersion"]) != BETA {
+            self.of = (name.clone(), String::new());
+            let unknown = schema::shape::read(definition, &schema::shape::DEFINITION).unknown;
+            unknown.iter().for_each(|field| self.problem(&format!("{name}: unknown field {field:?}")));
+        }
         let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
         for (i, version) in versions.iter().enumerate() {
             let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
             let path = FieldPath::new(format!("spec.versions[{i}].schema.openAPIV3Schema"));
             let explanation = Rules::explain(schema, &path);
             self.line(format_args!("{name}, version {}", version.str_at(&["name"])));
+            self.of = (name.clone(), version.str_at(&["name"]).to_owned());
             self.schema(&explanation);
         }
     }
 
     fn schema(&mut self, explanation: &Explanation) {
-        for estimate in &explanation.estimates {
+        let is_wrong = |estimate: &&Estimate| {
+            let mut errors = explanation.errors.iter().filter(|error| error.kind != FieldErrorKind::Forbidden);
+            errors.any(|error| error.field == estimate.path.as_str())
+        };
+        // an expression that does not compile has no cost
+        for estimate in explanation.estimates.iter().filter(|estimate| !is_wrong(estimate)) {
             self.estimate(estimate);
         }
         // a rule over its cost limit is an error of type Forbidden, which is part of the estimates already
         let wrong = explanation.errors.iter().filter(|error| error.kind != FieldErrorKind::Forbidden);
         for error in wrong {
-            self.problems += 1;
-            self.line(format_args!("\n  {error}"));
+            match error.kind {
+                FieldErrorKind::Internal => {
+                    self.problem(&format!("{}: the schema does not have the types that rules need", error.field));
+                }
+                _ => self.problem(&error.to_string()),
+            }
         }
         let (total, limit) = (explanation.total, DEFINITION_COST_MAX);
         self.schemas += usize::from(total > limit);
         self.line(format_args!("\n  all expressions: {}\n", compared(total, limit)));
     }
 
+    /// Reports a part of a definition that cannot be used.
+    fn problem(&mut self, text: &str) {
+        self.problems += 1;
+        self.line(format_args!("\n  {text}"));
+        self.row(json!({"error": text}));
+    }
+
+    fn row(&mut self, mut row: Value) {
+        row.set_at(&["definition"], Value::from(self.of.0.as_str()));
+        row.set_at(&["version"], Value::from(self.of.1.as_str()));
+        self.rows.push(row);
+    }
+
     fn estimate(&mut self, estimate: &Estimate) {
         self.expressions += 1;
+        let cost = i64::try_from(estimate.cost()).unwrap_or(i64::MAX);
+        let limit = i64::try_from(EXPRESSION_COST_MAX).unwrap_or(i64::MAX);
+        self.row(json!({
+            "path": (estimate.path.as_str()), "expression": (estimate.text.as_str()), "cost": cost, "limit": limit
+        }));
         self.expensive += usize::from(estimate.cost() > EXPRESSION_COST_MAX);
         let node = if estimate.node.is_empty() { "(the object)" } else { &estimate.node };
         let suffix = if estimate.path.as_str().ends_with(".messageExpression") { " messageExpression" } else { "" };
@@ -131,13 +176,20 @@ impl Report {
     fn verdict(&self) -> Result<(), String> {
         let mut reasons = vec![];
         if self.problems > 0 {
-            reasons.push(format!("{} of the rules cannot be used", self.problems));
+            let problems = counted(self.problems, "problem");
+            reasons
+                .push(format!("{problems} {} to be corrected first", if self.problems == 1 { "has" } else { "have" }));
         }
         if self.expensive > 0 {
-            reasons.push(format!("{} of {} expressions cost too much", self.expensive, self.expressions));
+            reasons.push(format!(
+                "{} of {} {} too much",
+                self.expensive,
+                counted(self.expressions, "expression"),
+                if self.expensive == 1 { "costs" } else { "cost" }
+            ));
         }
         if self.schemas > 0 {
-            reasons.push(format!("the expressions of {} schemas cost too much together", self.schemas));
+            reasons.push(format!("the expressions of {} cost too much together", counted(self.schemas, "schema")));
         }
         if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
     }
@@ -205,7 +257,7 @@ mod tests {
         let (text, verdict) = report(&schema(""));
         assert_eq!(
             verdict,
-            Err("1 of 1 expressions cost too much; the expressions of 1 schemas cost too much together".to_owned())
+            Err("1 of 1 expression costs too much; the expressions of 1 schema cost too much together".to_owned())
         );
         let (_, rest) = text.split_once("list has no maxItems, counted as 1,048,575; add maxItems: ").unwrap();
         let enough: u64 = rest.split_once(" or less").unwrap().0.parse().unwrap();
@@ -231,8 +283,15 @@ mod tests {
     #[test]
     fn reports_invalid_fields() {
         let (text, verdict) = report("{type: object, x-kubernetes-validations: [{rule: 'self.nothing'}]}");
-        assert_eq!(verdict, Err("1 of the rules cannot be used".to_owned()));
-        assert!(text.contains("undefined field 'nothing'"), "{text}");
+        assert_eq!(verdict, Err("1 problem has to be corrected first".to_owned()));
+        assert!(text.contains("undefined field 'nothing'") && !text.contains("cost 0"), "{text}");
+        for (schema, wanted) in [
+            ("{type: strin, x-kubernetes-validations: [{rule: 'true'}]}", "does not have the types that rules need"),
+            ("{type: object, properties: {a: {typ: string}}}", "unknown field"),
+        ] {
+            let (text, verdict) = report(schema);
+            assert!(text.contains(wanted) && verdict.is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -9,6 +9,9 @@ use tokio::sync::mpsc;
 use crate::flags::Serve;
 use crate::limits;
 
+/// The number of the signal for a file that would become too large; the same on Linux and macOS.
+const SIGXFSZ: i32 = 25;
+
 /// What a server is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -73,6 +76,8 @@ impl Signals {
         let signal = |kind: SignalKind| {
             tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
         };
+        // a write beyond the limit of file sizes then fails with an error, as on a full disk, instead of ending the process
+        drop(signal(SignalKind::from_raw(SIGXFSZ))?);
         let is_terminal = std::io::stdin().is_terminal();
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,

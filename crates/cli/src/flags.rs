@@ -17,8 +17,8 @@ use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
-use crate::values::{context_name, durability, duration, mode, renamed, subject_name};
-use crate::{short_help, upstream_flags};
+use crate::values::{context_name, durability, duration, mode, number, renamed, subject_name};
+use crate::{examples, short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
@@ -44,7 +44,8 @@ pub struct Given {
 pub fn command() -> clap::Command {
     let serve = |command| short_help::applied_to(upstream_flags::added_to(command));
     let command = Arguments::command().mut_subcommand("serve", serve);
-    command.mut_subcommand("config", |config| config.mut_subcommand("view", serve))
+    let command = command.mut_subcommand("config", |config| config.mut_subcommand("view", serve));
+    examples::added_to(command)
 }
 
 /// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
@@ -172,13 +173,13 @@ pub enum Command {
     Version {
         /// The form of the output.
         #[arg(short, long, value_enum, default_value = "text")]
-        output: VersionForm,
+        output: TextOrJson,
     },
 }
 
-/// The form in which `pintle version` prints it.
+/// The form in which a command prints facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VersionForm {
+pub enum TextOrJson {
     Text,
     Json,
 }
@@ -202,6 +203,10 @@ pub enum Cel {
         /// File with CustomResourceDefinitions, YAML or JSON, or directory with such files; - for stdin. May be repeated.
         #[arg(short, long, value_name = "PATH", required = true)]
         filename: Vec<PathBuf>,
+
+        /// The form of the report.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: TextOrJson,
     },
 }
 
@@ -221,6 +226,10 @@ pub enum Store {
 
         #[command(flatten)]
         encryption: EncryptionFlags,
+
+        /// The form of the summary.
+        #[arg(short, long, value_enum, default_value = "text", conflicts_with = "salvage")]
+        output: TextOrJson,
     },
     /// Write all objects, at one revision, and the keys of the server to a new file.
     ///
@@ -247,7 +256,7 @@ pub enum Store {
         /// Number by which the revision of the new store is raised above the backup's. It must exceed the number of writes
         /// since the backup, and the number used before if the same backup is restored again, so that no resourceVersion
         /// is issued twice.
-        #[arg(long, value_name = "N", default_value_t = store::RESTORE_BUMP)]
+        #[arg(long, value_name = "N", default_value_t = store::RESTORE_BUMP, value_parser = number(u64::MAX))]
         bump_revision: u64,
 
         /// The backup; s3://BUCKET/NAME for an object of a bucket.
@@ -273,6 +282,10 @@ pub enum Backups {
 
         #[command(flatten)]
         s3: S3Flags,
+
+        /// The form of the output.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: TextOrJson,
     },
     /// Remove all backups of a target but the newest.
     Prune {
@@ -280,7 +293,7 @@ pub enum Backups {
         target: String,
 
         /// Number of backups to keep.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = number(usize::MAX))]
         keep: usize,
 
         #[command(flatten)]
@@ -417,7 +430,8 @@ pub struct Serve {
     pub advertise_address: Option<IpAddr>,
 
     /// Port for HTTPS; 0 picks a free port, which is printed when the server is ready and written to the kubeconfig.
-    #[arg(long, value_name = "PORT", default_value_t = 6443, env = "PINTLE_SECURE_PORT", help_heading = "Serving")]
+    #[arg(long, value_name = "PORT", default_value_t = 6443, value_parser = number(u16::MAX), env = "PINTLE_SECURE_PORT",
+        help_heading = "Serving")]
     pub secure_port: u16,
 
     /// Rejected with a hint at --secure-port.
@@ -443,11 +457,11 @@ pub struct Serve {
     pub enable_priority_and_fairness: bool,
 
     /// Maximum number of read requests in flight, apart from watches; others get 429. 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = 400, help_heading = "Serving")]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = number(usize::MAX), help_heading = "Serving")]
     pub max_requests_inflight: usize,
 
     /// Maximum number of write requests in flight; others get 429. 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Serving")]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = number(usize::MAX), help_heading = "Serving")]
     pub max_mutating_requests_inflight: usize,
 
     /// Time between the signal to stop and the end of serving, during which /readyz fails.
@@ -583,7 +597,7 @@ pub struct Serve {
     pub root_ca_file: Option<PathBuf>,
 
     /// Log level: 0 for warnings, 2 for events of operation, 4 for details, 6 for everything.
-    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, help_heading = "Logs")]
+    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0, value_parser = number(u8::MAX), help_heading = "Logs")]
     pub v: u8,
 
     /// Format of log lines.

@@ -10,6 +10,7 @@ mod certificate_tasks;
 mod certificates;
 mod client;
 mod config_file;
+mod count;
 mod credentials;
 mod emulation;
 mod encryption;
@@ -18,6 +19,7 @@ mod envtest;
 #[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;
 mod etcd_flags;
+mod examples;
 mod files;
 mod flags;
 mod identity;

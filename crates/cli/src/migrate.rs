@@ -24,6 +24,7 @@ use schema::definition::{
 use client::Method;
 
 use crate::client::Client;
+use crate::count::counted;
 use crate::flags::Migrate;
 use crate::limits;
 
@@ -63,7 +64,7 @@ async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<(
     let path = format!("/apis/{}/{stored}/{}", third_party.group, third_party.plural);
     let before = objects(&mut client, &path).await?;
     let kind = format!("{} in {}, {}", third_party.kind, third_party.group, versions.join(", "));
-    say(&format!("ThirdPartyResource {name} serves {kind}: {}", counted(&before)));
+    say(&format!("ThirdPartyResource {name} serves {kind}: {}", objects_and_namespaces(&before)));
 
     let is_created = prepare(&mut client, &registration, &third_party, dry_run).await?;
     if dry_run {
@@ -113,11 +114,10 @@ async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
     }
 }
 
-fn counted(objects: &Uids) -> String {
+fn objects_and_namespaces(objects: &Uids) -> String {
     let mut namespaces: Vec<&str> = objects.keys().map(|(namespace, _)| namespace.as_str()).collect();
     namespaces.dedup();
-    let of = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-    format!("{} in {}", of(objects.len(), "object"), of(namespaces.len(), "namespace"))
+    format!("{} in {}", counted(objects.len(), "object"), counted(namespaces.len(), "namespace"))
 }
 
 /// Creates the CRD unless a matching one exists. Returns whether it was created.
@@ -194,11 +194,13 @@ fn report(before: &Uids, after: &Uids) -> Result<(), String> {
     let kept = before.iter().filter(same).count();
     say(&format!(
         "the CustomResourceDefinition serves {}; {kept} of {} have kept their uid",
-        counted(after),
+        objects_and_namespaces(after),
         before.len()
     ));
     match before.len() - kept {
         0 => Ok(()),
-        lost => Err(format!("{lost} objects no longer exist; another client may have deleted them meanwhile")),
+        lost => {
+            Err(format!("{} no longer there; another client may have deleted them meanwhile", counted(lost, "object")))
+        }
     }
 }

@@ -7,6 +7,7 @@ use base::clock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::transfer::TransferProgress;
 
+use crate::count::counted;
 use crate::{limits, logs};
 
 const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len} objects, {per_sec}, {eta} left";
@@ -58,7 +59,7 @@ fn line(verb: &str, TransferProgress { objects, of, .. }: TransferProgress, elap
     let millis = elapsed.as_millis().max(1);
     let (done, rest) = (objects as u128, of.saturating_sub(objects) as u128);
     let seconds = (rest * millis).div_ceil(done.max(1) * 1000);
-    format!("{verb} {objects} of {of} objects, {} per second, {seconds} s left", done * 1000 / millis)
+    format!("{verb} {objects} of {}, {} per second, {seconds} s left", counted(of, "object"), done * 1000 / millis)
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use machinery::json;
 
 use crate::certificates::write_atomically;
+use crate::flags::TextOrJson;
 use crate::listening::url;
 use crate::logs;
 
@@ -19,14 +20,7 @@ pub struct ReadyFlags {
 
     /// The form of the ready line.
     #[arg(short, long, value_enum, default_value = "text", help_heading = "Serving")]
-    output: ReadyForm,
-}
-
-/// The form of the ready line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReadyForm {
-    Text,
-    Json,
+    output: TextOrJson,
 }
 
 impl ReadyFlags {
@@ -46,8 +40,8 @@ impl ReadyFlags {
         let (url, milliseconds) = (url(address), after.as_millis());
         let text = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
         let line = match self.output {
-            ReadyForm::Text => text.clone(),
-            ReadyForm::Json => {
+            TextOrJson::Text => text.clone(),
+            TextOrJson::Json => {
                 let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
                 let kubeconfig = kubeconfig.display().to_string();
                 let (milliseconds, pid) =

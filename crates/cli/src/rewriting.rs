@@ -7,6 +7,7 @@ use client::Method;
 use machinery::{Value, json};
 
 use crate::client::Client;
+use crate::count::counted;
 use crate::limits;
 use crate::logs::say;
 
@@ -66,7 +67,7 @@ impl Pass<'_> {
             }
             let Counts { seen, written, .. } = self.counts;
             let remaining = list.at(&["metadata", "remainingItemCount"]).and_then(Value::as_int).unwrap_or_default();
-            say(&format!("{name}: {written} of {seen} objects written; {remaining} to go"));
+            say(&format!("{name}: {written} of {} written; {remaining} to go", counted(seen, "object")));
             token = next;
         }
     }

@@ -21,7 +21,9 @@ impl Scratch {
     /// Creates the file, readable by its owner only.
     pub fn create(&self) -> Result<File, String> {
         let file = File::options().write(true).create_new(true).mode(0o600).open(&self.0);
-        file.map_err(|error| format!("cannot create {}: {error}", self.0.display()))
+        // the user knows the directory, not the name
+        let directory = self.0.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        file.map_err(|error| format!("cannot create a file in {}: {error}", directory.display()))
     }
 
     /// Gives the file its final name.

@@ -10,6 +10,7 @@ use machinery::{Value, json};
 use client::Method;
 
 use crate::client::Client;
+use crate::count::{are, counted};
 use crate::flags::Storage;
 use crate::limits;
 use crate::logs::say;
@@ -42,7 +43,7 @@ pub fn run(task: &Storage) -> Result<(), String> {
         }
         match failed {
             0 => Ok(()),
-            _ => Err(format!("{failed} of {} resources are not migrated", chosen.len())),
+            _ => Err(format!("{failed} of {} {} not migrated", counted(chosen.len(), "resource"), are(failed))),
         }
     })
 }
@@ -121,13 +122,16 @@ async fn migrate(kubeconfigs: &[PathBuf], client: &mut Client, definition: &Valu
     let counts = rewrite_all(kubeconfigs, client, Served { name: plan.name, root: &root, plural }).await?;
     let storage = plan.storage;
     if counts.refused > 0 {
-        let them =
-            if counts.refused == 1 { "1 object is".to_owned() } else { format!("{} objects are", counts.refused) };
-        return Err(format!("{them} refused, so status.storedVersions stays {}", plan.stored.join(", ")));
+        let them = counted(counts.refused, "object");
+        return Err(format!(
+            "{them} {} refused, so status.storedVersions stays {}",
+            are(counts.refused),
+            plan.stored.join(", ")
+        ));
     }
     shrink(client, definition, storage).await?;
     let Counts { seen, written, .. } = counts;
-    say(&format!("{}: {written} of {seen} objects written; all are stored in {storage}", plan.name));
+    say(&format!("{}: {written} of {} written; all are stored in {storage}", plan.name, counted(seen, "object")));
     Ok(())
 }
 
@@ -171,14 +175,23 @@ async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String
     for Stored { name, root, plural } in &resources {
         let counts = rewrite_all(kubeconfigs, &mut client, Served { name, root, plural }).await?;
         if counts.written + counts.refused > 0 {
-            say(&format!("{name}: {} of {} objects written", counts.written, counts.seen));
+            say(&format!("{name}: {} of {} written", counts.written, counted(counts.seen, "object")));
         }
         written += counts.written;
         refused += counts.refused;
     }
     match refused {
-        0 => say(&format!("{written} objects written; all objects of {} resources are up to date", resources.len())),
-        _ => return Err(format!("{refused} objects are refused; run the command again once the reasons are removed")),
+        0 => {
+            let (objects, resources) = (counted(written, "object"), counted(resources.len(), "resource"));
+            say(&format!("{objects} written; all objects of {resources} are up to date"));
+        }
+        _ => {
+            let objects = counted(refused, "object");
+            return Err(format!(
+                "{objects} {} refused; run the command again once the reasons are removed",
+                are(refused)
+            ));
+        }
     }
     Ok(())
 }

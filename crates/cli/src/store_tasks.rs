@@ -2,37 +2,59 @@
 
 use std::path::Path;
 
+use machinery::json;
 use server::{Layout, transfer};
 use store::{Salvaged, Summary};
 
 use crate::backups;
+use crate::count::counted;
 use crate::encryption::EncryptionFlags;
-use crate::flags::{Backups, Store};
+use crate::flags::{Backups, Store, TextOrJson};
 use crate::transfer::{refuse_existing, write};
 use crate::{limits, logs};
 
 /// Runs the task and prints its result. The error is one line.
 pub fn run(task: &Store) -> Result<(), String> {
     match task {
-        Store::Check { place, salvage: Some(file), encryption } => salvage(&place.data_dir, file, encryption),
-        Store::Check { place, salvage: None, .. } => {
-            let summary = store::check(&place.data_dir).map_err(|error| error.to_string())?;
-            let Summary { objects, revision, compacted, torn, stopped } = summary;
-            let stopped = if stopped == Some(revision) { "; it was closed in good order" } else { "" };
-            let torn = if torn { "; the last write is incomplete, as after a crash" } else { stopped };
-            let directory = place.data_dir.display();
-            let content = format!("{objects} objects at revision {revision}, history from revision {compacted}");
-            logs::print(format!("{directory} is whole: {content}{torn}\n").as_bytes())
-        }
+        Store::Check { place, salvage: Some(file), encryption, .. } => salvage(&place.data_dir, file, encryption),
+        Store::Check { place, salvage: None, output, .. } => check(&place.data_dir, *output),
         Store::Backup { place, file, seal, s3 } => {
             backups::back_up(&place.place.data_dir, &place.directory(), file, seal, s3)
         }
         Store::Restore { place, file, bump_revision, seal, s3 } => {
             backups::restore(file, &place.data_dir, *bump_revision, seal, s3)
         }
-        Store::Backups(Backups::List { target, s3 }) => backups::list(target, s3),
+        Store::Backups(Backups::List { target, s3, output }) => backups::list(target, s3, *output),
         Store::Backups(Backups::Prune { target, keep, s3 }) => backups::prune(target, *keep, s3),
     }
+}
+
+/// Verifies a data directory. The error is one line: the first corruption.
+fn check(directory: &Path, form: TextOrJson) -> Result<(), String> {
+    let summary = store::check(directory).map_err(|error| error.to_string())?;
+    let Summary { objects, revision, compacted, torn, stopped } = summary;
+    let in_order = stopped == Some(revision) && !torn;
+    let text = match form {
+        TextOrJson::Json => {
+            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let (objects, revision, compacted) = (number(objects as u64), number(revision), number(compacted));
+            json!({"objects": objects, "revision": revision, "historyFrom": compacted, "lastWriteIncomplete": torn,
+                "closedInGoodOrder": in_order})
+            .to_json()
+        }
+        TextOrJson::Text => {
+            let end = match (torn, in_order) {
+                (true, _) => "; the last write is incomplete, as after a crash",
+                (false, true) => "; it was closed in good order",
+                (false, false) => "",
+            };
+            let (directory, objects) = (directory.display(), counted(objects, "object"));
+            format!(
+                "the store in {directory} is intact: {objects} at revision {revision}, history from revision {compacted}{end}"
+            )
+        }
+    };
+    logs::print(format!("{text}\n").as_bytes())
 }
 
 /// Exports what can be read from a damaged data directory, and names what cannot. The error is one line.
@@ -49,7 +71,7 @@ fn salvage(directory: &Path, file: &Path, encryption: &EncryptionFlags) -> Resul
         logs::print_error(&format!("lost: {unnamed} more"));
     }
     let done = write(file, &chosen, &layout)?;
-    let held = format!("{} holds {} objects at revision {}", file.display(), done.objects, done.revision);
+    let held = format!("{} holds {} at revision {}", file.display(), counted(done.objects, "object"), done.revision);
     logs::print_error(&held);
     match lost {
         0 => Ok(()),

@@ -9,6 +9,7 @@ use machinery::selector::LabelSelector;
 use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, TransferProgress};
 use server::{Layout, Storage};
 
+use crate::count::{are, counted};
 use crate::encryption::EncryptionFlags;
 use crate::etcd_flags::Etcd;
 use crate::place::Place;
@@ -81,7 +82,7 @@ pub struct SelectionFlags {
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector)]
     selector: Option<LabelSelector>,
 
-    /// Only these resources, comma separated: configmaps, crontabs.stable.example.com.
+    /// Only these resources, comma separated: configmaps, cm, crontabs.stable.example.com.
     #[arg(long, value_name = "RESOURCE,...", value_delimiter = ',', value_parser = resource)]
     resource: Vec<String>,
 }
@@ -107,10 +108,15 @@ fn selector(text: &str) -> Result<LabelSelector, String> {
     LabelSelector::parse(text)
 }
 
-/// A plural, with a dot and the group unless that is the core group.
+/// A plural, singular or short name, with or without a dot and the group.
 fn resource(text: &str) -> Result<String, String> {
     let is_name = machinery::names::dns1123_subdomain(text).is_empty();
-    if is_name { Ok(text.to_owned()) } else { Err("wanted PLURAL or PLURAL.GROUP in lower case".to_owned()) }
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("wanted a resource or its short name in lower case, such as configmaps, cm or crontabs.stable.example.com"
+            .to_owned())
+    }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
@@ -159,7 +165,8 @@ pub fn export(task: &Export) -> Result<(), String> {
     let layout = encryption.to_layout(layout)?;
     let chosen = transfer::choose(&snapshot, &layout, &task.selection.selection())?;
     let TransferProgress { objects, revision, .. } = write(&task.file, &chosen, &layout)?;
-    logs::print_error(&format!("{} holds {objects} objects at revision {revision}", task.file.display()));
+    let objects = counted(objects, "object");
+    logs::print_error(&format!("{} holds {objects} at revision {revision}", task.file.display()));
     Ok(())
 }
 
@@ -218,15 +225,16 @@ fn checked(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<
 
 /// The summary of an import.
 fn describe(Imported { written, same, skipped, revision }: Imported) -> String {
-    let mut text = format!("{written} objects are imported and compared");
+    let mut text = format!("{} {} imported and compared", counted(written, "object"), are(written));
     if written > 0 {
         text += &format!(", up to revision {revision}");
     }
     if same > 0 {
-        text += &format!("; {same} were there already");
+        text += &format!("; {same} {} there already", if same == 1 { "was" } else { "were" });
     }
     if skipped > 0 {
-        text += &format!("; {skipped} exist with another content and are kept");
+        let exist = if skipped == 1 { "exists" } else { "exist" };
+        text += &format!("; {skipped} {exist} with another content and {} kept", are(skipped));
     }
     text
 }

@@ -27,7 +27,7 @@ pub struct KubeconfigFlags {
     #[arg(long, value_name = "GROUP", value_parser = subject)]
     pub group: Vec<String>,
 
-    /// Time for which the certificate is valid, at least 10m.
+    /// Time for which the certificate is valid, at least 10m, such as 12h or 30d.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = user_lifetime)]
     pub ttl: std::time::Duration,
 

@@ -7,7 +7,19 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     match text.parse::<u64>() {
         Ok(number) if number > 0 => Err(format!("the unit is missing: write {number}s, {number}m or {number}h")),
         _ if text.starts_with('-') => Err("must not be negative".to_owned()),
+        _ if days(text).is_some() => {
+            let hours = days(text).unwrap_or_default().saturating_mul(24);
+            Err(format!("there is no unit for days: write {hours}h"))
+        }
         _ => machinery::time::parse_duration(text).map_err(|error| error.to_string()),
+    }
+}
+
+/// A parser of numbers from 0 to `max`.
+pub fn number<T: TryFrom<u64> + std::fmt::Display + Copy>(max: T) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse::<u64>().ok().and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("wanted a whole number from 0 to {max}"))
     }
 }
 
@@ -70,9 +82,18 @@ pub fn subject(text: &str) -> Result<String, String> {
     context_name(text)
 }
 
-/// Parses the lifetime of the certificate of a user.
+/// A number of days, such as `30d`.
+fn days(text: &str) -> Option<u64> {
+    text.strip_suffix('d')?.parse().ok()
+}
+
+/// Parses the lifetime of the certificate of a user, which may also be a number of days.
 pub fn user_lifetime(text: &str) -> Result<std::time::Duration, String> {
-    match duration(text)? {
+    let lifetime = match days(text) {
+        Some(days) => std::time::Duration::from_secs(days.saturating_mul(24 * 3600)),
+        None => duration(text)?,
+    };
+    match lifetime {
         short if short < limits::USER_CERTIFICATE_MIN => Err("it is shorter than 10m".to_owned()),
         long if long > limits::AUTHORITY_LIFETIME => Err("it is longer than ten years, 87600h".to_owned()),
         lifetime => Ok(lifetime),
@@ -108,8 +129,17 @@ mod tests {
             assert!(server_url(wrong).is_err(), "{wrong}");
         }
         assert_eq!(user_lifetime("24h"), Ok(std::time::Duration::from_secs(24 * 3600)));
-        for wrong in ["1m", "0", "24", "99999h"] {
+        assert_eq!(user_lifetime("30d"), user_lifetime("720h"));
+        for wrong in ["1m", "0", "24", "99999h", "0d", "d", "4000d"] {
             assert!(user_lifetime(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_a_range() {
+        assert_eq!((number(u16::MAX)("6443"), number(u8::MAX)("0")), (Ok(6443), Ok(0)));
+        for wrong in ["abc", "", "-1", "1.5", "65536"] {
+            assert_eq!(number(u16::MAX)(wrong), Err("wanted a whole number from 0 to 65535".to_owned()), "{wrong}");
         }
     }
 
@@ -126,6 +156,7 @@ mod tests {
         for (text, seconds) in [("0", 0), ("0s", 0), ("30s", 30), ("1m30s", 90), ("1.5h", 5400)] {
             assert_eq!(duration(text), Ok(std::time::Duration::from_secs(seconds)), "{text}");
         }
+        assert_eq!(duration("30d"), Err("there is no unit for days: write 720h".to_owned()));
         assert_eq!(duration("30"), Err("the unit is missing: write 30s, 30m or 30h".to_owned()));
         for wrong in ["", "s", "-1s", "1x", "99999999999999999999"] {
             assert!(duration(wrong).is_err(), "{wrong}");

@@ -451,7 +451,12 @@ impl Objects {
             landed();
             result
         });
-        committed.await.unwrap_or_else(|error| Err(Refused::Failed(StoreError::Unavailable(error.to_string()))))
+        match committed.await {
+            Ok(done) => done,
+            // only the end of the process cancels it: whatever waits for it ends too, rather than warn and try again
+            Err(error) if error.is_cancelled() => std::future::pending().await,
+            Err(error) => Err(Refused::Failed(StoreError::Unavailable(error.to_string()))),
+        }
     }
 
     /// Waits until the result of a commit is visible: the new object, or the one that it conflicts with.

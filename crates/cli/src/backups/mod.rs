@@ -12,6 +12,7 @@ use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use machinery::{Value, json};
 use store::{BackupFile, Restored, Snapshot};
 
 pub use bucket::S3Flags;
@@ -19,6 +20,8 @@ pub use schedule::{BackupPlan, ScheduleFlags};
 pub use target::Target;
 
 use crate::certificates::Directory;
+use crate::count::counted;
+use crate::flags::TextOrJson;
 use crate::logs;
 use crate::scratch::Scratch;
 
@@ -78,7 +81,7 @@ fn write<W: Write + Send>(
 
 /// What a backup contains, for the report.
 fn describe(snapshot: &Snapshot, files: &[BackupFile]) -> String {
-    let objects = format!("{} objects at revision {}", snapshot.entries.len(), snapshot.revision);
+    let objects = format!("{} at revision {}", counted(snapshot.entries.len(), "object"), snapshot.revision);
     let has = |name: &str| files.iter().any(|file| file.name == name);
     match (has("ca.key"), has("service-account.key")) {
         (true, true) => format!("{objects}, the certificate authority and the key of ServiceAccount tokens"),
@@ -150,7 +153,10 @@ pub fn restore(file: &str, directory: &Path, bump: u64, seal: &PassphraseFlags, 
         true => "; it contains no keys, so that the server creates new ones".to_owned(),
         false => format!(", and {}", files.join(", ")),
     };
-    logs::print(format!("{} holds {objects} objects at revision {revision}{keys}\n", directory.display()).as_bytes())
+    logs::print(
+        format!("{} holds {} at revision {revision}{keys}\n", directory.display(), counted(objects, "object"))
+            .as_bytes(),
+    )
 }
 
 /// The decrypted copy of a backup; `None` if it is not encrypted.
@@ -195,8 +201,19 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
 }
 
 /// Runs `pintle store backups list`.
-pub fn list(target: &str, s3: &S3Flags) -> Result<(), String> {
+pub fn list(target: &str, s3: &S3Flags, form: TextOrJson) -> Result<(), String> {
     let files = runtime()?.block_on(Target::parse(target, s3)?.list())?;
+    if form == TextOrJson::Json {
+        let row = |file: &name::StoredFile| {
+            let about = name::parse(&file.name)?;
+            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            Some(json!({
+                "name": (file.name.as_str()), "time": (about.time.as_str()), "revision": (number(about.revision)),
+                "bytes": (number(file.bytes)), "encrypted": (about.encrypted)
+            }))
+        };
+        return logs::print((files.iter().filter_map(row).collect::<Value>().to_json() + "\n").as_bytes());
+    }
     let mut lines = format!("{:<20} {:>12} {:>12} {:<9} NAME\n", "TIME", "REVISION", "BYTES", "ENCRYPTED");
     for file in &files {
         if let Some(about) = name::parse(&file.name) {

@@ -154,7 +154,7 @@ fn bundle(bundle: &Value, path: &FieldPath, errors: &mut Errors) {
                 errors.push(FieldError::required(&place, "must be a valid object name"));
             }
             let signer = name.rsplit_once(':').map(|(signer, _)| signer.replace(':', "/")).unwrap_or_default();
-            for problem in bundle_name_problems(name, &signer) {
+            for problem in bundle_name_problems(name, &signer, false) {
                 let why = format!("not a valid clustertrustbundlename: {problem}");
                 errors.push(FieldError::invalid(&place, &Value::from(name), why));
             }

@@ -7,6 +7,7 @@ use machinery::{Value, json};
 use objects::{Key, Layout, Place};
 use store::{Entry, Revision, Snapshot};
 
+use super::selection::DEFINITIONS;
 use super::{FORMAT, ObjectSelection, Progress, TransferProgress, unreadable};
 
 /// The objects of a snapshot that an export writes.
@@ -26,6 +27,13 @@ fn placed<'a>(snapshot: &'a Snapshot, layout: &Layout) -> Vec<(Place, &'a Entry)
     snapshot.entries.iter().filter_map(|entry| Some((layout.find(&entry.key)?, entry))).collect()
 }
 
+/// The CustomResourceDefinitions that can be read.
+fn definitions(entries: &[(Place, &Entry)], layout: &Layout) -> Vec<Value> {
+    let is_definition = |place: &Place| (&*place.key.group, &*place.key.plural) == DEFINITIONS;
+    let found = entries.iter().filter(|(place, _)| is_definition(place));
+    found.filter_map(|(place, entry)| decode(place, entry, layout).ok()).collect()
+}
+
 /// Selects objects of a snapshot.
 ///
 /// # Errors
@@ -33,6 +41,10 @@ fn placed<'a>(snapshot: &'a Snapshot, layout: &Layout) -> Vec<(Place, &'a Entry)
 /// One line: nothing is selected, or an object cannot be read whose labels decide.
 pub fn choose<'a>(snapshot: &'a Snapshot, layout: &Layout, selection: &ObjectSelection) -> Result<Chosen<'a>, String> {
     let mut entries = placed(snapshot, layout);
+    let selection = &selection.resolve(&match selection.names_custom_resources() {
+        true => definitions(&entries, layout),
+        false => vec![],
+    });
     entries.retain(|(place, _)| selection.has_key(&place.key));
     if !selection.labels.is_empty() {
         let mut selected = Vec::with_capacity(entries.len());

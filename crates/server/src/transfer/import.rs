@@ -9,6 +9,7 @@ use machinery::{Text, Value};
 use objects::{Body, Key, Layout, Place, Storage};
 use store::{Entry, Expected, Refused, Revision, Write as Put};
 
+use super::selection::DEFINITIONS;
 use super::{FORMAT, ObjectSelection, Progress, TransferProgress, unreadable};
 use crate::limits;
 
@@ -73,6 +74,10 @@ pub fn check(
     }
     let count = header.get("objects").and_then(Value::as_int).and_then(|count| usize::try_from(count).ok());
     let mut done = TransferProgress { objects: 0, of: count.unwrap_or_default(), revision: 0 };
+    let selection = &selection.resolve(&match selection.names_custom_resources() {
+        true => definitions(&file[..end - 1]),
+        false => vec![],
+    });
     let mut objects = vec![];
     let mut keys = HashSet::new();
     for (number, line) in file[..end - 1].split(|b| *b == b'\n').enumerate().skip(1) {
@@ -92,6 +97,17 @@ pub fn check(
         return Err("no object of the file has the given namespace, resource and labels".to_owned());
     }
     Ok(Checked { objects })
+}
+
+/// The CustomResourceDefinitions of a file.
+fn definitions(lines: &[u8]) -> Vec<Value> {
+    let (group, plural) = DEFINITIONS;
+    // an export begins lines with the group
+    let start = format!("{{\"group\":\"{group}\",");
+    let lines = lines.split(|b| *b == b'\n').filter(|line| line.starts_with(start.as_bytes()));
+    let lines = lines.filter_map(|line| machinery::value::decode(line).ok());
+    let lines = lines.filter(|line| line.str_at(&["resource"]) == plural);
+    lines.filter_map(|line| line.get("object").cloned()).collect()
 }
 
 /// The object of a line, and where it belongs.

@@ -1,0 +1,101 @@
+//! What follows the help of each command: an example, and where the documentation is.
+
+use clap::Command;
+
+/// The documentation, on GitHub.
+const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
+
+/// The examples by command, without the program's name.
+const EXAMPLES: [(&str, &[&str]); 24] = [
+    ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
+    ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
+    ("store check", &["store check --data-dir /var/lib/pintle", "store check --salvage salvaged.json"]),
+    (
+        "store backup",
+        &["store backup backup.pintle", "store backup s3://backups/one --backup-passphrase-file passphrase"],
+    ),
+    ("store restore", &["store restore backup.pintle --data-dir restored"]),
+    ("store backups list", &["store backups list /backup"]),
+    ("store backups prune", &["store backups prune /backup --keep 7"]),
+    ("export", &["export objects.json", "export part.json --namespace default --resource configmaps,secrets"]),
+    ("import", &["import objects.json --data-dir new", "import objects.json --etcd-servers http://127.0.0.1:2379"]),
+    ("cel cost", &["cel cost -f config/crd/bases", "cel cost -f crd.yaml -o json"]),
+    ("migrate third-party-resource", &["migrate third-party-resource cron-tab.stable.example.com --dry-run"]),
+    ("storage migrate", &["storage migrate crontabs.stable.example.com", "storage migrate --all --dry-run"]),
+    ("storage rewrite", &["storage rewrite --resource secrets"]),
+    ("assets", &["assets bin/assets", "assets use 1.37.x --bin-dir bin -p path"]),
+    ("assets use", &["assets use 1.37.x --bin-dir bin -p path"]),
+    ("assets list", &["assets list --bin-dir bin"]),
+    ("certificates list", &["certificates list", "certificates list -o json"]),
+    ("certificates renew", &["certificates renew serving"]),
+    ("certificates rotate-ca", &["certificates rotate-ca", "certificates rotate-ca --finish"]),
+    (
+        "kubeconfig create",
+        &["kubeconfig create jane --group viewers --ttl 30d > jane.kubeconfig", "kubeconfig create jane --merge"],
+    ),
+    ("config view", &["config view --config config.yaml"]),
+    ("completion", &["completion bash > /etc/bash_completion.d/pintle"]),
+    ("man", &["man /usr/local/share/man/man1"]),
+    ("version", &["version -o json"]),
+];
+
+/// The command with this after the help of each of its commands.
+pub fn added_to(command: Command) -> Command {
+    let command = command.after_help(format!("Documentation: {DOCUMENTATION}"));
+    of_commands(command, "")
+}
+
+fn of_commands(mut command: Command, prefix: &str) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    for name in names {
+        let path = format!("{prefix}{name}");
+        command = command.mut_subcommand(&name, |command| {
+            let command = command.after_help(text(&path));
+            of_commands(command, &format!("{path} "))
+        });
+    }
+    command
+}
+
+/// The examples of a command; those of its first command with any for a group of commands.
+fn text(path: &str) -> String {
+    let exact = EXAMPLES.iter().find(|(command, _)| *command == path);
+    let within = || EXAMPLES.iter().find(|(command, _)| command.starts_with(&format!("{path} ")));
+    let lines = exact.or_else(within).map_or(&[][..], |(_, lines)| lines);
+    let lines: String = lines.iter().map(|line| format!("  pintle {line}\n")).collect();
+    format!("Examples:\n{lines}\nDocumentation: {DOCUMENTATION}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves(command: &Command, prefix: &str, found: &mut Vec<String>) {
+        for sub in command.get_subcommands() {
+            let path = format!("{prefix}{}", sub.get_name());
+            if sub.has_subcommands() {
+                leaves(sub, &format!("{path} "), found);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_has_examples_that_can_be_parsed() {
+        let mut found = vec![];
+        leaves(&crate::flags::command(), "", &mut found);
+        for path in found {
+            assert!(EXAMPLES.iter().any(|(command, _)| *command == path), "{path} has no example");
+        }
+        for (path, lines) in EXAMPLES {
+            for line in lines {
+                let line = line.split(" > ").next().unwrap();
+                assert!(line.starts_with(path), "{line}");
+                let words = ["pintle"].into_iter().chain(line.split_whitespace());
+                let parsed = crate::flags::command().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+}
