@@ -15,6 +15,8 @@ import threading
 
 import pytest
 
+import documentation
+from pintle import eventually
 from programs import require
 
 # the first build of a program takes minutes
@@ -78,6 +80,7 @@ def java(source, out):
     return ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{out}/classes:{lib}/*", "Main"]
 
 
+YAML = {"Content-Type": "application/yaml"}
 # the functions that build the programs, of the source directory and the build directory; they return the command. The program
 # that takes longest to build comes first
 PROGRAMS = {"kube-rs": rust, "client-go": go, "controller-runtime": go, "python": python, "client-node": node,
@@ -131,3 +134,53 @@ def restart_on_request(line, server, program):
     program.stdin.write("started\n")
     program.stdin.flush()
     return True
+
+
+def on_path(launch, directory):
+    """Environment variables with which `pintle` is the binary under test."""
+    (directory / "bin").mkdir()
+    (directory / "bin" / "pintle").symlink_to(launch.binary)
+    return {**os.environ, "PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
+
+
+def installed(name):
+    out = TARGET / name
+    out.mkdir(parents=True, exist_ok=True)
+    return PROGRAMS[name](CLIENTS / name, out)[0]
+
+
+@pytest.mark.xdist_group("python")
+def test_documented_python(launch, tmp_path):
+    """The examples of README and of the page on tests run as they are printed."""
+    interpreter, environment = installed("python"), on_path(launch, tmp_path)
+    fixture = documentation.files(ROOT / "docs" / "src" / "testing-operators.md")["test_boats.py"]
+    # a stand-in for pytest, which the environment of the client does not have
+    (tmp_path / "pytest.py").write_text("import contextlib\nfixture = contextlib.contextmanager\n")
+    (tmp_path / "test_boats.py").write_text(fixture + "\n\nwith api() as api:\n    test_namespaces(api)\n")
+    subprocess.run([interpreter, tmp_path / "test_boats.py"], check=True, cwd=tmp_path, env=environment, timeout=60)
+    (tmp_path / "watch.py").write_text(documentation.files(ROOT / "README.md")["watch.py"])
+    with launch(data_dir=tmp_path / ".pintle") as server:
+        definition, crontab = ((ROOT / "examples" / name).read_bytes() for name in ("crontab.yaml", "my-crontab.yaml"))
+        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, headers=YAML)
+        crontabs = "/apis/stable.example.com/v1/namespaces/default/crontabs"
+        server.ok("POST", crontabs, crontab, headers=YAML)
+        with subprocess.Popen([interpreter, tmp_path / "watch.py"], cwd=tmp_path, env=environment) as program:
+            eventually(lambda: server.ok("GET", crontabs)["items"][0]["spec"]["replicas"] == 3)
+            program.kill()
+
+
+@pytest.mark.timeout(60)
+def test_documented_setup_of_vitest(launch, tmp_path):
+    """The server is ready after the setup, and gone after the teardown."""
+    require("node")
+    (tmp_path / "setup.mjs").write_text(documentation.files(ROOT / "docs" / "src" / "testing-operators.md")["setup.mjs"])
+    (tmp_path / "main.mjs").write_text("""
+import setup from "./setup.mjs";
+import { existsSync } from "node:fs";
+const teardown = await setup();
+const before = existsSync(process.env.KUBECONFIG);
+await teardown();
+console.log(before, existsSync(process.env.KUBECONFIG));
+""")
+    done = subprocess.run(["node", tmp_path / "main.mjs"], capture_output=True, text=True, timeout=60, env=on_path(launch, tmp_path))
+    assert (done.stdout, done.stderr, done.returncode) == ("true false\n", "", 0), done

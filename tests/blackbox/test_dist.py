@@ -120,7 +120,8 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
         subprocess.run(["sh", "-n", scripts / script], check=True)
     unit = root / "usr/lib/systemd/system/pintle.service"
     lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line)
-    assert (lines["Type"], lines["User"], lines["StateDirectory"]) == ("notify", "pintle", "pintle")
+    assert (lines["Type"], lines["User"], lines["StateDirectory"], lines["LogsDirectory"]) == ("notify", "pintle", "pintle", "pintle")
+    assert lines["AmbientCapabilities"] == lines["CapabilityBoundingSet"] == "CAP_NET_BIND_SERVICE", "for --secure-port 443"
     if shutil.which("systemd-analyze"):
         # the paths of the unit are those of an installed system
         checked = tmp_path / "pintle.service"
@@ -193,7 +194,7 @@ def test_debian_package_is_installed_and_removed_by_root(packages):
                 assert {file.owner() for file in files} == {"pintle"} and not [file for file in files if file.stat().st_mode & 0o077]
                 kubeconfig = str(state / "admin.kubeconfig")
                 done = subprocess.run(["/usr/bin/pintle", "storage", "rewrite", "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=60)
-                assert done.returncode == 0 and "objects written" in done.stdout, done
+                assert done.returncode == 0 and "written; all objects" in done.stdout, done
             finally:
                 process.terminate()
                 assert process.wait(timeout=30) == 0
@@ -219,8 +220,14 @@ def test_chart_installs(server, kubectl_binary, launch):
     helm = built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")
     chart = PACKAGING / "helm" / "pintle"
     subprocess.run([helm, "lint", "--strict", chart], check=True)
-    command = [helm, "--kubeconfig", server.kubeconfig, "install", "small", chart, "--set", "config.event-ttl=2h"]
-    subprocess.run(command, check=True, timeout=120)
+    files = ["--set-json", 'extraVolumes=[{"name":"audit","configMap":{"name":"audit"}}]',
+             "--set-json", 'extraVolumeMounts=[{"name":"audit","mountPath":"/etc/audit"}]']
+    command = [helm, "--kubeconfig", server.kubeconfig, "install", "small", chart, "--set", "config.event-ttl=2h", *files]
+    notes = subprocess.run(command, check=True, timeout=120, capture_output=True, text=True).stdout
+    assert "kubeconfig create" in notes and "https://small.default.svc:443" in notes, notes
+    template = server.ok("GET", "/apis/apps/v1/namespaces/default/statefulsets/small")["spec"]["template"]["spec"]
+    assert "audit" in [volume["name"] for volume in template["volumes"]]
+    assert "/etc/audit" in [mount["mountPath"] for mount in template["containers"][0]["volumeMounts"]]
     assert server.ok("GET", "/apis/apps/v1/namespaces/default/statefulsets/small")["spec"]["replicas"] == 1
     config = server.ok("GET", "/api/v1/namespaces/default/configmaps/small")["data"]["config.yaml"]
     file = server.dir / "chart.yaml"

@@ -1,5 +1,6 @@
 """The documentation: links resolve, commands work, and all pages are in the table of contents."""
 import re
+import subprocess
 
 import pytest
 
@@ -69,7 +70,18 @@ def test_commands(path, launch, kubectl_binary):
             assert status == 0 or expected, f"$ {command.text}\n{output}"
 
 
+@pytest.mark.parametrize("path", [path for path in MARKDOWN if documentation.printed(path.read_text())], ids=name_of)
+def test_printed_commands_are_accepted(path, launch):
+    """Also those that are not executed, since they need a cluster, a bucket or an issuer: their flags and values are parsed."""
+    for _, *words in documentation.printed(path.read_text()):
+        if "|" in " ".join(words):  # a list of alternatives
+            continue
+        done = subprocess.run([launch.binary, *words, "--help"], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, (words, done.stderr)
+
+
 def test_commands_are_found():
+    assert ["pintle", "assets", "bin/assets"] in documentation.printed((ROOT / "README.md").read_text())
     page = SOURCE / "getting-started.md"
     assert [command.serves for command in documentation.commands(page)].count(True) == 1
     assert len(documentation.commands(page)) > 5

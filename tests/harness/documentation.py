@@ -2,7 +2,8 @@
 
 A fenced `console` block is executed if the line before it is `<!-- run -->`. Lines that begin with `$ ` are commands; a command
 continues on the next line after a backslash, and up to a line EOF after `<<EOF`. All other lines are the expected output of the
-command above them. After `<!-- run: serve -->` the block starts a server in the background, on any free port.
+command above them. After `<!-- run: serve -->` the block starts a server in the background, on any free port. A block after
+`<!-- file: NAME -->` is the content of a file.
 """
 import os
 import pathlib
@@ -16,6 +17,9 @@ from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^<!-- run(: serve)? -->\n```console\n(.*?)^```$", re.M | re.S)
+FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.M | re.S)
+# blocks of commands, executed or not, and the program's commands in them
+PRINTED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.M | re.S)
 # what differs between two runs: ports, times, ages in tables
 VARYING = [(re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"), (re.compile(r"\b\d+ ms\b"), "N ms"),
            (re.compile(r"(?<= )\d+[smh]$", re.M), "AGE"), (re.compile(r" +$", re.M), ""), (re.compile(r"  +"), "  ")]
@@ -43,6 +47,24 @@ def commands(page):
             else:
                 found[-1].output.append(line)
             continued, within = line.endswith("\\"), ("<<EOF" in line or within) and line != "EOF"
+    return found
+
+
+def files(page):
+    """The files that a page shows, by name."""
+    return dict(FILE.findall(page.read_text()))
+
+
+def printed(text):
+    """The commands of `pintle` in a text, as words, whether they are executed or not."""
+    found = []
+    for block in PRINTED.findall(text):
+        for line in re.sub(r"\\\n", " ", block).splitlines():
+            command = re.match(r"(?:\$ )?(?:docker exec pintle /|kubectl exec pintle-0 -- /)?(pintle (?!is ready).*)", line)
+            if command:
+                words = shlex.split(re.sub(r"\$\([^)]*\)", "x", command[1]), comments=True)
+                stop = [i for i, word in enumerate(words) if word in ("|", ">", "2>&1", "--", "&") or word.startswith(">")]
+                found.append(words[:min(stop, default=len(words))])
     return found
 
 
