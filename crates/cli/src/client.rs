@@ -60,7 +60,7 @@ impl Client {
             Some(_) => "application/json",
         };
         let body = body.map(Value::to_json).unwrap_or_default().into();
-        let call = Call { method, path: path.to_owned(), accept, content_type, body };
+        let call = Call { method, path: path.to_owned(), accept, content_type, body, user: "" };
         let response = self.connection.send(call).await?;
         let body = machinery::value::decode(&response.body).unwrap_or_default();
         Ok(Response { code: response.status, body })
