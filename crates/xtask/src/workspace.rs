@@ -1,4 +1,4 @@
-//! The root and the commit of the repository.
+//! The root, the files and the commit of the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +17,11 @@ pub fn root() -> Result<PathBuf, String> {
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The paths of all tracked files; none outside of a repository.
+pub fn tracked(root: &Path) -> Vec<String> {
+    git(root, &["ls-files"]).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// The short hash of the commit, and whether there are uncommitted changes.

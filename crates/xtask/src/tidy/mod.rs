@@ -1,12 +1,13 @@
-//! Checks that the compiler does not make: layers, import cycles, names, sizes, texts, terms, and the use of clocks, tasks and
-//! channels.
+//! Checks that the compiler does not make: layers, import cycles, names, sizes, texts, terms, committed keys, and the use of clocks,
+//! tasks and channels.
 //!
 //! `source` reads a file and separates code and comments; `paths` finds the paths in code; `tables` reads ARCHITECTURE.md;
-//! `layers`, `cycles`, `names`, `sizes`, `words`, `glossary` and `crates` each check one kind of rule and return [`Problem`]s.
+//! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary` and `crates` each check one kind of rule and return [`Problem`]s.
 
 mod crates;
 mod cycles;
 mod glossary;
+mod keys;
 mod layers;
 mod names;
 mod paths;
@@ -71,6 +72,7 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     let (mut problems, rooms) = layers::check(&document, sources);
     problems.extend(cycles::check(sources));
     problems.extend(names::check(sources));
+    problems.extend(keys::check(root));
     problems.extend(crates::check(&document, &crates::read(root)?));
     let glossary = glossary::read(&document).unwrap_or_else(|problem| {
         problems.push(problem);
