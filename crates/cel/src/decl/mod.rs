@@ -449,7 +449,7 @@ impl Builder {
     fn with_type_and_object_meta(&self, properties: Option<&machinery::Map>) -> Option<machinery::Map> {
         let node = |path: &[&str]| {
             let (first, rest) = path.split_first()?;
-            rest.iter().try_fold(properties?.get(*first)?, |node, name| node.at(&["properties", name]))
+            rest.iter().try_fold(properties?.get(first)?, |node, name| node.at(&["properties", name]))
         };
         let typed = |path: &[&str], want: &str| node(path).is_some_and(|n| n.str_at(&["type"]) == want);
         if typed(&["kind"], "string")
