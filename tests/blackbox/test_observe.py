@@ -17,7 +17,7 @@ pytestmark = pytest.mark.observe
 MONITORING = ROOT / "examples/monitoring"
 MAPS = "/api/v1/namespaces/default/configmaps"
 # the functions and keywords of PromQL that expressions use
-PROMQL = {"sum", "by", "rate", "histogram_quantile", "increase", "changes", "topk", "le"}
+PROMQL = {"sum", "by", "rate", "histogram_quantile", "increase", "changes", "topk", "le", "time"}
 
 
 def lines_of(server):
@@ -74,9 +74,9 @@ def test_log_lines_have_no_control_characters(launch):
         assert "\x1b" not in line and r"user=a\u{1b}[31mb" in line, line
 
 
-def admit(server, client):
-    server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"metadata": {"name": "hook"}, "webhooks": [{
-        "name": "a.hooks.example.com", "clientConfig": client, "admissionReviewVersions": ["v1"], "sideEffects": "None",
+def admit(server, client, name="hook", policy="Fail"):
+    server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"metadata": {"name": name}, "webhooks": [{
+        "failurePolicy": policy, "name": "a.hooks.example.com", "clientConfig": client, "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]}]})
 
 
@@ -100,8 +100,11 @@ def labels_of(expression):
 def test_dashboard_and_alerts_use_metrics_that_exist(launch):
     with launch(storage="embedded") as server, Hooks(server) as hooks:
         Watch(server, MAPS + "?watch=1")
-        admit(server, hooks.on("/look", lambda _: {"allowed": True}))
+        admit(server, hooks.on("/look", lambda review: {"allowed": review["name"] != "fails"}))
+        # nothing listens there
+        admit(server, {"url": "https://127.0.0.1:1/"}, "ignored", "Ignore")
         server.ok("POST", MAPS, {"metadata": {"name": "one"}})
+        assert server.request("POST", MAPS, {"metadata": {"name": "fails"}})[0] >= 400
         assert server.request("GET", MAPS + "/none")[0] == 404
         samples, _, _ = metrics_of(server)
     known = {}
@@ -111,7 +114,7 @@ def test_dashboard_and_alerts_use_metrics_that_exist(launch):
     rules = expressions((MONITORING / "rules.yaml").read_text())
     dashboard = json.loads((MONITORING / "dashboard.json").read_text())
     panels = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    assert len(rules) >= 10 and len(panels) >= 12
+    assert len(rules) >= 10 and len(panels) >= 12 and all(panel["description"] for panel in dashboard["panels"])
     for expression in rules + panels:
         names = samples_of(expression)
         assert names and not [name for name in names if name not in known], (expression, names)
@@ -129,3 +132,18 @@ def test_labels_are_bounded(launch):
         count_after_requests(0)
         before = count_after_requests(1)
         assert max(count_after_requests(i) for i in range(2, 100)) == before
+
+
+def test_metrics_of_operation(launch, tmp_path):
+    """Also of the backup that an earlier process has made."""
+    (tmp_path / "pintle-20261101T000000Z-7.backup").write_text("")
+    flags = ("--backup-schedule", "0 0 1 1 *", "--backup-target", str(tmp_path))
+    with launch(*flags, storage="embedded") as server:
+        def values():
+            return {(name, labels.get("name")): value for name, labels, value in metrics_of(server)[0] if name.startswith("pintle_")}
+        eventually(lambda: values()["pintle_backup_last_success_timestamp_seconds", None] == 1793491200)
+        found = values()
+        assert 0 < found["pintle_data_directory_free_bytes", None] < found["pintle_data_directory_size_bytes", None]
+        for name, days in (("serving", 365), ("admin", 365), ("ca", 3650)):
+            left = found["pintle_certificate_expiration_timestamp_seconds", name] - time.time()
+            assert abs(left / 86400 - days) < 2, (name, left)

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use base::metrics::METRICS;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use server::{ProxyAuthority, Replacement, Replacements, StaticTokens, Tls};
 
+use crate::certificates::first;
 use crate::credentials::Credentials;
 use crate::files::read;
 use crate::flags::Serve;
@@ -49,6 +51,15 @@ impl Files {
                 (credentials.serving.certificate.clone().into_bytes(), credentials.serving.key.clone().into_bytes())
             }
         };
+        for (name, pem) in [
+            ("serving", &*certificate),
+            ("ca", credentials.authority.as_bytes()),
+            ("admin", credentials.admin.certificate.as_bytes()),
+        ] {
+            if let Ok(facts) = std::str::from_utf8(pem).map_err(|_| ()).and_then(|pem| first(pem).map_err(drop)) {
+                METRICS.operation.certificate(name, facts.not_after);
+            }
+        }
         let mut client_ca = credentials.authority.clone().into_bytes();
         if let Some(path) = &self.client_ca {
             client_ca.extend(read_certificates(path)?);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use base::metrics::METRICS;
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
 use crate::backups::BackupPlan;
@@ -39,6 +40,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let threads = threads()?;
     let socket = threads.block_on(bind(flags))?;
     make_directory(&flags.data_dir)?;
+    METRICS.operation.observe_directory(flags.data_dir.clone());
     let storage = encryption.apply(open_storage(flags, &feature_gates)?);
     let credentials = Credentials::start(flags)?;
     let backups = planned_backups(flags, &credentials, &storage)?;

@@ -236,6 +236,12 @@ pub struct Username {
     pub username: &'static str,
 }
 
+/// A certificate of the server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CertificateName {
+    pub name: &'static str,
+}
+
 /// An APIService.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ApiService {

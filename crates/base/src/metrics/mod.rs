@@ -10,6 +10,7 @@ mod flow;
 mod impersonation;
 mod labels;
 mod manifests;
+mod operation;
 mod process;
 mod reads;
 mod text;
@@ -126,6 +127,7 @@ pub struct Metrics {
     pub impersonation: impersonation::ImpersonationMetrics,
     pub tokens: tokens::TokenMetrics,
     pub aggregation: aggregation::AggregationMetrics,
+    pub operation: operation::OperationMetrics,
     queues: Queues,
     feature_enabled: Family<Feature, Gauge>,
     build_info: Family<BuildInfo, Gauge>,
@@ -176,6 +178,7 @@ impl Metrics {
             impersonation: impersonation::ImpersonationMetrics::default(),
             tokens: tokens::TokenMetrics::default(),
             aggregation: aggregation::AggregationMetrics::default(),
+            operation: operation::OperationMetrics::default(),
             queues: Queues::default(),
             feature_enabled: Family::default(),
             build_info: Family::default(),
@@ -262,6 +265,7 @@ impl Metrics {
             self.version_info.clone(),
         );
         self.process.register(all);
+        self.operation.register(all);
         self.queues.register(all);
         self.reads.register(all);
         self.admission.register(all);
@@ -301,6 +305,7 @@ impl Metrics {
     /// The media type and the text of all metrics in the format that `accept` requests. `now` is in seconds since 1970.
     pub fn expose(&self, accept: &str, now: i64) -> (&'static str, String) {
         self.process.update(now);
+        self.operation.update();
         text::expose(&self.registry, accept)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::metrics::METRICS;
 use clap::Args;
 use machinery::cron::Schedule;
 use store::{Snapshot, Store};
@@ -66,6 +67,7 @@ impl BackupPlan {
     }
 
     async fn run(self) {
+        self.remember_newest().await;
         let mut retry = false;
         loop {
             let now = base::clock::now_seconds();
@@ -80,9 +82,24 @@ impl BackupPlan {
             let made = self.make().await;
             retry = made.is_err();
             match made {
-                Ok(name) => tracing::info!(name, "made a backup"),
-                Err(why) => tracing::error!(why, "a backup failed"),
+                Ok(name) => {
+                    METRICS.operation.backed_up(base::clock::now_seconds());
+                    tracing::info!(name, "made a backup");
+                }
+                Err(why) => {
+                    METRICS.operation.backup_failures.inc();
+                    tracing::error!(why, "a backup failed");
+                }
             }
+        }
+    }
+
+    /// Records the time of the newest backup at the target, which an earlier process has made.
+    async fn remember_newest(&self) {
+        let files = self.target.list().await.unwrap_or_default();
+        let newest = files.last().and_then(|file| name::parse(&file.name));
+        if let Some((seconds, _)) = newest.and_then(|about| machinery::time::parse_rfc3339(&about.time)) {
+            METRICS.operation.backed_up(seconds);
         }
     }
 

@@ -1,0 +1,77 @@
+//! Metrics of what an operator looks after: backups, certificates, the disk of the data directory. They are Pintle's own.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::labels::CertificateName;
+
+#[derive(Default)]
+pub struct OperationMetrics {
+    backup_last_success: Gauge,
+    pub backup_failures: Counter,
+    certificate_expiration: Family<CertificateName, Gauge>,
+    data_directory_free_bytes: Gauge,
+    data_directory_size_bytes: Gauge,
+    data_directory: OnceLock<PathBuf>,
+}
+
+impl OperationMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        let all = registry.sub_registry_with_prefix("pintle");
+        let help = "Time of the newest scheduled backup, in seconds since 1970; 0 if there is none";
+        all.register("backup_last_success_timestamp_seconds", help, self.backup_last_success.clone());
+        all.register("backup_failures", "Scheduled backups that failed", self.backup_failures.clone());
+        let help = "End of the validity of the server's certificates, in seconds since 1970";
+        all.register("certificate_expiration_timestamp_seconds", help, self.certificate_expiration.clone());
+        let help = "Bytes that the server can still write to the file system of its data directory";
+        all.register("data_directory_free_bytes", help, self.data_directory_free_bytes.clone());
+        let help = "Size of the file system of the data directory in bytes";
+        all.register("data_directory_size_bytes", help, self.data_directory_size_bytes.clone());
+    }
+
+    /// Records a backup that was made at this time, in seconds since 1970.
+    pub fn backed_up(&self, time: i64) {
+        self.backup_last_success.set(time);
+    }
+
+    /// Records the end of the validity of a certificate of the server.
+    pub fn certificate(&self, name: &'static str, not_after: i64) {
+        self.certificate_expiration.get_or_create(&CertificateName { name }).set(not_after);
+    }
+
+    /// Has the file system of this directory observed.
+    pub fn observe_directory(&self, directory: PathBuf) {
+        let _ = self.data_directory.set(directory);
+    }
+
+    /// Updates the sizes of the file system. A size that cannot be read stays as it is.
+    pub fn update(&self) {
+        let found = self.data_directory.get().and_then(|directory| rustix::fs::statvfs(directory).ok());
+        if let Some(found) = found {
+            let bytes = |blocks: u64| i64::try_from(blocks.saturating_mul(found.f_frsize)).unwrap_or(i64::MAX);
+            self.data_directory_free_bytes.set(bytes(found.f_bavail));
+            self.data_directory_size_bytes.set(bytes(found.f_blocks));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disk_is_observed() {
+        let metrics = OperationMetrics::default();
+        metrics.update();
+        assert_eq!(metrics.data_directory_size_bytes.get(), 0);
+        metrics.observe_directory("/".into());
+        metrics.update();
+        let (free, size) = (metrics.data_directory_free_bytes.get(), metrics.data_directory_size_bytes.get());
+        assert!(0 < free && free < size, "{free} of {size}");
+    }
+}
