@@ -283,7 +283,11 @@ fn container(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     let mut known = HashSet::new();
     for (path, variable) in items(container, "env", path) {
         let name = text(variable, "name");
-        if !known.insert(name) {
+        // a value that extends the former one, such as `$(PATH):/bin`, is meant
+        let reference = format!("$({name})");
+        let value = text(variable, "value");
+        let extends = value.contains(&reference) && value != reference && variable.get("valueFrom").is_none();
+        if !known.insert(name) && !extends {
             warnings
                 .push(format!("{path}: hides previous definition of {name:?}, which may be dropped when using apply"));
         }
@@ -368,6 +372,20 @@ fn null_selectors(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
 mod tests {
     use super::*;
     use machinery::json;
+
+    #[test]
+    fn variables_that_extend_the_former_hide_nothing() {
+        let hides = |second: Value| {
+            let mut warnings = vec![];
+            let env = json!([{"name": "A", "value": "1"}, (second)]);
+            container(&json!({"env": (env)}), &FieldPath::new("c"), &mut warnings);
+            !warnings.is_empty()
+        };
+        assert!(!hides(json!({"name": "A", "value": "$(A)2"})) && !hides(json!({"name": "B", "value": "2"})));
+        assert!(hides(json!({"name": "A", "value": "$(A)"})) && hides(json!({"name": "A", "value": "2"})));
+        let both = json!({"name": "A", "value": "$(A)2", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+        assert!(hides(both) && hides(json!({"name": "A"})));
+    }
 
     #[test]
     fn equal_ports_and_nested_paths_are_compared_up_to_a_bound() {
