@@ -57,7 +57,7 @@ impl Coercer<'_> {
         match value {
             Value::Object(map) => {
                 if node.embedded {
-                    self.resource(map, path)?;
+                    self.resource(map, node, path)?;
                 }
                 for (key, inner) in map.iter_mut() {
                     if let Some(field) = node.field(key) {
@@ -76,10 +76,12 @@ impl Coercer<'_> {
         }
     }
 
-    fn resource(&mut self, map: &mut machinery::Map, path: &Path<'_>) -> Result<(), FieldError> {
+    fn resource(&mut self, map: &mut machinery::Map, node: &Node, path: &Path<'_>) -> Result<(), FieldError> {
+        let keeps_null = self.malformed == Malformed::RefuseExceptNull;
         for key in ["apiVersion", "kind"] {
             match map.get(key) {
                 None | Some(Value::String(_)) => {}
+                Some(Value::Null) if keeps_null => {}
                 Some(_) if self.malformed == Malformed::Drop => {
                     map.remove(key);
                 }
@@ -88,6 +90,9 @@ impl Coercer<'_> {
                     return Err(FieldError::invalid(&path, other, "must be a string"));
                 }
             }
+        }
+        if keeps_null && node.field("metadata").is_some() && map.get("metadata").is_some_and(Value::is_null) {
+            return Ok(());
         }
         match metadata::coerce(map, self.malformed) {
             Ok(unknown) => {
@@ -104,5 +109,44 @@ impl Coercer<'_> {
                 Err(FieldError::invalid(&Path::Field(path, "metadata").field_path(), &given, error))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+    use crate::CompileOptions;
+
+    #[test]
+    fn nulls_of_applied_embedded_resources_are_left_to_validation() {
+        let embedded = |metadata: Value| {
+            let mut schema = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true});
+            if !metadata.is_null() {
+                schema.set_at(&["properties", "metadata"], metadata);
+            }
+            let schema = json!({"type": "object", "properties": {"e": (schema)}});
+            Schema::compile(&schema, &CompileOptions::default())
+        };
+        let coerced = |schema: &Schema, part: Value, malformed| {
+            let mut object = json!({"e": (part)});
+            let found = schema.coerce_embedded(&mut object, malformed, &mut vec![]);
+            found.map(|()| object.to_json()).map_err(|error| error.to_string())
+        };
+        let (open, typed) = (embedded(Value::Null), embedded(json!({"type": "object"})));
+        let null = json!({"apiVersion": null});
+        assert_eq!(
+            coerced(&open, null.clone(), Malformed::RefuseExceptNull),
+            Ok(r#"{"e":{"apiVersion":null}}"#.into())
+        );
+        let why = "e.apiVersion: Invalid value: null: must be a string";
+        assert_eq!(coerced(&open, null, Malformed::Refuse), Err(why.to_owned()));
+        assert!(coerced(&open, json!({"kind": 5}), Malformed::RefuseExceptNull).is_err());
+        let metadata = json!({"metadata": null});
+        let run = |schema| coerced(schema, metadata.clone(), Malformed::RefuseExceptNull);
+        assert_eq!(run(&open), Ok(r#"{"e":{"metadata":{}}}"#.into()));
+        assert_eq!(run(&typed), Ok(r#"{"e":{"metadata":null}}"#.into()));
     }
 }

@@ -19,6 +19,8 @@ pub enum Malformed {
     Refuse,
     /// They are dropped: for reading storage.
     Drop,
+    /// They are refused, apart from null, which validation reports: for applied objects, whose other types were checked.
+    RefuseExceptNull,
 }
 
 /// Makes the field `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown fields are dropped, and their
@@ -30,7 +32,7 @@ pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, Str
     let Some(metadata) = object.get("metadata") else { return Ok(vec![]) };
     let mut read = shape::read(metadata, &OBJECT_META);
     if let Some(error) = read.error {
-        if malformed == Malformed::Refuse {
+        if malformed != Malformed::Drop {
             return Err(error);
         }
         let Value::Object(fields) = metadata else {

@@ -71,7 +71,7 @@ impl Codec for CustomCodec {
     fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<Uncoerced, Status> {
         self.clean_system_fields(object, live)?;
         let sent = live.map(|_| object.clone());
-        self.coerce(object, Malformed::Refuse).map_err(|why| Status::untyped(500, why))?;
+        self.coerce(object, Malformed::RefuseExceptNull).map_err(|why| Status::untyped(500, why))?;
         let counted = |name: &str| !(self.keeps_metadata || name == "status" && self.at.version.status);
         let difference = live.zip(sent).map(|(live, sent)| Uncoerced::of(&sent, object, live, counted));
         self.default(object)?;

@@ -217,9 +217,6 @@ fn downgrade(schema: &Value, out: &mut Map) {
             out.remove("type");
         }
     }
-    if is_true(schema, INT_OR_STRING) {
-        out.remove("type");
-    }
     if out.get("type").and_then(Value::as_str) == Some("array") && !out.contains_key("items") {
         out.remove("type");
     }
@@ -311,6 +308,10 @@ mod tests {
             (
                 r#"{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}"#,
                 r#"{"x-kubernetes-int-or-string":true}"#,
+            ),
+            (
+                r#"{"type":"string","x-kubernetes-int-or-string":true}"#,
+                r#"{"type":"string","x-kubernetes-int-or-string":true}"#,
             ),
             (r#"{"type":"array"}"#, "{}"),
             (

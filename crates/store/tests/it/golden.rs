@@ -103,8 +103,12 @@ async fn writes_the_format_as_it_was_introduced() {
     drop(store);
     assert_eq!(std::fs::read_to_string(place.path().join("FORMAT")).unwrap(), "pintle 2\n");
     let files = std::fs::read_dir(place.path().join("log")).unwrap().map(|entry| entry.unwrap().path());
-    let kinds: BTreeSet<u8> = files.flat_map(|path| record_kinds(&path)).collect();
+    let (marks, files): (Vec<PathBuf>, Vec<PathBuf>) = files.partition(|path| path.ends_with("stopped"));
+    let kinds: BTreeSet<u8> = files.iter().flat_map(|path| record_kinds(path)).collect();
     assert_eq!(kinds, BTreeSet::from([1, 2, 3, 4]));
+    let mark = std::fs::read(&marks[0]).unwrap();
+    let checksum = crc32c::crc32c(&revision.to_be_bytes());
+    assert_eq!(mark, [&revision.to_be_bytes()[..], &checksum.to_be_bytes()].concat(), "the mark of the stop");
 }
 
 /// The end of the log was being written when the process was stopped.

@@ -112,7 +112,9 @@ impl GroupNames {
         };
         let group = short_group(group);
         let prefix = format!("{}{}", identifier(group, true), identifier(version, true));
-        GroupNames { base, prefix, tag: format!("{}_{version}", identifier(group, false)) }
+        // a version may have dashes
+        let tag = format!("{}_{}", identifier(group, false), identifier(version, false));
+        GroupNames { base, prefix, tag }
     }
 }
 
@@ -158,6 +160,7 @@ mod tests {
         assert_eq!(identifier("read-openapi.example.com", true), "ReadOpenapiExampleCom");
         assert_eq!(identifier("read-openapi.example.com", false), "readOpenapiExampleCom");
         assert_eq!(identifier("v1alpha1", true), "V1alpha1");
+        assert_eq!(GroupNames::new("f7.example", "v1-2").tag, "f7Example_v12");
         for (noun, expected) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")]
         {
             assert_eq!(article(noun), expected, "{noun}");
