@@ -165,7 +165,7 @@ impl Acceptor {
         let now = clock::now_seconds();
         let signed_by = |authorities: &Authorities| authorities.verify(first, others, now);
         let verified = Verified {
-            client: signed_by(&self.authorities).inspect_err(|error| report_refused(error)).is_ok(),
+            client: signed_by(&self.authorities).inspect_err(report_refused).is_ok(),
             proxy: self.proxies.as_ref().is_some_and(|proxies| signed_by(proxies).is_ok()),
         };
         ClientCertificate::verified(first, verified, &self.names)
