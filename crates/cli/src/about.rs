@@ -5,7 +5,8 @@ use std::path::Path;
 use clap::{Command, CommandFactory as _};
 use machinery::{Release, json};
 
-use crate::flags::{Arguments, TextOrJson};
+use crate::flags::Arguments;
+use crate::values::TextOrJson;
 use crate::{examples, logs};
 
 /// The commands and flags of Pintle's own.

@@ -8,7 +8,8 @@ use machinery::field::FieldErrorKind;
 use machinery::{FieldPath, Value, json};
 
 use crate::count::counted;
-use crate::flags::{Cel, TextOrJson};
+use crate::flags::Cel;
+use crate::values::TextOrJson;
 use crate::{limits, manifests};
 
 /// The version of definitions that have another shape.

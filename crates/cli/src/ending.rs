@@ -6,7 +6,6 @@ use std::os::unix::process::parent_id;
 use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
-use crate::flags::Serve;
 use crate::limits;
 
 /// The number of the signal for a file that would become too large; the same on Linux and macOS.
@@ -32,17 +31,17 @@ pub struct Signals {
     ends: mpsc::Receiver<&'static str>,
 }
 
-/// The ends that flags ask for. They are watched from the start on, so that none is missed.
-pub fn watched(flags: &Serve) -> mpsc::Receiver<&'static str> {
+/// The ends of the parent process and of stdin, if they are asked for. They are watched from the start on, so that none is missed.
+pub fn watched(with_parent: bool, with_stdin: bool) -> mpsc::Receiver<&'static str> {
     let (sender, ends) = mpsc::channel(2);
-    if flags.exit_with_parent {
+    if with_parent {
         let (parent, sender) = (parent_id(), sender.clone());
         std::thread::spawn(move || {
             wait_for_end_of(parent);
             let _ = sender.blocking_send("the parent process has ended");
         });
     }
-    if flags.exit_with_stdin {
+    if with_stdin {
         std::thread::spawn(move || {
             read_to_end(&mut std::io::stdin());
             let _ = sender.blocking_send("stdin is closed");

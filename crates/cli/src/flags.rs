@@ -17,7 +17,7 @@ use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
-use crate::values::{context_name, durability, duration, mode, number, renamed, subject_name};
+use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
 use crate::{examples, short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
@@ -175,13 +175,6 @@ pub enum Command {
         #[arg(short, long, value_enum, default_value = "text")]
         output: TextOrJson,
     },
-}
-
-/// The form in which a command prints facts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TextOrJson {
-    Text,
-    Json,
 }
 
 #[derive(Subcommand)]

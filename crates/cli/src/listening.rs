@@ -5,11 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use tokio::net::TcpListener;
 
-use crate::flags::Serve;
-
 /// Binds the socket, before anything is created, so that a start on a taken port leaves nothing behind.
-pub async fn bind(flags: &Serve) -> Result<TcpListener, String> {
-    let address = SocketAddr::new(flags.bind_address, flags.secure_port);
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
     let failed = |error: std::io::Error| {
         let remedy = match error.kind() {
             ErrorKind::AddrInUse => "; choose another port, or --secure-port 0 for a free one",
@@ -24,9 +21,9 @@ pub async fn bind(flags: &Serve) -> Result<TcpListener, String> {
 /// The address under which clients reach the server. As in kube-apiserver, it is that of the default route if the server
 /// listens on all addresses or on a loopback address. `None` if that is a loopback address too, which Endpoints may not
 /// contain.
-pub fn advertised(flags: &Serve) -> Option<IpAddr> {
-    let given = flags.advertise_address.filter(|address| !address.is_unspecified());
-    let bound = Some(flags.bind_address).filter(|address| !address.is_unspecified() && !address.is_loopback());
+pub fn advertised(given: Option<IpAddr>, bound: IpAddr) -> Option<IpAddr> {
+    let given = given.filter(|address| !address.is_unspecified());
+    let bound = Some(bound).filter(|address| !address.is_unspecified() && !address.is_loopback());
     given.or(bound).or_else(routed_address).filter(|address| !address.is_loopback())
 }
 

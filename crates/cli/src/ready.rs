@@ -8,9 +8,9 @@ use clap::Args;
 use machinery::json;
 
 use crate::certificates::write_atomically;
-use crate::flags::TextOrJson;
 use crate::listening::url;
 use crate::logs;
+use crate::values::TextOrJson;
 
 #[derive(Args)]
 pub struct ReadyFlags {

@@ -42,9 +42,9 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     let status = runtime.block_on(async {
         // from here on, a signal is for the command
-        let signals = Signals::listen()?;
+        let signals = Forwarded::listen()?;
         let place = Ephemeral::create()?;
-        let server = Server::start(&place.0.join("data"), task.config.as_deref())?;
+        let server = ServerProcess::start(&place.0.join("data"), task.config.as_deref())?;
         create(&definitions, &server.kubeconfig).await?;
         let assets = place.0.join("assets");
         envtest::link_programs(&assets)?;
@@ -91,14 +91,14 @@ impl Drop for Ephemeral {
 }
 
 /// A server in a process of its own, which ends with this one, however that ends.
-struct Server {
+struct ServerProcess {
     process: Child,
     kubeconfig: PathBuf,
 }
 
-impl Server {
+impl ServerProcess {
     /// Returns when the server is ready. It reports itself why it cannot start.
-    fn start(data_dir: &Path, config: Option<&Path>) -> Result<Server, String> {
+    fn start(data_dir: &Path, config: Option<&Path>) -> Result<ServerProcess, String> {
         let program =
             std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
         let mut command = Command::new(program);
@@ -111,7 +111,7 @@ impl Server {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.spawn().map_err(|error| format!("cannot start the server: {error}"))?;
         let output = process.stdout.take();
-        let server = Server { process, kubeconfig: data_dir.join(ADMIN_FILE) };
+        let server = ServerProcess { process, kubeconfig: data_dir.join(ADMIN_FILE) };
         let mut line = String::new();
         match output.map(|output| BufReader::new(output).read_line(&mut line)) {
             Some(Ok(1..)) => Ok(server),
@@ -120,7 +120,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // it has not been waited for, so that its id is not another process's
         let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
@@ -129,17 +129,17 @@ impl Drop for Server {
 }
 
 /// The signals that are forwarded to the command.
-struct Signals {
+struct Forwarded {
     forwarded: [(tokio::signal::unix::Signal, Signal); 4],
     child: tokio::signal::unix::Signal,
 }
 
-impl Signals {
-    fn listen() -> Result<Signals, String> {
+impl Forwarded {
+    fn listen() -> Result<Forwarded, String> {
         let listen = |kind: SignalKind| {
             tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
         };
-        Ok(Signals {
+        Ok(Forwarded {
             forwarded: [
                 (listen(SignalKind::terminate())?, Signal::TERM),
                 (listen(SignalKind::hangup())?, Signal::HUP),

@@ -26,8 +26,7 @@ use crate::{accounts, etcd, logs};
 pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
-    let ends = watched(flags);
-    flags.ready.forget()?;
+    let ends = watched(flags.exit_with_parent, flags.exit_with_stdin);
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(flags, release)?;
@@ -37,10 +36,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
-    let threads = threads()?;
-    let socket = threads.block_on(bind(flags))?;
-    make_directory(&flags.data_dir)?;
-    METRICS.operation.observe_directory(flags.data_dir.clone());
+    let (threads, socket) = take_place(flags)?;
     let storage = encryption.apply(open_storage(flags, &feature_gates)?);
     let credentials = Credentials::start(flags)?;
     let backups = planned_backups(flags, &credentials, &storage)?;
@@ -62,7 +58,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         manifests: admission.manifests,
         proxy_identity: flags.identity.proxy_identity()?,
         service_addresses,
-        advertise_address: advertised(flags),
+        advertise_address: advertised(flags.advertise_address, flags.bind_address),
         hostname: hostname(),
         service_ranges: service_ranges(flags)?,
         controllers,
@@ -87,17 +83,13 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
             // opening the store may take time, so that a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
-        let kubeconfig = credentials.write_kubeconfigs(url(server.address))?;
-        flags.ready.say(server.address, &kubeconfig, started.elapsed())?;
-        log_start(flags, &given.changed, &server);
+        announce(flags, &given.changed, &server, &credentials, started)?;
         backups.into_iter().for_each(BackupPlan::start);
         if flags.encryption_provider_config_automatic_reload {
             encryption.follow();
         }
         key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
-        let ended = until_end(&server, &credentials, &mut signals).await;
-        stop(server).await;
-        ended
+        until_end(server, &credentials, &mut signals).await
     });
     end_threads(threads, key);
     ended
@@ -109,6 +101,16 @@ async fn stop(server: Server) {
     notify(&[sd_notify::NotifyState::Stopping]);
     server.stop().await;
     tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
+}
+
+/// Starts the threads, binds the socket, and only then creates the data directory.
+fn take_place(flags: &Serve) -> Result<(tokio::runtime::Runtime, tokio::net::TcpListener), String> {
+    flags.ready.forget()?;
+    let threads = threads()?;
+    let socket = threads.block_on(bind(SocketAddr::new(flags.bind_address, flags.secure_port)))?;
+    make_directory(&flags.data_dir)?;
+    METRICS.operation.observe_directory(flags.data_dir.clone());
+    Ok((threads, socket))
 }
 
 /// Creates the data directory if it does not exist, with a file by which git ignores it: it has keys.
@@ -140,6 +142,20 @@ fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGa
     let runtime =
         RuntimeConfig::parse(&flags.runtime_config, &gates).map_err(|error| format!("--runtime-config: {error}"))?;
     Ok((runtime, gates))
+}
+
+/// Reports that the server is ready, once its kubeconfigs are written.
+fn announce(
+    flags: &Serve,
+    changed: &[String],
+    server: &Server,
+    credentials: &Credentials,
+    started: Instant,
+) -> Result<(), String> {
+    let kubeconfig = credentials.write_kubeconfigs(url(server.address))?;
+    flags.ready.say(server.address, &kubeconfig, started.elapsed())?;
+    log_start(flags, changed, server);
+    Ok(())
 }
 
 /// Logs the version, the storage and the flags of a server that is ready.
@@ -179,8 +195,15 @@ fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &F
     }
 }
 
+/// Serves until the server is to end, and stops it. The error is the fault for which the process must exit.
+async fn until_end(server: Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
+    let ended = wait_for_end(&server, credentials, signals).await;
+    stop(server).await;
+    ended
+}
+
 /// Waits until the server is to end, and reloads files. The error is the fault for which the process must exit.
-async fn until_end(server: &Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
+async fn wait_for_end(server: &Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     loop {
         tokio::select! {

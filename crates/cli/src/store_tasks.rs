@@ -9,8 +9,9 @@ use store::{Salvaged, Summary};
 use crate::backups;
 use crate::count::counted;
 use crate::encryption::EncryptionFlags;
-use crate::flags::{Backups, Store, TextOrJson};
+use crate::flags::{Backups, Store};
 use crate::transfer::{refuse_existing, write};
+use crate::values::TextOrJson;
 use crate::{limits, logs};
 
 /// Runs the task and prints its result. The error is one line.

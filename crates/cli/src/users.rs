@@ -66,7 +66,7 @@ pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
         .map_err(|error| format!("cannot make a certificate for {:?}: {error}", task.name))?;
     let context = task.context.clone().unwrap_or_else(|| format!("{}@pintle", task.name));
     let entries = Entries { user: context.clone(), context };
-    let mut target = if task.merge { Some(Target::find(&entries, task.replace)?) } else { None };
+    let mut target = if task.merge { Some(MergeTarget::find(&entries, task.replace)?) } else { None };
     let mut new = Kubeconfig::new();
     let kubeconfig = target.as_mut().map_or(&mut new, |target| &mut target.kubeconfig);
     kubeconfig.set(&entries, &server, &authority.certificate, &credentials);
@@ -83,17 +83,17 @@ pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
 }
 
 /// The kubeconfig that a context is added to.
-struct Target {
+struct MergeTarget {
     path: PathBuf,
     kubeconfig: Kubeconfig,
     /// Whether this or another file of `KUBECONFIG` has a current context.
     has_current_context: bool,
 }
 
-impl Target {
+impl MergeTarget {
     /// Reads the files of `KUBECONFIG` and chooses one as kubectl does: that with the context, else the first one that exists,
     /// else the last one. The error is one line, also if an entry is there already that may not be replaced.
-    fn find(entries: &Entries, replace: bool) -> Result<Target, String> {
+    fn find(entries: &Entries, replace: bool) -> Result<MergeTarget, String> {
         let home = || std::env::var_os("HOME").map(|home| vec![PathBuf::from(home).join(".kube/config")]);
         let paths = listed_kubeconfigs().or_else(home).ok_or("--merge: neither KUBECONFIG nor HOME is set")?;
         let mut found = vec![];
@@ -116,7 +116,7 @@ impl Target {
             true => (paths.last().cloned().unwrap_or_default(), Kubeconfig::new()),
             false => found.swap_remove(taken.unwrap_or(0)),
         };
-        Ok(Target { path, kubeconfig, has_current_context })
+        Ok(MergeTarget { path, kubeconfig, has_current_context })
     }
 
     fn write(&self) -> Result<(), String> {

@@ -1,6 +1,15 @@
 //! Parsers of flag values.
 
+use clap::ValueEnum;
+
 use crate::limits;
+
+/// The form in which a command prints facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TextOrJson {
+    Text,
+    Json,
+}
 
 /// Parses a duration in Go's format, such as `1m30s`; only 0 may have no unit.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {

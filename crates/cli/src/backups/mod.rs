@@ -21,9 +21,9 @@ pub use target::Target;
 
 use crate::certificates::Directory;
 use crate::count::counted;
-use crate::flags::TextOrJson;
 use crate::logs;
 use crate::scratch::Scratch;
+use crate::values::TextOrJson;
 
 /// The path that stands for stdin or stdout.
 const STANDARD: &str = "-";
