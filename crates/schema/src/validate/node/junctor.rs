@@ -1,12 +1,12 @@
 //! `anyOf`, `oneOf`, `allOf`, `not`. Branches are validated without correlation; which branch's errors are shown depends
 //! on how many of its checks matched. Branches are only counted first, since their errors may be as large as the value.
 
-use super::Checked;
+use super::MeasuredValue;
 use crate::path::Path;
 use crate::program::{Checks, Node};
 use crate::report::Report;
 
-pub(super) fn check(checks: &Checks, value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+pub(super) fn check(checks: &Checks, value: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
     if !checks.any_of.is_empty() {
         any_of(&checks.any_of, value, path, report);
     }
@@ -23,7 +23,7 @@ pub(super) fn check(checks: &Checks, value: &Checked<'_>, path: &Path<'_>, repor
     }
 }
 
-fn run(node: &Node, value: &Checked<'_>, path: &Path<'_>, mut report: Report) -> Report {
+fn run(node: &Node, value: &MeasuredValue<'_>, path: &Path<'_>, mut report: Report) -> Report {
     super::checks(node, value, None, path, &mut report);
     report
 }
@@ -40,7 +40,7 @@ impl<'n> Best<'n> {
     }
 
     /// Adds its errors to the report around.
-    fn show(self, value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+    fn show(self, value: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
         let Some((node, counted)) = self.0 else { return };
         let shown = match report.is_counting() {
             true => counted,
@@ -50,7 +50,7 @@ impl<'n> Best<'n> {
     }
 }
 
-fn any_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+fn any_of(branches: &[Node], value: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
     let mut best = Best::default();
     for node in branches {
         let result = run(node, value, path, Report::counting(report));
@@ -64,7 +64,7 @@ fn any_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut 
     best.show(value, path, report);
 }
 
-fn one_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+fn one_of(branches: &[Node], value: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
     let mut best = Best::default();
     let mut first = None;
     let mut valid = 0;
@@ -90,7 +90,7 @@ fn one_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut 
     best.show(value, path, report);
 }
 
-fn all_of(branches: &[Node], value: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+fn all_of(branches: &[Node], value: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
     let mut valid = 0;
     for node in branches {
         let result = run(node, value, path, Report::within(report));

@@ -19,13 +19,13 @@ const CHECK_UNITS: u64 = 64;
 const BYTES_PER_UNIT: usize = 4;
 
 /// A value, and what is computed of it at most once, since many alternatives may ask for it.
-struct Checked<'v> {
+struct MeasuredValue<'v> {
     value: &'v Value,
     /// The code points of a text.
     length: OnceCell<i64>,
 }
 
-impl Checked<'_> {
+impl MeasuredValue<'_> {
     fn length(&self) -> i64 {
         let count = || self.value.as_str().map_or(0, |text| text.chars().count());
         *self.length.get_or_init(|| i64::try_from(count()).unwrap_or(i64::MAX))
@@ -35,7 +35,7 @@ impl Checked<'_> {
 /// Checks `value`. With `old`, errors at unchanged nodes are tolerated.
 pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
     let before = report.mark();
-    checks(node, &Checked { value, length: OnceCell::new() }, old, path, report);
+    checks(node, &MeasuredValue { value, length: OnceCell::new() }, old, path, report);
     if report.has_failed_since(&before)
         && let Some(old) = old
         && ratchet::unchanged(value, old, node)
@@ -44,7 +44,7 @@ pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path
     }
 }
 
-fn checks(node: &Node, checked: &Checked<'_>, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+fn checks(node: &Node, checked: &MeasuredValue<'_>, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
     if work::spend(CHECK_UNITS) {
         return;
     }
@@ -136,7 +136,7 @@ fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
 }
 
 /// The first of the length and pattern checks that fails, then the format.
-fn string(checks: &Checks, text: &str, checked: &Checked<'_>, path: &Path<'_>, report: &mut Report) {
+fn string(checks: &Checks, text: &str, checked: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
     let shown = || machinery::value::quote(text);
     let reading = (text.len() / BYTES_PER_UNIT) as u64;
     if let Some(max) = checks.max_length.filter(|max| checked.length() > *max) {
