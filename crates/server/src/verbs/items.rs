@@ -170,7 +170,6 @@ async fn next_selected(
     let mut found = vec![];
     let batch = selection.batch(limits::LIST_BATCH);
     while found.is_empty() && left > 0 {
-        tokio::task::yield_now().await;
         // they have been converted already, but their renditions may have been evicted since
         selection.convert_ahead(request, scan, batch, left).await?;
         let visited = scan.each(batch, |stored| {
@@ -181,6 +180,9 @@ async fn next_selected(
         })?;
         if visited == 0 {
             break;
+        }
+        if found.is_empty() {
+            tokio::task::yield_now().await;
         }
     }
     Ok(found)
