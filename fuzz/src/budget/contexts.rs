@@ -86,6 +86,14 @@ const PROPERTIES: &[&[u8]] = &[
 const DEFINITION_END: &[u8] = br#""z":{"type":"string"}"#;
 const DEFINITION_FINISH: &[u8] = br"}}}}]}}";
 
+const ALTERNATIVES: &[&[u8]] = &[
+    b"{\"minLength\":2000000},",
+    b"{\"pattern\":\"^x#\",\"description\":\"@\"},",
+    b"{\"enum\":[\"#\"]},",
+    b"{\"not\":{\"minLength\":1}},",
+    b"{\"anyOf\":[{\"minLength\":2000000},{\"maxLength\":1}]},",
+];
+
 pub const CONTEXTS: &[Context] = &[
     context("json", b"", MEMBERS, b"").nesting(b"{\"a\":", b"}", b""),
     context("json", b"{\"r\":", &[b"1,"], b"").nesting(b"{\"abcdefgh\":", b"}", b"}"),
@@ -166,4 +174,15 @@ pub const CONTEXTS: &[Context] = &[
     context("selectors", b"", &[b"a=b,", b"a in (b,c),", b"!a,", b"a#,", b"a notin (#),", b"metadata.name!=b\\,c,"], b"z"),
     context("selectors", b"a in (", &[b"b,", b"#,", b" ", b","], b"z)"),
     context("selectors", b"", &[b".a", b"[0]", b"[*]", b"..a", b"[?(@.a==1)]", b"['a']", b"[0:1]", b"\\."], b""),
+    context("selectors", b".list", &[b"[0,0]", b"['name','name']", b"..name", b"[*]", b"[?(@..name)]"], b""),
+    context("json-patch", b"[", &[
+        br#"{"op":"add","path":"/data/k#","value":{"a":1,"a":2}},"#,
+        br#"{"op":"add","path":"/list/0","value":{"a":[1]}},"#,
+        br#"{"op":"move","from":"/list/0","path":"/list/1"},"#,
+    ], br#"{"op":"remove","path":"/nosuch"}]"#),
+    context("json-patch", b"[", &[br#"{"op":"add","path":"/data/k#","value":{"a":1,"a":2}},"#], br#"{"op":"remove","path":"/data/a"}]"#),
+    context("conflicts", b"{", &[b"\"f#\":1,", b"\"f#\":{\"a\":1,\"b\":2},"], b"\"z\":1}"),
+    context("versions", b"{", &[b"\"f#\":1,", b"\"f#\":[1,1,1,1],"], b"\"z\":0}"),
+    context("alternatives", b"{\"anyOf\":[", ALTERNATIVES, b"{\"maxLength\":1}]}"),
+    context("alternatives", b"{\"allOf\":[", &[b"{\"minLength\":2#},", b"{\"enum\":[\"#\"]},"], b"{\"maxLength\":1}]}"),
 ];

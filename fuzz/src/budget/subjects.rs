@@ -6,11 +6,12 @@ use std::time::Duration;
 use cel::{Environment, Program, from_json};
 use machinery::jsonpath::JsonPath;
 use machinery::patch::strategic_merge::PatchMeta;
-use machinery::patch::{Unknown, json_patch, merge_patch, strategic_merge};
+use machinery::patch::{Raw, RawKind, Unknown, json_patch, merge_patch, strategic_merge};
 use machinery::selector::field::FieldSelector;
 use machinery::selector::label::LabelSelector;
 use machinery::value::{decode, decode_strict, key_order};
-use machinery::{Value, cbor, json, protobuf, yaml};
+use machinery::{Release, Value, cbor, json, protobuf, yaml};
+use schema::apply::{ConvertError, Force, Request, TypeSchema, Versions};
 use schema::definition::{self, ApiVersion};
 use schema::{CompileOptions, Malformed, Prior, Schema, apply, shape};
 
@@ -43,6 +44,9 @@ pub const SUBJECTS: &[Subject] = &[
     subject("definitions", 300, 4_000, definitions),
     subject("rules", 1_000, 4_000, rules),
     subject("selectors", 100, 500, selectors),
+    subject("conflicts", 400, 4_000, conflicts),
+    subject("versions", 400, 20_000, versions),
+    subject("alternatives", 600, 8_000, alternatives),
 ];
 
 fn json(input: &[u8]) {
@@ -116,6 +120,9 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 fn json_patch(input: &[u8]) {
     let Ok(patch) = json_patch::decode_patch(input, Unknown::Reported) else { return };
     let _ = json_patch::apply(DOCUMENT.clone(), &patch);
+    if let Some(raw) = Raw::of(DOCUMENT.clone(), &patch, input) {
+        let _ = (raw.duplicates(&patch), raw.text(RawKind::Custom));
+    }
 }
 
 fn merge_patch(input: &[u8]) {
@@ -138,7 +145,7 @@ fn definitions(input: &[u8]) {
     let Ok(decoded) = definition::decode(&body, ApiVersion::V1) else { return };
     let mut new = decoded.definition;
     definition::prepare_for_create(&mut new);
-    let _ = definition::validate_create(&new, machinery::Release::default());
+    let _ = definition::validate_create(&new, Release::default());
     let _ = definition::to_stored(&new);
 }
 
@@ -163,4 +170,73 @@ fn selectors(input: &[u8]) {
     if let Ok(path) = JsonPath::parse(text) {
         let _ = path.find(&DOCUMENT).map(|found| found.len());
     }
+}
+
+/// Any number of versions of objects of any shape.
+struct AnyVersion(TypeSchema);
+
+impl Versions for AnyVersion {
+    fn types(&self, _: &str) -> Option<&TypeSchema> {
+        Some(&self.0)
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        let mut object = object.clone();
+        object.set_at(&["apiVersion"], Value::from(api_version));
+        Ok(object)
+    }
+}
+
+static VERSIONS: LazyLock<AnyVersion> = LazyLock::new(|| {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    AnyVersion(TypeSchema::compile(&schema))
+});
+
+const API_VERSION: &str = "example.com/v1";
+
+fn request(manager: &str) -> Request<'_> {
+    let (release, versions) = (Release::default(), &*VERSIONS);
+    Request { manager, api_version: API_VERSION, kind: "K", subresource: "", time: 0, versions, zero: None, release }
+}
+
+fn object(spec: Value) -> Value {
+    let metadata = json!({"name": "a"});
+    json!({"apiVersion": API_VERSION, "kind": "K", "metadata": (metadata), "spec": (spec)})
+}
+
+/// Two managers apply an object with other values to the fields of a third, deep below long names.
+fn conflicts(input: &[u8]) {
+    let Ok(value) = decode(input) else { return };
+    let name = "n".repeat(990);
+    let below = |value| (0..100).fold(value, |inner, _| Value::from([(name.as_str(), inner)]));
+    let others = String::from_utf8_lossy(input).replace(":1", ":3").replace("[1", "[3");
+    let Ok(others) = decode(others.as_bytes()) else { return };
+    let (first, second) = (object(below(value)), object(below(others)));
+    let Ok(applied) = apply::apply(None, &first, Force::No, &request("a")) else { return };
+    let Ok(applied) = apply::apply(Some(&applied.object), &first, Force::No, &request("b")) else { return };
+    let _ = apply::apply(Some(&applied.object), &second, Force::No, &request("c"));
+}
+
+/// An update of an object with fields of managers in 30 versions.
+fn versions(input: &[u8]) {
+    let Ok(value) = decode(input) else { return };
+    let mut live = object(value);
+    let owner = |i: usize| {
+        let fields = json!({"f:spec": {"f:z": {}}});
+        json!({"manager": (format!("m{i}")), "operation": "Apply", "apiVersion": (format!("example.com/v{i}")),
+            "fieldsType": "FieldsV1", "fieldsV1": (fields)})
+    };
+    live.set_at(&["metadata", "managedFields"], (0..30).map(owner).collect());
+    let mut new = live.clone();
+    new.set_at(&["spec", "z"], Value::Int(1));
+    apply::update(Some(&live), &mut new, &request("a"));
+}
+
+/// A text of 100 kB and a schema of it.
+fn alternatives(input: &[u8]) {
+    let Ok(mut schema) = decode(input) else { return };
+    schema.set_at(&["type"], Value::from("string"));
+    let schema = json!({"type": "object", "properties": {"s": (schema)}});
+    let schema = Schema::compile(&schema, &CompileOptions::default());
+    let _ = schema.validate(&json!({"s": ("é".repeat(50_000))}), None);
 }
