@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::deadline;
 use base::request::{DeleteOptions, ListOptions, WriteOptions};
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Status, Value};
@@ -172,7 +173,13 @@ async fn delete_listed(
     let change = Change::Delete(options.clone());
     let write = Write { listed: Some(stored), ..Write::new(context, request, change, &write_options) };
     // boxed, since many of these futures are kept at once
-    Box::pin(write.run()).await.map(drop)
+    let write = Box::pin(write.run());
+    let outcome = if stored.body.bytes.len() > limits::INLINE_BYTES_MAX {
+        deadline::beside_others(&request.authorized.user.name, write).await
+    } else {
+        write.await
+    };
+    outcome.map(drop)
 }
 
 /// How many of `deletions` run concurrently. Few are sequential, as all are in kube-apiserver: on etcd, concurrent deletions
