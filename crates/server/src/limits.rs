@@ -102,6 +102,9 @@ pub fn connections_max(descriptors: u64) -> usize {
 /// Time between the deletion of a namespace and that of its content where other servers learn of the deletion later, and the
 /// time limit of writes in flight elsewhere. kube-controller-manager waits 5 s.
 pub const NAMESPACE_GRACE: Duration = Duration::from_secs(1);
+/// Time between the deletion of a namespace and that of its content, with a store that one server uses. Ours: tests that were
+/// written for a kube-apiserver without controllers finalize the namespaces that they delete, right after the deletion.
+pub const FINALIZE_GRACE: Duration = Duration::from_millis(200);
 /// Time between the deletion of the last instance of a CRD and that of the CRD; kube-apiserver checks every 5 s.
 pub const DEFINITION_GRACE: Duration = Duration::from_secs(1);
 /// Time before the garbage collector deletes an object whose owner it has never observed; kube-controller-manager does not

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::{clock, task};
 use machinery::{Status, Text, Value};
@@ -39,7 +38,7 @@ impl TerminatingNamespaces {
         self.due.retain(|name, _| self.from.contains_key(name));
         // other servers learn of a deletion, and refuse to create objects, a little later
         let is_shared = context.objects.store().is_shared();
-        let grace = if is_shared { limits::NAMESPACE_GRACE } else { Duration::ZERO };
+        let grace = if is_shared { limits::NAMESPACE_GRACE } else { limits::FINALIZE_GRACE };
         let mut has_new = false;
         for name in changed {
             let Some(stored) = deleting(&name) else { continue };
