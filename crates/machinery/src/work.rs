@@ -20,7 +20,7 @@ thread_local! {
 /// ```
 /// use machinery::work::{interruptible, spend};
 ///
-/// assert_eq!(interruptible(|| true, || (0..).take_while(|_| !spend(1 << 20)).count()), 0);
+/// assert_eq!(interruptible(|| true, || (0..).take_while(|_| !spend(1 << 21)).count()), 0);
 /// ```
 pub fn interruptible<T>(interrupt: fn() -> bool, work: impl FnOnce() -> T) -> T {
     struct Restore(Option<fn() -> bool>, bool);
