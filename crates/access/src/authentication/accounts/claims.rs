@@ -54,12 +54,12 @@ impl AccountClaims {
         Ok(accepted)
     }
 
-    /// Refuses a token outside its times. As in go-jose, a time that is absent does not limit the token.
+    /// Refuses a token outside its times, and one without an end: no API server issues such a token.
     pub fn check_times(&self, now: i64) -> Result<(), String> {
         let (earliest, latest) = (now - limits::ACCOUNT_LEEWAY, now + limits::ACCOUNT_LEEWAY);
         let refused = if self.not_before.is_some_and(|begin| latest < begin) {
             "service account token is not valid yet"
-        } else if self.expiry.is_some_and(|expiry| earliest > expiry) {
+        } else if self.expiry.is_none_or(|expiry| earliest > expiry) {
             "service account token has expired"
         } else if self.issued_at.is_some_and(|issued| latest < issued) {
             "service account token is issued in the future"
