@@ -10,7 +10,7 @@ use machinery::patch::gotext::type_of;
 use machinery::status::aggregate;
 use machinery::{Status, Value};
 
-use super::{Resource, Version, unknown_kind};
+use super::unknown_kind;
 use crate::limits;
 
 /// `spec.conversion` of a CRD: how objects of one version become objects of another.
@@ -48,19 +48,18 @@ impl Conversion {
 }
 
 impl Webhook {
-    /// Converts objects, all of one version, to version `to`. One invalid object fails the whole call.
-    pub async fn convert(&self, resource: &Resource, objects: Vec<Value>, to: &Version) -> Result<Vec<Value>, Status> {
+    /// Converts objects, all of one version, to the `apiVersion` that is desired. One invalid object fails the whole call.
+    pub async fn convert(&self, objects: Vec<Value>, desired: &str) -> Result<Vec<Value>, Status> {
         let Some(first) = objects.first() else { return Ok(vec![]) };
         let (api_version, kind) = (first.str_at(&["apiVersion"]), first.str_at(&["kind"]));
         let prefix = format!("conversion webhook for {api_version}, Kind={kind}");
         let failed = |why: String| Status::untyped(500, format!("{prefix}{why}"));
-        let desired = resource.api_version(to);
-        let converted = self.call(&desired, &objects).await.map_err(|why| failed(format!(" failed: {why}")))?;
+        let converted = self.call(desired, &objects).await.map_err(|why| failed(format!(" failed: {why}")))?;
         if converted.len() != objects.len() {
             return Err(failed(format!(" returned {} objects, expected {}", converted.len(), objects.len())));
         }
         let checked = objects.iter().zip(converted).map(|(old, new)| {
-            checked(old, new, &desired).map_err(|wrong| match wrong {
+            checked(old, new, desired).map_err(|wrong| match wrong {
                 ConvertedObjectError::Unreadable(why) => Status::untyped(500, why),
                 wrong => failed(wrong.text()),
             })

@@ -64,7 +64,7 @@ impl Resource {
             }
         }
         for (stored, objects) in pending.into_values() {
-            let converted = Box::pin(webhook.convert(self, objects, version)).await?;
+            let converted = Box::pin(webhook.convert(objects, &self.api_version(version))).await?;
             for (stored, mut object) in stored.into_iter().zip(converted) {
                 version.program().schema.prune(&mut object, &mut vec![]);
                 stored.remember(version.id, Some(Arc::new(Body::encode(&object))));
@@ -160,7 +160,7 @@ impl Resource {
     /// Converts by the webhook without pruning, for the field manager.
     pub async fn convert_outside(&self, object: Value, to: &Version) -> Result<Value, Status> {
         let Conversion::Webhook(webhook) = &self.conversion else { return self.convert_only(object, to) };
-        let converted = webhook.convert(self, vec![object], to).await?;
+        let converted = webhook.convert(vec![object], &self.api_version(to)).await?;
         Ok(converted.into_iter().next().unwrap_or_default())
     }
 

@@ -5,21 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Problem;
-use super::paths::{self, Named};
+use super::modules::{Module, Modules, Use};
+use super::paths::Named;
 use super::source::Source;
-
-/// The path of a module relative to the root of its crate, whose path is empty.
-type Module = Vec<String>;
-
-/// The modules of a crate with the paths that each uses.
-struct Modules<'a> {
-    modules: BTreeMap<Module, (&'a Source, Vec<Named>)>,
-}
 
 /// An import of one module of a directory by another.
 struct Arrow<'a> {
     source: &'a Source,
-    named: Named,
+    named: &'a Named,
 }
 
 /// The modules of one directory, each with those that it imports.
@@ -31,11 +24,9 @@ pub fn check(sources: &[Source]) -> Vec<Problem> {
 }
 
 fn check_crate(krate: &str, sources: &[Source]) -> Vec<Problem> {
-    let of_crate = sources.iter().filter(|source| source.krate() == krate);
-    let modules = of_crate.filter_map(|source| Some((module(source)?, (source, paths::read(&source.production)))));
-    let modules = Modules { modules: modules.collect() };
+    let modules = Modules::of_crate(krate, sources);
     let mut problems = vec![];
-    for (path, folder) in modules.folders() {
+    for (path, folder) in folders(&modules) {
         let mut done = BTreeSet::new();
         for start in folder.keys() {
             follow(&folder, &mut vec![start], &mut done, &mut |cycle| {
@@ -46,75 +37,16 @@ fn check_crate(krate: &str, sources: &[Source]) -> Vec<Problem> {
     problems
 }
 
-/// The module of a file in `src`.
-fn module(source: &Source) -> Option<Module> {
-    let mut path: Module = source.in_src()?.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
-    if path.last().is_some_and(|name| name == "mod") || path == ["lib"] || path == ["main"] {
-        path.pop();
+/// The imports between the modules of each directory.
+fn folders<'a>(modules: &'a Modules<'a>) -> BTreeMap<Module, Folder<'a>> {
+    let mut folders: BTreeMap<Module, Folder> = BTreeMap::new();
+    for Use { source, named, from, to } in modules.uses() {
+        let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+        let (Some(one), Some(other)) = (from.get(common), to.get(common)) else { continue };
+        let folder = folders.entry(from[..common].to_vec()).or_default();
+        folder.entry(one.clone()).or_default().entry(other.clone()).or_insert(Arrow { source, named });
     }
-    Some(path)
-}
-
-impl<'a> Modules<'a> {
-    /// The imports between the modules of each directory.
-    fn folders(&self) -> BTreeMap<Module, Folder<'a>> {
-        let mut folders: BTreeMap<Module, Folder> = BTreeMap::new();
-        for (from, (source, named)) in &self.modules {
-            for named in named {
-                let Some(to) = self.resolve(from, &named.path, from, 0) else { continue };
-                let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-                let (Some(one), Some(other)) = (from.get(common), to.get(common)) else { continue };
-                let folder = folders.entry(from[..common].to_vec()).or_default();
-                let arrows = folder.entry(one.clone()).or_default();
-                arrows.entry(other.clone()).or_insert_with(|| Arrow { source, named: named.clone() });
-            }
-        }
-        folders
-    }
-
-    /// The module that defines the item `path` as used in module `at`; `None` for items of other crates. Reexports are followed,
-    /// except those of the module `importer`.
-    fn resolve(&self, at: &Module, path: &[String], importer: &Module, depth: usize) -> Option<Module> {
-        /// Maximum number of reexports that are followed.
-        const DEPTH_MAX: usize = 16;
-        let (mut module, mut rest) = match path.first()?.as_str() {
-            "crate" => (vec![], &path[1..]),
-            "self" => (at.clone(), &path[1..]),
-            "super" => {
-                let up = path.iter().take_while(|name| *name == "super").count();
-                (at[..at.len().checked_sub(up)?].to_vec(), &path[up..])
-            }
-            first => {
-                let is_child = self.modules.contains_key(&[at.as_slice(), &[first.to_owned()]].concat());
-                if !is_child {
-                    let imported = self.import(at, first).filter(|import| import.first() != path.first())?;
-                    return self.resolve(at, &[imported, &path[1..]].concat(), importer, depth + 1);
-                }
-                (at.clone(), path)
-            }
-        };
-        while let Some(name) = rest.first() {
-            let below = [module.as_slice(), std::slice::from_ref(name)].concat();
-            if self.modules.contains_key(&below) {
-                (module, rest) = (below, &rest[1..]);
-                continue;
-            }
-            if depth < DEPTH_MAX
-                && module != *importer
-                && let Some(import) = self.import(&module, name)
-            {
-                return self.resolve(&module, &[import, &rest[1..]].concat(), importer, depth + 1);
-            }
-            break;
-        }
-        self.modules.contains_key(&module).then_some(module)
-    }
-
-    /// The path that a module imports under a name.
-    fn import(&self, module: &Module, name: &str) -> Option<&[String]> {
-        let (_, named) = self.modules.get(module)?;
-        named.iter().find(|named| named.alias.as_deref() == Some(name)).map(|named| named.path.as_slice())
-    }
+    folders
 }
 
 /// Depth-first search along imports; reports every cycle.

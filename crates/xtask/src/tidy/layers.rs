@@ -1,20 +1,28 @@
-//! Checks that every room of a crate with layers is in the table of its crate, and imports only rooms of lower layers.
+//! Checks that the rooms of each crate, its top-level modules, have layers in ARCHITECTURE.md, and import only rooms of lower
+//! layers and nothing of `lib.rs`, which is above them all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::{Source, line_of};
+use super::modules::{Modules, Use};
+use super::source::Source;
 use super::{ARCHITECTURE, Problem, tables};
 
-/// The crates whose rooms have layers.
-const CRATES: [&str; 3] = ["base", "access", "server"];
+/// The crates whose rooms have a row each, in a table that says what they hold.
+const DESCRIBED: [&str; 3] = ["base", "access", "server"];
 
-/// A crate and its rooms: top-level modules, each with its main file.
+/// The table with a row for each of the other crates: its rooms, from the lowest layer to the highest.
+const ORDERED: [&str; 2] = ["crate", "rooms, from the lowest layer: those of one layer between semicolons"];
+
+/// A crate and its rooms, each with its main file.
 struct Layered<'a> {
     krate: &'a str,
     /// The directory of its sources, with a slash at the end.
     folder: String,
     rooms: BTreeMap<String, String>,
 }
+
+/// The layer of each room.
+type Layers = BTreeMap<String, usize>;
 
 impl<'a> Layered<'a> {
     fn read(krate: &'a str, sources: &[Source]) -> Layered<'a> {
@@ -24,9 +32,9 @@ impl<'a> Layered<'a> {
             let Some(rest) = source.path.strip_prefix(&folder) else { continue };
             match rest.split_once('/') {
                 Some((room, "mod.rs")) => drop(rooms.insert(room.to_owned(), source.path.clone())),
-                // a missing main file is reported by `main_files`
+                // `x.rs` beside `x/` is found below
                 Some((room, _)) => drop(rooms.entry(room.to_owned()).or_insert(format!("{folder}{room}/mod.rs"))),
-                None if rest == "lib.rs" => {}
+                None if matches!(rest, "lib.rs" | "main.rs" | "tests.rs") => {}
                 None => drop(rooms.insert(rest.trim_end_matches(".rs").to_owned(), source.path.clone())),
             }
         }
@@ -36,71 +44,104 @@ impl<'a> Layered<'a> {
     /// Checks the table against the tree, and the imports against the table.
     fn check(&self, document: &str, sources: &[Source]) -> Vec<Problem> {
         let mut problems = main_files(&self.rooms, sources);
-        let header = ["layer", &format!("room of {}", self.krate), "may import", "holds"];
-        let Some(rows) = tables::find(document, &header) else {
-            let what = format!("there is no table with the header | {} |", header.join(" | "));
-            problems.push(Problem::new(ARCHITECTURE, 1, what));
-            return problems;
+        let layers = match self.is_described() {
+            true => self.described(document, &mut problems),
+            false => self.ordered(document, &mut problems),
         };
-        let mut layers: BTreeMap<String, u32> = BTreeMap::new();
-        for row in &rows {
-            let (Some(layer), Some(room)) = (row.cells.first(), row.cells.get(1)) else { continue };
-            let room = room.trim_end_matches('/').trim_end_matches(".rs").to_owned();
-            let mut say = |what: String| problems.push(Problem::new(ARCHITECTURE, row.line, what));
-            let Ok(layer) = layer.parse::<u32>() else {
-                say(format!("the layer of {room} is no number"));
-                continue;
-            };
-            if row.cells.get(2).is_some_and(|cell| !is_all_below(cell, layer)) {
-                say(format!("\"may import\" of {room} must name exactly the layers below layer {layer}"));
-            }
-            if !self.rooms.contains_key(&room) {
-                say(format!("there is no room {room} in {}", self.folder));
-            }
-            if layers.insert(room.clone(), layer).is_some() {
-                say(format!("room {room} is listed twice"));
-            }
-        }
         for (room, path) in self.rooms.iter().filter(|(room, _)| !layers.contains_key(*room)) {
             problems.push(Problem::new(path, 1, format!("room {room} is not in the layer table of {ARCHITECTURE}")));
         }
-        problems.extend(sources.iter().flat_map(|source| self.imports_of(source, &layers)));
+        let modules = Modules::of_crate(self.krate, sources);
+        problems.extend(modules.uses().filter_map(|used| self.import(&used, &layers)));
         problems
     }
 
-    fn imports_of(&self, source: &Source, layers: &BTreeMap<String, u32>) -> Vec<Problem> {
-        let Some(rest) = source.path.strip_prefix(&self.folder) else { return vec![] };
-        let own = rest.split('/').next().unwrap_or_default().trim_end_matches(".rs");
-        let Some(own_layer) = layers.get(own).filter(|_| own != "lib") else { return vec![] };
-        let mut problems = vec![];
-        for (line, room) in imports(&source.production, depth(rest)) {
-            let mut say = |what: String| problems.push(Problem::new(&source.path, line, what));
-            match layers.get(&room) {
-                _ if room == own => {}
-                _ if !self.rooms.contains_key(&room) => {
-                    say(format!("{own} imports {room} of lib.rs, which is above every room"))
-                }
-                Some(layer) if layer < own_layer => {}
-                Some(layer) if layer == own_layer => say(format!("{own} imports {room} of its own layer {layer}")),
-                Some(layer) => say(format!("{own} (layer {own_layer}) imports {room} of layer {layer}")),
-                None => {}
+    fn is_described(&self) -> bool {
+        DESCRIBED.contains(&self.krate)
+    }
+
+    /// The layers of a table with a row for each room.
+    fn described(&self, document: &str, problems: &mut Vec<Problem>) -> Layers {
+        let header = ["layer", &format!("room of {}", self.krate), "may import", "holds"];
+        let mut layers = Layers::new();
+        for row in self.rows(document, &header, problems) {
+            let (Some(layer), Some(room)) = (row.cells.first(), row.cells.get(1)) else { continue };
+            let room = room.trim_end_matches('/').trim_end_matches(".rs");
+            let Ok(layer) = layer.parse() else {
+                problems.push(Problem::new(ARCHITECTURE, row.line, format!("the layer of {room} is not a number")));
+                continue;
+            };
+            if row.cells.get(2).is_some_and(|cell| !is_all_below(cell, layer)) {
+                let what = format!("\"may import\" of {room} must name exactly the layers below layer {layer}");
+                problems.push(Problem::new(ARCHITECTURE, row.line, what));
+            }
+            self.list(&mut layers, room, layer, row.line, problems);
+        }
+        layers
+    }
+
+    /// The layers of the row of the crate in the common table.
+    fn ordered(&self, document: &str, problems: &mut Vec<Problem>) -> Layers {
+        let mut layers = Layers::new();
+        let rows = self.rows(document, &ORDERED, problems);
+        for row in rows.iter().filter(|row| row.cells.first().is_some_and(|name| name == self.krate)) {
+            let all = row.cells.get(1).map(String::as_str).unwrap_or_default();
+            for (layer, rooms) in all.split(';').enumerate() {
+                tables::names(rooms).iter().for_each(|room| self.list(&mut layers, room, layer, row.line, problems));
             }
         }
-        problems
+        layers
+    }
+
+    fn rows(&self, document: &str, header: &[&str], problems: &mut Vec<Problem>) -> Vec<tables::TableRow> {
+        tables::find(document, header).unwrap_or_else(|| {
+            let what = format!("there is no table with the header | {} |", header.join(" | "));
+            problems.push(Problem::new(ARCHITECTURE, 1, what));
+            vec![]
+        })
+    }
+
+    fn list(&self, layers: &mut Layers, room: &str, layer: usize, line: usize, problems: &mut Vec<Problem>) {
+        if !self.rooms.contains_key(room) {
+            problems.push(Problem::new(ARCHITECTURE, line, format!("there is no room {room} in {}", self.folder)));
+        }
+        if layers.insert(room.to_owned(), layer).is_some() {
+            problems.push(Problem::new(ARCHITECTURE, line, format!("room {room} of {} is listed twice", self.krate)));
+        }
+    }
+
+    /// The problem of an import, if it does not lead to a lower layer.
+    fn import(&self, used: &Use, layers: &Layers) -> Option<Problem> {
+        let own = used.from.first()?;
+        let own_layer = layers.get(own)?;
+        let what = match used.to.first() {
+            Some(room) if room == own => return None,
+            Some(room) => match layers.get(room)? {
+                layer if layer < own_layer => return None,
+                layer if layer == own_layer => format!("{own} imports {room} of its own layer {layer}"),
+                layer => format!("{own} (layer {own_layer}) imports {room} of layer {layer}"),
+            },
+            None => {
+                let name = used.named.path.iter().find(|name| !matches!(name.as_str(), "crate" | "super"))?;
+                format!("{own} imports {name} of lib.rs, which is above every room")
+            }
+        };
+        Some(Problem::new(&used.source.path, used.named.line, what))
     }
 }
 
-/// The problems of all crates with layers, and the number of their rooms.
+/// The problems of all crates, and the number of their rooms.
 pub fn check(document: &str, sources: &[Source]) -> (Vec<Problem>, usize) {
-    let crates: Vec<Layered> = CRATES.iter().map(|krate| Layered::read(krate, sources)).collect();
+    let crates: BTreeSet<&str> = sources.iter().map(Source::krate).collect();
+    let crates: Vec<Layered> = crates.into_iter().map(|krate| Layered::read(krate, sources)).collect();
     let problems = crates.iter().flat_map(|layered| layered.check(document, sources)).collect();
     (problems, crates.iter().map(|layered| layered.rooms.len()).sum())
 }
 
 /// Whether a cell names the layers below `layer`: `-`, `0`, `0, 1`, `0 to 5` or words.
-fn is_all_below(cell: &str, layer: u32) -> bool {
-    let numbers = cell.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u32>().ok());
-    let numbers: Vec<u32> = numbers.collect();
+fn is_all_below(cell: &str, layer: usize) -> bool {
+    let numbers = cell.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<usize>().ok());
+    let numbers: Vec<usize> = numbers.collect();
     match (numbers.first(), numbers.last()) {
         (Some(first), Some(last)) => *first == 0 && *last + 1 == layer,
         _ => layer == 0 || cell != "-",
@@ -115,54 +156,6 @@ fn main_files(rooms: &BTreeMap<String, String>, sources: &[Source]) -> Vec<Probl
         None => Some(Problem::new(path, 1, "the room has no main file")),
     };
     rooms.values().filter_map(missing).collect()
-}
-
-/// The depth of a file's module below the root of its crate.
-fn depth(rest: &str) -> usize {
-    let folders = rest.split('/').count() - 1;
-    if rest.ends_with("/mod.rs") { folders } else { folders + 1 }
-}
-
-/// The top-level modules that code names, by `crate::` or by `depth` times `super::`, with their lines.
-fn imports(code: &str, depth: usize) -> BTreeSet<(usize, String)> {
-    let mut found = BTreeSet::new();
-    for root in ["crate::".to_owned(), "super::".repeat(depth)] {
-        let mut from = 0;
-        while let Some(at) = code[from..].find(&root).map(|at| from + at) {
-            from = at + root.len();
-            let before = code[..at].chars().next_back();
-            let part_of_more = before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':'));
-            // `pub(in crate::x)` counts too, but not `$crate::` in macros
-            if part_of_more || before == Some('$') || code[from..].starts_with("super::") {
-                continue;
-            }
-            let line = line_of(code, at);
-            found.extend(heads(&code[from..]).into_iter().map(|name| (line, name)));
-        }
-    }
-    found
-}
-
-/// The first segment of a path, or of each path in braces.
-fn heads(path: &str) -> Vec<String> {
-    let name = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
-    let Some(group) = path.trim_start().strip_prefix('{') else { return vec![name(path)] };
-    let (mut depth, mut names, mut fresh) = (0, vec![], true);
-    for (i, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => fresh = true,
-            c if fresh && !c.is_whitespace() => {
-                names.push(name(&group[i..]));
-                fresh = false;
-            }
-            _ => {}
-        }
-    }
-    names.retain(|name| !name.is_empty() && name != "self");
-    names
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Checks that the compiler does not make: layers, import cycles, names, sizes, texts, terms, committed keys, and the use of clocks,
 //! tasks and channels.
 //!
-//! `source` reads a file and separates code and comments; `paths` finds the paths in code; `tables` reads ARCHITECTURE.md;
+//! `source` reads a file and separates code and comments; `paths` finds the paths in code, `modules` what they name; `tables` reads ARCHITECTURE.md;
 //! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary` and `crates` each check one kind of rule and return [`Problem`]s.
 
 mod crates;
@@ -9,6 +9,7 @@ mod cycles;
 mod glossary;
 mod keys;
 mod layers;
+mod modules;
 mod names;
 mod paths;
 mod sizes;
