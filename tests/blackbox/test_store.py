@@ -235,14 +235,15 @@ def test_a_disk_that_cannot_sync(launch):
 
 
 def test_a_full_disk(launch):
-    """Writes fail with the reason, a partially written frame is truncated, and everything else continues, until space is free."""
+    """Writes fail, the log has the cause, a partially written frame is truncated, and everything else continues, until space is free."""
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
         server.ok("POST", MAPS, config_map("before"))
         listed = server.ok("GET", MAPS)
         disk.fill()
         for name in ("one", "two", "three"):
             status, response, _ = server.request("POST", MAPS, config_map(name))
-            assert (status, response["reason"]) == (500, "InternalError") and "cannot write to the log: No space left on device" in response["message"], response
+            assert (status, response["message"]) == (500, "Internal error occurred: the store is unavailable"), response
+        assert "cannot write to the log: No space left on device" in server.stderr(), "the cause is for operators, not for clients"
         status, response, _ = server.request("GET", "/readyz")
         assert status == 500 and "[-]storage failed: " in response and "No space left on device" in response, response
         assert server.request("GET", "/livez")[0] == 200

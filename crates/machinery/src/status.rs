@@ -156,6 +156,8 @@ pub struct Inner {
     pub continue_token: String,
     /// A reason that Kubernetes does not define, which replaces `reason`: webhooks may return any.
     pub own_reason: Text,
+    /// The internal cause, such as a path or an error of the operating system: for the log, never sent to clients.
+    pub cause: String,
 }
 
 impl std::ops::Deref for Status {
@@ -171,9 +173,11 @@ impl std::ops::DerefMut for Status {
     }
 }
 
+/// For logs: the message with the internal cause.
 impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        if self.cause.is_empty() { Ok(()) } else { write!(f, " ({})", self.cause) }
     }
 }
 
@@ -188,8 +192,22 @@ impl Status {
     /// A failure with the status code of its reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Status {
         let code = reason.code();
-        let (message, continue_token, own_reason) = (message.into(), String::new(), Text::default());
-        Status(Box::new(Inner { code, reason, message, details: None, continue_token, own_reason }))
+        Status(Box::new(Inner {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: String::new(),
+            own_reason: Text::default(),
+            cause: String::new(),
+        }))
+    }
+
+    /// The same status with an internal cause.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl ToString) -> Status {
+        self.cause = cause.to_string();
+        self
     }
 
     /// Decodes a Status that another server has sent: its code, reason, message and details.

@@ -7,6 +7,7 @@
 mod collection;
 mod encryption;
 mod event;
+mod failure;
 mod faults;
 mod feed;
 mod history;
@@ -19,6 +20,7 @@ mod stored;
 pub use collection::{Collection, Cursor, Expired, Root, Scope};
 pub use encryption::Encryption;
 pub use event::{Event, EventKind};
+pub use failure::failure;
 pub use faults::Faults;
 pub use feed::Objects;
 pub use key::Key;

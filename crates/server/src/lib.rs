@@ -461,7 +461,7 @@ async fn prepare(
 ) -> Result<Arc<Context>, String> {
     let registry = Arc::new(Registry::new(gates));
     let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
-    let authorizer = authorization::Authorizer::new(rbac.clone(), components.modes, runtime.release);
+    let authorization = authorization::Authorizer::new(rbac.clone(), components.modes, runtime.release);
     let flow = components.flow;
     let followers = Followers {
         registry: registry.clone(),
@@ -481,7 +481,8 @@ async fn prepare(
         registry.replace(&group, &plural, Some(resource));
     }
     let Components { authentication, aggregation, allocation, control_plane, .. } = components;
-    let context = Context::new(objects, registry, admission, authentication, authorizer, flow, aggregation, allocation);
+    let context =
+        Context::new(objects, registry, admission, authentication, authorization, flow, aggregation, allocation);
     let context = Arc::new(context);
     while let Err(status) = verbs::bootstrap(&context, control_plane.as_ref()).await {
         let store = context.objects.store();
@@ -496,7 +497,7 @@ async fn prepare(
         // no request is served yet, so no Service is being written
         let repaired = context
             .allocation
-            .repair(&context.objects, &mut UnownedReservations::default(), Unowned::ReleasedNow)
+            .repair(context.as_ref(), &mut UnownedReservations::default(), Unowned::ReleasedNow)
             .await;
         repaired.map_err(|status| status.message.clone())?;
     }

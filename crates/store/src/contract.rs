@@ -73,6 +73,17 @@ pub enum StoreError {
     Corrupt(String),
 }
 
+impl StoreError {
+    /// What users of the API may learn of the failure: no paths, and no errors of the operating system.
+    pub fn summary(&self) -> &'static str {
+        match self {
+            Self::Compacted(_) => "the history of the store has been compacted",
+            Self::Unavailable(_) => "the store is unavailable",
+            Self::Corrupt(_) => "the store is corrupt",
+        }
+    }
+}
+
 impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

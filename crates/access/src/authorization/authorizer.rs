@@ -9,7 +9,7 @@ use machinery::Release;
 
 use super::decision::DecisionDetails;
 use super::webhook::AccessReviewer;
-use super::{AccessAttributes, Decision, PolicyRule, Rbac};
+use super::{AccessAttributes, Decision, Loopback, PolicyRule, Rbac};
 
 /// One authorizer (`--authorization-mode`).
 #[derive(Debug)]
@@ -50,8 +50,9 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>, release: Release) -> Authorizer {
-        Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }
+    /// The authorizer of a server, and the server's right to make requests past it.
+    pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>, release: Release) -> (Authorizer, Loopback) {
+        (Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }, Loopback(()))
     }
 
     /// Replaces the authorizers.

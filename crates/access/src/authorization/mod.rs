@@ -1,6 +1,7 @@
 //! Authorization: RBAC and webhooks.
 //!
-//! Invariant: only this room creates an [`Authorized`], which the verbs require. Bodies are read after authorization.
+//! Invariant: only this room creates an [`Authorized`], which the verbs require: [`authorize`] for a client's request, and
+//! [`Loopback`] for the server's own. Bodies are read after authorization.
 
 mod authorizer;
 mod conditions;
@@ -196,9 +197,14 @@ fn refusal(user: &User, attributes: &AccessAttributes<'_>, reason: &str) -> Stat
     Status::forbidden(attributes.group, attributes.resource, attributes.name, &format!("{why}{reason}"))
 }
 
-impl Authorized {
-    /// A request of the server itself: controllers use the same verbs as clients, each with its own user.
-    pub fn internal(user: &str, method: &http::Method, path: &str) -> Authorized {
+/// The right of a server to make requests that no authorizer decides: those of its controllers and its own. A server gets it
+/// once, with its [`Authorizer`], and hands it to the rooms that act for it.
+#[derive(Debug)]
+pub struct Loopback(());
+
+impl Loopback {
+    /// A request to a path, which may have a query, as a user of the system such as a controller.
+    pub fn request(&self, user: &str, method: &http::Method, path: &str) -> Authorized {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         Authorized {
             info: RequestInfo::parse(method, path, query),
@@ -216,7 +222,8 @@ mod tests {
     use super::*;
 
     fn judge(info: RequestInfo) -> Result<Authorized, Status> {
-        let authorizer = Authorizer::new(Default::default(), vec![AuthorizationMode::Rbac], machinery::Release::NEWEST);
+        let (authorizer, _) =
+            Authorizer::new(Default::default(), vec![AuthorizationMode::Rbac], machinery::Release::NEWEST);
         authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap().map_err(|refusal| match refusal {
             Refusal::Forbidden { status, .. } => status,
             Refusal::Failed(why) => panic!("{why}"),

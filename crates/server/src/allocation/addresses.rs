@@ -4,19 +4,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::clock;
+use machinery::status::Reason;
 use machinery::{FieldError, FieldPath, Status, Text, Value, json};
-use objects::{Collection, Encoded, Key, Objects};
+use objects::{Collection, Objects};
 use resource::builtin::ip::{self, Family};
 use resource::builtin::services::addresses::{allocates_addresses, keeps_addresses};
 use resource::builtin::services::is_external_name;
-use store::Refused;
 
 use super::ranges::Network;
-use super::{Allocation, Reservation, invalid};
+use super::{AddressObjects, Allocation, Reservation, invalid};
 use crate::limits;
 
-const GROUP: &str = "networking.k8s.io";
-const PLURAL: &str = "ipaddresses";
+/// The group and the plural of IPAddresses.
+pub const RESOURCE: (&str, &str) = ("networking.k8s.io", "ipaddresses");
 pub(super) const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 pub(super) const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 pub(super) const MANAGER: &str = "ipallocator.k8s.io";
@@ -29,11 +29,8 @@ enum Failure {
 }
 
 pub(super) fn collection(objects: &Arc<Objects>) -> Arc<Collection> {
-    objects.collection(&GROUP.into(), &PLURAL.into())
-}
-
-pub(super) fn key(address: IpAddr) -> Key {
-    Key::new(&GROUP.into(), &PLURAL.into(), "", &address.to_string())
+    let (group, plural) = RESOURCE;
+    objects.collection(&group.into(), &plural.into())
 }
 
 fn texts(spec: &Value, name: &str) -> Vec<Text> {
@@ -51,11 +48,9 @@ pub(super) fn of(spec: &Value) -> Vec<IpAddr> {
 }
 
 /// Releases an address. It may have been released before, or allocated to another Service since.
-pub(super) async fn release(objects: &Arc<Objects>, address: IpAddr) {
-    let key = key(address);
-    if let Some(current) = collection(objects).get(&key.path)
-        && let Err(Refused::Failed(error)) = objects.delete(&key, current.revision).await
-    {
+pub(super) async fn release(server: &dyn AddressObjects, address: IpAddr) {
+    let Some(current) = collection(server.objects()).get(&address.to_string()) else { return };
+    if let Err(error) = server.delete(current).await {
         tracing::warn!(%address, %error, "a cluster IP cannot be released; the next repair will do so");
     }
 }
@@ -63,7 +58,7 @@ pub(super) async fn release(objects: &Arc<Objects>, address: IpAddr) {
 impl Allocation {
     pub(super) async fn allocate_addresses(
         &self,
-        objects: &Arc<Objects>,
+        server: &dyn AddressObjects,
         service: &mut Value,
         old: Option<&Value>,
         dry_run: bool,
@@ -72,7 +67,7 @@ impl Allocation {
         let Some(spec) = service.get("spec") else { return Ok(()) };
         let Some(old) = old.filter(|old| !is_external_name(old) && !of_any(old)) else {
             return if allocates_addresses(spec) {
-                self.take_from(0, objects, service, dry_run, reservation).await
+                self.take_from(0, server, service, dry_run, reservation).await
             } else {
                 Ok(())
             };
@@ -84,7 +79,7 @@ impl Allocation {
         if is_external_name(spec) {
             reservation.released.addresses = of(old);
         } else if before == 1 && families == 2 && allocates_addresses(spec) {
-            self.take_from(1, objects, service, dry_run, reservation).await?;
+            self.take_from(1, server, service, dry_run, reservation).await?;
         } else if before == 2 && families == 1 {
             reservation.released.addresses = of(old).into_iter().skip(1).collect();
         }
@@ -98,7 +93,7 @@ impl Allocation {
     async fn take_from(
         &self,
         first: usize,
-        objects: &Arc<Objects>,
+        server: &dyn AddressObjects,
         service: &mut Value,
         dry_run: bool,
         reservation: &mut Reservation,
@@ -112,7 +107,7 @@ impl Allocation {
                 continue;
             };
             let taken =
-                if dry_run { dry(network, &all[i]) } else { self.take(objects, network, service, &all[i]).await };
+                if dry_run { dry(network, &all[i]) } else { self.take(server, network, service, &all[i]).await };
             let address = taken.map_err(|why| refused(service, &all, why))?;
             if !dry_run {
                 reservation.taken.addresses.push(address);
@@ -130,13 +125,13 @@ impl Allocation {
 
     async fn take(
         &self,
-        objects: &Arc<Objects>,
+        server: &dyn AddressObjects,
         network: &Network,
         service: &Value,
         wanted: &str,
     ) -> Result<IpAddr, Refusal> {
         if wanted.is_empty() {
-            return self.take_any(objects, network, service).await.map_err(|failure| match failure {
+            return self.take_any(server, network, service).await.map_err(|failure| match failure {
                 Failure::Full | Failure::Taken => {
                     Refusal::Internal("failed to allocate a serviceIP: range is full".to_owned())
                 }
@@ -146,7 +141,7 @@ impl Allocation {
         let address =
             ip::parse(wanted).ok_or_else(|| Refusal::Internal(format!("failed to parse service IP {wanted:?}")))?;
         let why = if network.holds(address) {
-            match self.reserve(objects, address, service).await {
+            match self.reserve(server, address, service).await {
                 Ok(()) => return Ok(address),
                 Err(Failure::Store(why)) => why,
                 Err(_) => "provided IP is already allocated".to_owned(),
@@ -159,8 +154,13 @@ impl Allocation {
 
     /// Reserves a free address; from the low part of the network only if the rest is exhausted. The search starts at a random
     /// address, so that servers rarely conflict.
-    async fn take_any(&self, objects: &Arc<Objects>, network: &Network, service: &Value) -> Result<IpAddr, Failure> {
-        let known = collection(objects);
+    async fn take_any(
+        &self,
+        server: &dyn AddressObjects,
+        network: &Network,
+        service: &Value,
+    ) -> Result<IpAddr, Failure> {
+        let known = collection(server.objects());
         let (low, size) = (network.low(), network.size());
         for (first, count) in [(low + 1, size - low), (1, low)] {
             let start = clock::random_below(count);
@@ -169,7 +169,7 @@ impl Allocation {
                 if known.get(&address.to_string()).is_some() {
                     continue;
                 }
-                match self.reserve(objects, address, service).await {
+                match self.reserve(server, address, service).await {
                     Err(Failure::Taken) => {}
                     other => return other.map(|()| address),
                 }
@@ -178,13 +178,13 @@ impl Allocation {
         Err(Failure::Full)
     }
 
-    async fn reserve(&self, objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), Failure> {
+    async fn reserve(&self, server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), Failure> {
         let is_own_service =
             ["namespace", "name"].map(|key| service.str_at(&["metadata", key])) == ["default", "kubernetes"];
         if self.ranges.own_address() == Some(address) && !is_own_service {
             return Err(Failure::Taken);
         }
-        create(objects, address, service).await
+        create(server, address, service).await
     }
 }
 
@@ -221,34 +221,26 @@ fn dry(network: &Network, wanted: &str) -> Result<IpAddr, Refusal> {
 }
 
 /// Creates the IPAddress object of an address.
-async fn create(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), Failure> {
-    let time = clock::now_rfc3339();
-    let owned = json!({
-        "f:metadata": {"f:labels": {".": {}, "f:ipaddress.kubernetes.io/ip-family": {}, "f:ipaddress.kubernetes.io/managed-by": {}}},
-        "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}}
-    });
+async fn create(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), Failure> {
     let (namespace, name) = (service.str_at(&["metadata", "namespace"]), service.str_at(&["metadata", "name"]));
     let mut labels = Value::object();
     labels.set_at(&[FAMILY_LABEL], Value::from(Family::of(address).as_str()));
     labels.set_at(&[MANAGER_LABEL], Value::from(MANAGER));
-    let entry = json!({"apiVersion": "networking.k8s.io/v1", "fieldsType": "FieldsV1", "fieldsV1": owned,
-        "manager": "kube-apiserver", "operation": "Update", "time": (time.as_str())});
     let object = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
-        "metadata": {"name": (address.to_string()), "uid": (clock::uuid()), "creationTimestamp": (time.as_str()),
-            "labels": labels, "managedFields": [entry]},
+        "metadata": {"name": (address.to_string()), "labels": labels},
         "spec": {"parentRef": {"resource": "services", "namespace": namespace, "name": name}}
     });
-    match objects.put(&key(address), Encoded::of(&object), None).await {
-        Ok(_) => Ok(()),
-        Err(Refused::Conflict(_)) => Err(Failure::Taken),
-        Err(Refused::Failed(error)) => Err(Failure::Store(error.to_string())),
+    match server.create(object).await {
+        Ok(()) => Ok(()),
+        Err(status) if status.reason == Reason::AlreadyExists => Err(Failure::Taken),
+        Err(status) => Err(Failure::Store(status.message.clone())),
     }
 }
 
 /// Reserves an address that a stored Service uses.
-pub(super) async fn restore(objects: &Arc<Objects>, address: IpAddr, service: &Value) -> Result<(), String> {
-    match create(objects, address, service).await {
+pub(super) async fn restore(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), String> {
+    match create(server, address, service).await {
         Ok(()) | Err(Failure::Taken | Failure::Full) => Ok(()),
         Err(Failure::Store(why)) => Err(why),
     }

@@ -17,10 +17,12 @@ mod tests;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use machinery::{FieldError, Release, Status, Value};
-use objects::Objects;
+use objects::{Objects, Stored};
 use resource::builtin::services;
 
+pub use addresses::RESOURCE as ADDRESSES;
 pub use ranges::Ranges;
 pub use repair::{Unowned, UnownedReservations};
 
@@ -28,6 +30,15 @@ pub use repair::{Unowned, UnownedReservations};
 #[derive(Default)]
 pub struct Allocation {
     ranges: Ranges,
+}
+
+/// The objects of a server, and its writes of IPAddresses, which go through the verbs like all others.
+pub trait AddressObjects: Sync {
+    fn objects(&self) -> &Arc<Objects>;
+    /// Creates an IPAddress; the reason of the error is `AlreadyExists` if the address is reserved.
+    fn create(&self, address: Value) -> BoxFuture<'_, Result<(), Status>>;
+    /// Deletes an IPAddress unless it has changed meanwhile.
+    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<(), Status>>;
 }
 
 /// The values that are reserved for a Service that is about to be written, and those that it releases once it is.
@@ -74,7 +85,7 @@ impl Allocation {
     /// nothing stays reserved.
     pub async fn begin(
         &self,
-        objects: &Arc<Objects>,
+        server: &dyn AddressObjects,
         service: &mut Value,
         old: Option<&Value>,
         dry_run: bool,
@@ -90,11 +101,11 @@ impl Allocation {
         };
         completed.map_err(|errors| invalid(service, &errors))?;
         let mut reservation = Reservation::default();
-        let allocated = self.allocate(objects, service, old_spec, dry_run, &mut reservation).await;
+        let allocated = self.allocate(server, service, old_spec, dry_run, &mut reservation).await;
         match allocated {
             Ok(()) => Ok(reservation),
             Err(status) => {
-                self.cancel(objects, reservation).await;
+                self.cancel(server, reservation).await;
                 Err(status)
             }
         }
@@ -102,41 +113,41 @@ impl Allocation {
 
     async fn allocate(
         &self,
-        objects: &Arc<Objects>,
+        server: &dyn AddressObjects,
         service: &mut Value,
         old: Option<&Value>,
         dry_run: bool,
         reservation: &mut Reservation,
     ) -> Result<(), Status> {
-        self.allocate_addresses(objects, service, old, dry_run, reservation).await?;
-        self.allocate_ports(objects, service, old, dry_run, reservation).await
+        self.allocate_addresses(server, service, old, dry_run, reservation).await?;
+        self.allocate_ports(server.objects(), service, old, dry_run, reservation).await
     }
 
     /// Completes a reservation after its Service was written: releases what the Service no longer uses.
-    pub async fn complete(&self, objects: &Arc<Objects>, reservation: Reservation) {
-        self.release(objects, reservation.released).await;
+    pub async fn complete(&self, server: &dyn AddressObjects, reservation: Reservation) {
+        self.release(server, reservation.released).await;
     }
 
     /// Cancels a reservation whose Service was not written.
-    pub async fn cancel(&self, objects: &Arc<Objects>, reservation: Reservation) {
-        self.release(objects, reservation.taken).await;
+    pub async fn cancel(&self, server: &dyn AddressObjects, reservation: Reservation) {
+        self.release(server, reservation.taken).await;
     }
 
     /// Releases the values of a deleted Service.
-    pub async fn release_all(&self, objects: &Arc<Objects>, service: &Value) {
+    pub async fn release_all(&self, server: &dyn AddressObjects, service: &Value) {
         if let Some(spec) = service.get("spec") {
             let held = Reserved { addresses: addresses::of(spec), ports: pool::ports_of(spec) };
-            self.release(objects, held).await;
+            self.release(server, held).await;
         }
     }
 
     /// Releases values; those that cannot be released now are released by the next repair.
-    async fn release(&self, objects: &Arc<Objects>, held: Reserved) {
+    async fn release(&self, server: &dyn AddressObjects, held: Reserved) {
         for address in held.addresses {
-            addresses::release(objects, address).await;
+            addresses::release(server, address).await;
         }
         if !held.ports.is_empty()
-            && let Err(status) = self.release_ports(objects, &held.ports).await
+            && let Err(status) = self.release_ports(server.objects(), &held.ports).await
         {
             tracing::warn!(error = %status, "node ports cannot be released; the next repair will do so");
         }

@@ -84,9 +84,9 @@ impl Allocation {
             match objects.put(&key, Encoded::of(&object), revision).await {
                 Ok(_) => return Ok(outcome),
                 Err(Refused::Conflict(_)) => {
-                    objects.catch_up().await.map_err(|error| Status::internal(error.to_string()))?;
+                    objects.catch_up().await.map_err(|error| objects::failure(&error))?;
                 }
-                Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
+                Err(Refused::Failed(error)) => return Err(objects::failure(&error)),
             }
         }
         Err(Status::internal("the node ports change all the time"))

@@ -8,7 +8,7 @@ use machinery::{Status, Value};
 use objects::Objects;
 
 use super::pool::{self, Pool};
-use super::{Allocation, Reserved, addresses};
+use super::{AddressObjects, Allocation, Reserved, addresses};
 
 /// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
 /// when it has no Service at the next repair either.
@@ -32,34 +32,34 @@ impl Allocation {
     /// those of the last repair, and become those of this one.
     pub async fn repair(
         &self,
-        objects: &Arc<Objects>,
+        server: &dyn AddressObjects,
         suspects: &mut UnownedReservations,
         release: Unowned,
     ) -> Result<(), Status> {
-        let services = super::services(objects);
+        let services = super::services(server.objects());
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
         let owners: BTreeMap<IpAddr, &Value> =
             specs().flat_map(|(service, spec)| addresses::of(spec).into_iter().map(move |ip| (ip, service))).collect();
-        let reserved = reserved(objects);
+        let reserved = reserved(server.objects());
         for (address, service) in owners.iter().filter(|(ip, _)| self.ranges.holds(**ip) && !reserved.contains(*ip)) {
-            addresses::restore(objects, *address, service).await.map_err(Status::internal)?;
+            addresses::restore(server, *address, service).await.map_err(Status::internal)?;
         }
         let unowned: BTreeSet<IpAddr> = reserved.into_iter().filter(|address| !owners.contains_key(address)).collect();
         let leaked =
             unowned.iter().filter(|address| release == Unowned::ReleasedNow || suspects.addresses.contains(address));
         let released = Reserved { addresses: leaked.copied().collect(), ports: vec![] };
-        self.release(objects, released).await;
+        self.release(server, released).await;
         let known: BTreeSet<u16> = specs().flat_map(|(_, spec)| pool::ports_of(spec)).collect();
         let before = std::mem::take(suspects);
         suspects.addresses = unowned;
-        suspects.ports = self.repair_ports(objects, &known, &before.ports, release).await?;
+        suspects.ports = self.repair_ports(server, &known, &before.ports, release).await?;
         Ok(())
     }
 
     /// Reserves the ports that stored Services use; returns the reserved ports that no Service uses.
     async fn repair_ports(
         &self,
-        objects: &Arc<Objects>,
+        server: &dyn AddressObjects,
         known: &BTreeSet<u16>,
         suspects: &BTreeSet<u16>,
         release: Unowned,
@@ -74,7 +74,7 @@ impl Allocation {
             }
             Ok(unowned)
         };
-        self.change_ports(objects, false, work).await
+        self.change_ports(server.objects(), false, work).await
     }
 }
 

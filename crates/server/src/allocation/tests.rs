@@ -7,7 +7,7 @@ use http::Method;
 use machinery::{Status, Value, json};
 
 use super::*;
-use crate::verbs::{self, Context, Document, Outcome, Request, controller_request};
+use crate::verbs::{self, Context, Document, Outcome, Request};
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
     crate::tests::server(store).await.0
@@ -16,7 +16,7 @@ async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
 fn request(context: &Context, method: &Method, name: &str) -> Request {
     let resource = context.registry.get("", "services").unwrap();
     let path = format!("/api/v1/namespaces/default/services/{name}");
-    controller_request("tester", &resource, method, path.trim_end_matches('/'))
+    context.controller_request("tester", &resource, method, path.trim_end_matches('/'))
 }
 
 async fn create(context: &Context, name: &str, spec: Value) -> Result<Value, Status> {
@@ -88,10 +88,10 @@ async fn start_repairs_reservations() {
         let mut other = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
         let _ = context
             .allocation
-            .begin(&context.objects, &mut other, None, false, machinery::Release::NEWEST)
+            .begin(context.as_ref(), &mut other, None, false, machinery::Release::NEWEST)
             .await
             .unwrap();
-        context.allocation.release_all(&context.objects, &service).await;
+        context.allocation.release_all(context.as_ref(), &service).await;
         service.str_at(&["spec", "clusterIP"]).to_owned()
     };
     let context = server(store).await;
@@ -107,12 +107,12 @@ async fn reservations_are_released_on_second_repair() {
     let mut service = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
     let _ = context
         .allocation
-        .begin(&context.objects, &mut service, None, false, machinery::Release::NEWEST)
+        .begin(context.as_ref(), &mut service, None, false, machinery::Release::NEWEST)
         .await
         .unwrap();
     let mut suspects = UnownedReservations::default();
     for left in [1, 0] {
-        context.allocation.repair(&context.objects, &mut suspects, Unowned::ReleasedLater).await.unwrap();
+        context.allocation.repair(context.as_ref(), &mut suspects, Unowned::ReleasedLater).await.unwrap();
         assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), left);
         assert_eq!(addresses::collection(&context.objects).latest().0.len(), left);
     }

@@ -74,7 +74,7 @@ async fn aggregate_all(context: &Context) -> Result<(), Status> {
             applied.set_at(&["rules"], Value::Array(rules));
         }
         let path = format!("{}?fieldManager={MANAGER}&force=true", verbs::path_of(&resource, "", name));
-        let request = verbs::controller_request(USER, &resource, &http::Method::PATCH, &path);
+        let request = context.controller_request(USER, &resource, &http::Method::PATCH, &path);
         let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
         verbs::patch(context, &request, PatchKind::Apply, &document).await?;
     }

@@ -18,7 +18,7 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
             _ = tick.tick() => {}
             () = super::stopped(&mut stop) => return,
         }
-        if let Err(status) = context.allocation.repair(&context.objects, &mut suspects, Unowned::ReleasedLater).await {
+        if let Err(status) = context.allocation.repair(context.as_ref(), &mut suspects, Unowned::ReleasedLater).await {
             tracing::warn!(error = %status, "the reservations of Services cannot be repaired; will retry");
         }
     }

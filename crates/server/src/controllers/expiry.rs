@@ -105,7 +105,7 @@ impl EventExpiry {
         let version = stored.revision.to_string();
         let options = json!({"preconditions": {"resourceVersion": version}});
         let place = verbs::path_of(&resource, &stored.meta.namespace, &stored.meta.name);
-        let request = verbs::controller_request(USER, &resource, &http::Method::DELETE, &place);
+        let request = context.controller_request(USER, &resource, &http::Method::DELETE, &place);
         let document = Document::json(&options);
         if let Err(status) = verbs::delete(context, &request, Some(&document)).await {
             tracing::debug!(event = %path, error = %status, "an expired Event cannot be deleted; will retry");

@@ -78,7 +78,7 @@ async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut cond
         "metadata": {"name": name}, "status": {"conditions": [condition]}
     });
     let path = format!("{}/status?fieldManager={CONSUMER}&force=true", verbs::path_of(schemas, "", name));
-    let request = verbs::server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
+    let request = context.server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
     let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
         // server-side apply does not create an object through its status

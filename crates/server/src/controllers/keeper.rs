@@ -157,7 +157,7 @@ impl Keeper {
         let result = match resource.collection.get(&format!("{namespace}/{}", self.name)) {
             None => {
                 let path = verbs::path_of(&resource, namespace, "");
-                let request = verbs::controller_request(self.user, &resource, &http::Method::POST, &path);
+                let request = context.controller_request(self.user, &resource, &http::Method::POST, &path);
                 let object = self.lock_object().clone();
                 verbs::create(context, &request, &Document::json(&object)).await
             }
@@ -166,7 +166,7 @@ impl Keeper {
                     return Ok(());
                 };
                 let path = verbs::path_of(&resource, namespace, self.name);
-                let request = verbs::controller_request(self.user, &resource, &http::Method::PATCH, &path);
+                let request = context.controller_request(self.user, &resource, &http::Method::PATCH, &path);
                 verbs::patch(context, &request, PatchKind::Json, &Document::json(&replace)).await
             }
         };

@@ -179,7 +179,7 @@ impl Candidate {
             }
         };
         let path = verbs::path_of(&resource, NAMESPACE, name);
-        let request = verbs::controller_request(USER, &resource, &method, &path);
+        let request = self.context.controller_request(USER, &resource, &method, &path);
         let document = Document::json(&lease);
         match found {
             None => verbs::create(&self.context, &request, &document).await.map(drop),

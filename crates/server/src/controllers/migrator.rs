@@ -210,7 +210,7 @@ async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, 
     }
     let patch = json!({"metadata": {"resourceVersion": (part("resourceVersion"))}, "status": status});
     let path = format!("{}/status", verbs::path_of(resource, "", part("name")));
-    let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
+    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
     let request = request.through(Subresource::Status);
     let document = Document::json(&patch);
     match verbs::patch(context, &request, PatchKind::Merge, &document).await {
@@ -282,7 +282,7 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
     });
     let path = verbs::path_in(resource, version, &stored.meta.namespace, &stored.meta.name);
     let path = format!("{path}?fieldManager={MANAGER}");
-    let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
+    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
     let request = request.in_version(version.clone());
     let document = Document { bytes: nothing.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {

@@ -113,7 +113,7 @@ async fn recount(context: &Context, namespace: &Text) -> Result<(), Status> {
             continue;
         }
         let path = format!("{}/status", verbs::path_of(&quotas, namespace, &stored.meta.name));
-        let request = verbs::controller_request(USER, &quotas, &http::Method::PATCH, &path);
+        let request = context.controller_request(USER, &quotas, &http::Method::PATCH, &path);
         let request = request.through(Subresource::Status);
         // fails if the quota has changed since it was read, which starts another recount
         let version = Value::from(stored.revision.to_string());
@@ -230,7 +230,7 @@ mod tests {
     async fn create(context: &Context, plural: &str, object: Value) {
         let resource = context.registry.get("", plural).unwrap();
         let path = verbs::path_of(&resource, "default", "");
-        let request = verbs::controller_request(USER, &resource, &http::Method::POST, path.trim_end_matches('/'));
+        let request = context.controller_request(USER, &resource, &http::Method::POST, path.trim_end_matches('/'));
         verbs::create(context, &request, &Document::json(&object)).await.unwrap();
     }
 

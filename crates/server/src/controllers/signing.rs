@@ -94,7 +94,7 @@ impl Signing {
         let version = stored.revision.to_string();
         let change = json!({"metadata": {"resourceVersion": version}, "status": status});
         let place = format!("{}/status", verbs::path_of(&resource, "", &stored.meta.name));
-        let call = verbs::controller_request(USER, &resource, &http::Method::PATCH, &place);
+        let call = context.controller_request(USER, &resource, &http::Method::PATCH, &place);
         let call = call.through(Subresource::Status);
         match verbs::patch(context, &call, PatchKind::Merge, &Document::json(&change)).await {
             // it changed, which wakes us again, or has gone

@@ -10,7 +10,7 @@ use objects::Stored;
 use schema::definition::is_condition_true;
 
 use super::*;
-use crate::verbs::{self, Document, controller_request};
+use crate::verbs::{self, Document};
 
 const DEFINITIONS: (&str, &str, &str) =
     ("apiextensions.k8s.io", "customresourcedefinitions", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
@@ -52,14 +52,14 @@ impl TestServer {
 
     async fn create(&self, (group, plural, path): (&str, &str, &str), object: Value, polls: usize) -> bool {
         let resource = self.context.registry.get(group, plural).unwrap();
-        let request = controller_request("tester", &resource, &Method::POST, path);
+        let request = self.context.controller_request("tester", &resource, &Method::POST, path);
         let document = Document::json(&object);
         dropped_after(polls, verbs::create(&self.context, &request, &document)).await.is_some()
     }
 
     async fn delete(&self, (group, plural, path): (&str, &str, &str), name: &str, polls: usize) {
         let resource = self.context.registry.get(group, plural).unwrap();
-        let request = controller_request("tester", &resource, &Method::DELETE, &format!("{path}/{name}"));
+        let request = self.context.controller_request("tester", &resource, &Method::DELETE, &format!("{path}/{name}"));
         dropped_after(polls, verbs::delete(&self.context, &request, None)).await;
     }
 

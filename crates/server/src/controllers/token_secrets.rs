@@ -97,7 +97,7 @@ impl TokenSecrets {
         }
         let namespace = stored.meta.namespace.as_str();
         let path = verbs::path_of(secrets, namespace, &stored.meta.name);
-        let request = |method: http::Method| verbs::controller_request(USER, secrets, &method, &path);
+        let request = |method: http::Method| context.controller_request(USER, secrets, &method, &path);
         let Some(account) = account_of(context, namespace, &secret) else {
             let same = json!({"preconditions": {"uid": (stored.meta.uid.clone())}});
             return verbs::delete(context, &request(http::Method::DELETE), Some(&Document::json(&same)))

@@ -77,7 +77,7 @@ async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
         return Ok(());
     }
     let path = verbs::path_of(&secrets, &secret.meta.namespace, &secret.meta.name);
-    let request = verbs::server_request(&secrets, &http::Method::PATCH, &path, Subresource::None);
+    let request = context.server_request(&secrets, &http::Method::PATCH, &path, Subresource::None);
     let mut patch = json!({"metadata": {"uid": (secret.meta.uid.clone())}});
     patch.set_at(&["metadata", "labels", LAST_USED], Value::from(today));
     match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
@@ -109,7 +109,7 @@ async fn keep(context: &Context, may_create: bool) -> Result<TrackingState, Stat
                 return Ok(TrackingState::Exists);
             }
             let path = verbs::path_of(&maps, &found.meta.namespace, &found.meta.name);
-            let request = verbs::server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
+            let request = context.server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
             let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
             match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
                 Err(status) if status.reason != Reason::NotFound => Err(status),

@@ -71,7 +71,7 @@ async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, s
         "metadata": {"name": name}, "status": status
     });
     let path = format!("{}/status?fieldManager={MANAGER}&force=true", verbs::path_of(policies, "", name));
-    let request = verbs::controller_request(USER, policies, &http::Method::PATCH, &path);
+    let request = context.controller_request(USER, policies, &http::Method::PATCH, &path);
     let request = request.through(Subresource::Status);
     let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {

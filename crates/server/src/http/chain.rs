@@ -24,7 +24,7 @@ use super::negotiate::{self, Media};
 use super::open::OpenCount;
 use super::request_body::RequestBody;
 use super::request_log::RequestLog;
-use super::respond::{self, Reply, set};
+use super::respond::{self, InternalCause, Reply, set};
 use super::warnings::prepend_warnings;
 use super::websocket;
 use super::zpages::ZPages;
@@ -170,6 +170,9 @@ impl Edge {
             span.set_status(response.status().as_u16());
         }
         measured.end(&mut response);
+        if let Some(InternalCause(cause)) = response.extensions().get() {
+            tracing::info!(cause, audit_id, "request failed");
+        }
         log.end(response.status(), audit_id);
         if let Some(classification) = reply.classification {
             response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", classification.schema);

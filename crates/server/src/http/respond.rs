@@ -53,6 +53,10 @@ pub struct Reply {
     pub classification: Option<Classification>,
 }
 
+/// The internal cause of an error, an extension of its response: the log has it, the client does not.
+#[derive(Clone)]
+pub struct InternalCause(pub String);
+
 impl Reply {
     /// The best form other than protobuf.
     fn text(&self, request: &Request) -> Option<Accepted> {
@@ -89,6 +93,9 @@ impl Reply {
         };
         if status.retry_after_seconds() > 0 {
             set(response.headers_mut(), "retry-after", &status.retry_after_seconds().to_string());
+        }
+        if !status.cause.is_empty() {
+            response.extensions_mut().insert(InternalCause(status.cause.clone()));
         }
         if status.code == 403 {
             set(response.headers_mut(), "x-content-type-options", "nosniff");

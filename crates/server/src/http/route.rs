@@ -103,7 +103,7 @@ impl Edge {
             name => match resource.own_subresource(name) {
                 Some(own) if info.rest > 0 && !own.takes_paths() => return Err(unknown()),
                 Some(OwnSubresource { name, endpoint: OwnEndpoint::Posted(row), .. }) => {
-                    let (posted_to, resource) = (Some(resource), self.context.posted(row));
+                    let (posted_to, resource) = (Some(resource), self.context.unregistered(row));
                     let version = resource.storage_version().clone();
                     return Ok(Route { resource, version, subresource: Subresource::Own(name), posted_to });
                 }

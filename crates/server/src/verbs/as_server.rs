@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use access::authorization::Authorized;
 use base::request::WriteOptions;
 use futures_util::future::BoxFuture;
 use machinery::status::Reason;
@@ -18,21 +17,36 @@ pub const SERVER: &str = "kube-apiserver";
 /// The field manager of all controllers: in Kubernetes, they are part of kube-controller-manager.
 pub const CONTROLLERS: &str = "kube-controller-manager";
 
-/// A request of the server itself, in the storage version, without authorization and admission.
-pub fn server_request(
-    resource: &Arc<Resource>,
-    method: &http::Method,
-    path: &str,
-    subresource: Subresource,
-) -> Request {
-    let request = controller_request(SERVER, resource, method, path).through(subresource);
-    Request { default_manager: SERVER.into(), admitted: false, ..request }
-}
+impl Context {
+    /// A request of the server itself, in the storage version, without authorization and admission.
+    pub fn server_request(
+        &self,
+        resource: &Arc<Resource>,
+        method: &http::Method,
+        path: &str,
+        subresource: Subresource,
+    ) -> Request {
+        let request = self.controller_request(SERVER, resource, method, path).through(subresource);
+        Request { default_manager: SERVER.into(), admitted: false, ..request }
+    }
 
-/// A request of a controller as the user `user`, in the storage version.
-pub fn controller_request(user: &str, resource: &Arc<Resource>, method: &http::Method, path: &str) -> Request {
-    let (authorized, version) = (Authorized::internal(user, method, path), resource.storage_version().clone());
-    Request::new(authorized, resource.clone(), version, Subresource::None, CONTROLLERS.into())
+    /// A request of a controller as the user `user`, in the storage version.
+    pub fn controller_request(
+        &self,
+        user: &str,
+        resource: &Arc<Resource>,
+        method: &http::Method,
+        path: &str,
+    ) -> Request {
+        let authorized = self.loopback.request(user, method, path);
+        Request::new(
+            authorized,
+            resource.clone(),
+            resource.storage_version().clone(),
+            Subresource::None,
+            CONTROLLERS.into(),
+        )
+    }
 }
 
 /// The path of an object in the storage version.
@@ -72,7 +86,7 @@ pub async fn change_as(
     change: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
     let path = format!("{}/{}", path_of(resource, "", name), subresource.as_str());
-    let request = server_request(resource, &http::Method::PUT, &path, subresource);
+    let request = context.server_request(resource, &http::Method::PUT, &path, subresource);
     let change = |object: &mut Value| {
         change(object);
         Ok(())

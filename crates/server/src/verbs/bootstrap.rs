@@ -12,7 +12,7 @@ use resource::builtin::{
     self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
 };
 
-use super::as_server::{path_of, server_request};
+use super::as_server::path_of;
 use super::control_plane::{self, ControlPlane};
 use super::upkeep::{FLOW, PLAIN, ROLES, create_missing, create_of, in_turn};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
@@ -94,7 +94,7 @@ async fn write_trust(
             "metadata": {"name": name, "namespace": namespace}, "data": (trust_beside(&Value::Null, data))
         });
         let request =
-            server_request(resource, &http::Method::POST, &path_of(resource, namespace, ""), Subresource::None);
+            context.server_request(resource, &http::Method::POST, &path_of(resource, namespace, ""), Subresource::None);
         return create(context, &request, &Document::json(&object)).await.map(drop);
     };
     let before = existing.body.to_value(existing.revision);
@@ -105,7 +105,7 @@ async fn write_trust(
     let version = Value::from(before.str_at(&["metadata", "resourceVersion"]));
     let change = machinery::json!({"metadata": {"resourceVersion": version}, "data": wanted});
     let request =
-        server_request(resource, &http::Method::PATCH, &path_of(resource, namespace, name), Subresource::None);
+        context.server_request(resource, &http::Method::PATCH, &path_of(resource, namespace, name), Subresource::None);
     patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop)
 }
 
@@ -187,7 +187,7 @@ pub async fn restore_registration(
         return Ok(());
     }
     let path = path_of(resource, "", object.str_at(&["metadata", "name"]));
-    let request = server_request(resource, &http::Method::PATCH, &path, Subresource::None);
+    let request = context.server_request(resource, &http::Method::PATCH, &path, Subresource::None);
     let spec = wanted.get("spec").cloned().unwrap_or_default();
     let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
     let document = Document::json(&replace);

@@ -9,11 +9,11 @@ use objects::{Body, Encoded, Key, Meta, Stored};
 use resource::Subresource;
 use resource::rules::{grace_seconds, is_deleting};
 use resource::timestamps::Uncoerced;
-use store::{Refused, Revision};
+use store::Revision;
 
 use super::admit::Admit;
 use super::change::{Live, Write};
-use super::{Outcome, Request, Shown, hooks, meta};
+use super::{Outcome, Request, Shown, hooks, meta, stored};
 use crate::limits;
 
 impl Write<'_> {
@@ -96,16 +96,11 @@ impl Write<'_> {
     /// Removes an object and releases its addresses and ports. Returns `None` if the stored object has changed.
     pub async fn remove(&self, object: &Value, stored: &Stored) -> Result<Option<Revision>, Status> {
         let key = self.request.resource.key(&stored.meta.namespace, &stored.meta.name);
-        match self.context.objects.delete(&key, stored.revision).await {
-            Ok(revision) => {
-                if !self.change.is_edit() {
-                    hooks::after_delete(self, object).await;
-                }
-                Ok(Some(revision))
-            }
-            Err(Refused::Conflict(_)) => Ok(None),
-            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+        let removed = stored::remove(self.context, &key, stored.revision).await?;
+        if removed.is_some() && !self.change.is_edit() {
+            hooks::after_delete(self, object).await;
         }
+        Ok(removed)
     }
 
     /// Stores an object in place of `live`, or a new one. Returns `None` if the stored object has changed or the name is taken.
@@ -126,17 +121,12 @@ impl Write<'_> {
         let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
         let span_attributes =
             || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
-        let put = self.context.objects.put(&key, object, live.map(|live| live.stored.revision));
-        match trace::span(name, Kind::Internal, span_attributes, put).await {
-            Ok(revision) => {
-                let stored = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
-                // if a later write has replaced it already, the object is read from the history
-                let stored = stored.or_else(|| resource.collection.at(revision).ok()?.get(&key.path).cloned());
-                stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
-            }
-            Err(Refused::Conflict(_)) => Ok(None),
-            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
-        }
+        let put = stored::put(self.context, &key, object, live.map(|live| live.stored.revision));
+        let Some(revision) = trace::span(name, Kind::Internal, span_attributes, put).await? else { return Ok(None) };
+        let stored = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
+        // if a later write has replaced it already, the object is read from the history
+        let stored = stored.or_else(|| resource.collection.at(revision).ok()?.get(&key.path).cloned());
+        stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
     }
 
     /// The storage form of an object. If it is too large, managedFields are dropped, unless the write is an apply.

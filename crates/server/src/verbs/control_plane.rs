@@ -10,7 +10,7 @@ use machinery::status::Reason;
 use machinery::{Status, Value, json};
 use resource::Subresource;
 
-use super::as_server::{SERVER, edit, path_of, server_request};
+use super::as_server::{SERVER, edit, path_of};
 use super::change::Change;
 use super::upkeep::{PLAIN, create_of};
 use super::{Context, Document, PatchKind, patch};
@@ -93,7 +93,7 @@ async fn create_network(context: &Context) -> Result<(), Status> {
         "status": {"conditions": [condition]}
     });
     let path = format!("{}/status?fieldManager={CIDR_CONTROLLER}&force=true", path_of(&resource, "", NAME));
-    let request = server_request(&resource, &http::Method::PATCH, &path, Subresource::Status);
+    let request = context.server_request(&resource, &http::Method::PATCH, &path, Subresource::Status);
     patch(context, &request, PatchKind::Apply, &Document::json(&status)).await.map(drop)
 }
 
@@ -109,7 +109,12 @@ pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status
         }
         Ok(())
     };
-    edit(context, server_request(&resource, &http::Method::PUT, &path, Subresource::None), Change::Edit(&renewed)).await
+    edit(
+        context,
+        context.server_request(&resource, &http::Method::PUT, &path, Subresource::None),
+        Change::Edit(&renewed),
+    )
+    .await
 }
 
 /// Takes over the Lease of an earlier run. On an embedded store, also writes the port and the address of this server to the
@@ -136,7 +141,7 @@ pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), St
             continue;
         }
         let path = format!("{}?fieldManager={SERVER}", path_of(&resource, NAMESPACE, NAME));
-        let request = server_request(&resource, &http::Method::PUT, &path, Subresource::None);
+        let request = context.server_request(&resource, &http::Method::PUT, &path, Subresource::None);
         let set = |object: &mut Value| {
             object.set_at(field, value.clone());
             Ok(())

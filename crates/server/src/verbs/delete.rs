@@ -206,7 +206,7 @@ pub async fn delete_as_server(
     let options = &DeleteOptions::default();
     let delete = async |stored: Arc<Stored>| {
         let path = as_server::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-        let request = as_server::server_request(resource, &http::Method::DELETE, &path, Subresource::None);
+        let request = context.server_request(resource, &http::Method::DELETE, &path, Subresource::None);
         delete_listed(context, &request, options, &stored).await
     };
     let at_once = at_once(objects.len());

@@ -28,11 +28,9 @@ pub async fn reserve(
 ) -> Result<Option<Reservation>, Status> {
     let Write { context, request, options, .. } = write;
     match (request.resource.hooks, request.subresource) {
-        (Hooks::Service, Subresource::None) => context
-            .allocation
-            .begin(&context.objects, object, old, options.dry_run, context.registry.release())
-            .await
-            .map(Some),
+        (Hooks::Service, Subresource::None) => {
+            context.allocation.begin(*context, object, old, options.dry_run, context.registry.release()).await.map(Some)
+        }
         (Hooks::CertificateRequest, Subresource::None) if old.is_none() => {
             record_user(&request.authorized.user.to_value("username"), object);
             Ok(None)
@@ -75,8 +73,8 @@ pub async fn finish_reservation(
 ) {
     let Some(reservation) = reservation else { return };
     match written {
-        Ok(Some(_)) => context.allocation.complete(&context.objects, reservation).await,
-        Ok(None) | Err(_) => context.allocation.cancel(&context.objects, reservation).await,
+        Ok(Some(_)) => context.allocation.complete(context, reservation).await,
+        Ok(None) | Err(_) => context.allocation.cancel(context, reservation).await,
     }
 }
 
@@ -126,7 +124,7 @@ pub async fn after_write(write: &Write<'_>, stored: &Stored) {
 /// Carries out the consequences of the removal of an object.
 pub async fn after_delete(write: &Write<'_>, object: &Value) {
     match write.request.resource.hooks {
-        Hooks::Service => write.context.allocation.release_all(&write.context.objects, object).await,
+        Hooks::Service => write.context.allocation.release_all(write.context, object).await,
         Hooks::Definition | Hooks::ThirdPartyResource => {
             naming::after_delete(write.context, object.str_at(&["metadata", "name"])).await;
         }

@@ -79,7 +79,7 @@ pub fn parse_version(text: &str) -> Result<Revision, String> {
 /// Waits until all writes before this call, including those of other servers, are visible. Reads without a resourceVersion
 /// require this.
 pub async fn catch_up(context: &Context) -> Result<(), Status> {
-    context.objects.catch_up().await.map_err(|error| Status::internal(error.to_string()))
+    context.objects.catch_up().await.map_err(|error| objects::failure(&error))
 }
 
 /// Waits up to [`limits::FUTURE_VERSION_SECONDS`] until a resource version is visible; otherwise fails with 504.

@@ -3,6 +3,7 @@
 //! Invariants: no HTTP here. A verb takes an [`Authorized`] request with its options and returns an [`Outcome`] or a
 //! [`Status`]. Every write goes through the one loop in `pipeline.rs`.
 
+mod addresses;
 mod admit;
 mod as_server;
 mod bootstrap;
@@ -27,6 +28,7 @@ mod rbac;
 mod reconcile;
 mod review;
 mod selection;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod third_party;
@@ -51,10 +53,10 @@ use crate::allocation::Allocation;
 use access::admission::{Admission, World};
 use access::audit::AuditContext;
 use access::authentication::Authentication;
-use access::authorization::{Authorized, Authorizer};
+use access::authorization::{Authorized, Authorizer, Loopback};
 use access::flow::Flow;
 
-pub use as_server::{CONTROLLERS, SERVER, change_as, controller_request, path_in, path_of, server_request};
+pub use as_server::{CONTROLLERS, SERVER, change_as, path_in, path_of};
 pub use bootstrap::{
     TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_namespaces, publish_trust, restore_registration,
     token_tracking,
@@ -81,6 +83,7 @@ pub struct Context {
     pub admission: Arc<Admission>,
     pub authentication: Authentication,
     pub authorizer: Authorizer,
+    loopback: Loopback,
     /// API priority and fairness, if it is enabled.
     pub flow: Option<Arc<Flow>>,
     /// The aggregated API servers.
@@ -100,7 +103,7 @@ impl Context {
         registry: Arc<Registry>,
         admission: Arc<Admission>,
         authentication: Authentication,
-        authorizer: Authorizer,
+        (authorizer, loopback): (Authorizer, Loopback),
         flow: Option<Arc<Flow>>,
         aggregation: Arc<Aggregation>,
         allocation: Allocation,
@@ -111,6 +114,7 @@ impl Context {
             admission,
             authentication,
             authorizer,
+            loopback,
             flow,
             aggregation,
             allocation,
@@ -120,8 +124,8 @@ impl Context {
         }
     }
 
-    /// The resource whose objects are posted to a subresource.
-    pub fn posted(&self, row: &'static builtin::BuiltIn) -> Arc<Resource> {
+    /// A resource of a built-in kind that is not registered, such as one whose objects are posted to a subresource.
+    pub fn unregistered(&self, row: &'static builtin::BuiltIn) -> Arc<Resource> {
         Arc::new(resource::from_row(row, &[], &self.objects, self.registry.gates()))
     }
 

@@ -27,9 +27,9 @@ pub fn group_of(name: &str) -> &str {
 }
 
 /// A request of the server itself to the status of a CRD.
-fn status_request(resource: &Arc<Resource>, name: &str) -> Request {
+fn status_request(context: &Context, resource: &Arc<Resource>, name: &str) -> Request {
     let path = format!("{}/status", as_server::path_of(resource, "", name));
-    as_server::server_request(resource, &http::Method::PUT, &path, Subresource::Status)
+    context.server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
 /// The consequences of the write of a CRD.
@@ -86,7 +86,7 @@ pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
             edited.store(next.is_some(), Ordering::Relaxed);
             next
         };
-        as_server::edit(context, status_request(&resource, name), Change::EditOutline(&next)).await?;
+        as_server::edit(context, status_request(context, &resource, name), Change::EditOutline(&next)).await?;
         if !edited.into_inner() {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use machinery::{Status, Value};
 
 use super::Subresource;
 use super::admit::Admit;
-use super::as_server::{edit, path_of, server_request};
+use super::as_server::{edit, path_of};
 use super::change::Change;
 use crate::limits;
 
@@ -33,7 +33,7 @@ async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Stat
     let namespace = admit.request.namespace();
     for charge in charges {
         let path = format!("{}/status", path_of(&quotas, namespace, &charge.quota));
-        let request = server_request(&quotas, &Method::PUT, &path, Subresource::Status);
+        let request = admit.context.server_request(&quotas, &Method::PUT, &path, Subresource::Status);
         let count = |quota: &mut Value| {
             quota.set_at(&["metadata", "resourceVersion"], Value::from(charge.revision.to_string()));
             quota.set_at(&["status", "used"], charge.used.clone());

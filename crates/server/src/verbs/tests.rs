@@ -71,12 +71,12 @@ impl TestServer {
 
     fn request(&self, method: &Method, path: &str) -> Arc<Request> {
         let resource = self.context.registry.get("harbor.example.com", "boats").unwrap();
-        Arc::new(controller_request("tester", &resource, method, path))
+        Arc::new(self.context.controller_request("tester", &resource, method, path))
     }
 
     async fn post(&self, group: &str, plural: &str, path: &str, object: Value) {
         let resource = self.context.registry.get(group, plural).unwrap();
-        let request = controller_request("tester", &resource, &Method::POST, path);
+        let request = self.context.controller_request("tester", &resource, &Method::POST, path);
         create(&self.context, &request, &Document::json(&object)).await.unwrap();
     }
 
@@ -323,7 +323,12 @@ async fn field_manager_does_not_block_threads() {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     server.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
     let resource = server.context.registry.get("harbor.example.com", "rafts").unwrap();
-    let request = controller_request("tester", &resource, &Method::PATCH, &format!("{BOATS}/namespaces/n/rafts/r"));
+    let request = server.context.controller_request(
+        "tester",
+        &resource,
+        &Method::PATCH,
+        &format!("{BOATS}/namespaces/n/rafts/r"),
+    );
     let owned = json!({"manager": "other", "operation": "Update", "apiVersion": "harbor.example.com/v2",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:sails": {}}});
     let raft = |sails: i64| json!({"apiVersion": "harbor.example.com/v1", "kind": "Raft", "metadata": {"name": "r"}, "sails": sails});

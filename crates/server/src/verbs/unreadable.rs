@@ -4,9 +4,8 @@ use access::authorization::AccessAttributes;
 use base::request::DeleteOptions;
 use machinery::{Status, json};
 use resource::upstream_key;
-use store::Refused;
 
-use super::{Context, Outcome, Request, catch_up};
+use super::{Context, Outcome, Request, catch_up, stored};
 
 /// The verb that the user must be allowed in addition to `delete`.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
@@ -26,8 +25,8 @@ pub async fn delete(context: &Context, request: &Request, options: &DeleteOption
         catch_up(context).await?;
     }
     let place = request.place()?;
-    let stored = resource.collection.get(&place.path).ok_or_else(|| request.not_found())?;
-    if resource.read_converted(&stored, &request.version).await.is_ok() {
+    let object = resource.collection.get(&place.path).ok_or_else(|| request.not_found())?;
+    if resource.read_converted(&object, &request.version).await.is_ok() {
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage",
             upstream_key(&place)
@@ -35,11 +34,8 @@ pub async fn delete(context: &Context, request: &Request, options: &DeleteOption
         return Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why));
     }
     if !options.dry_run {
-        match context.objects.delete(&place, stored.revision).await {
-            Ok(_) => {}
-            Err(Refused::Conflict(_)) => return Err(resource.modified(request.name())),
-            Err(Refused::Failed(error)) => return Err(Status::internal(error.to_string())),
-        }
+        let removed = stored::remove(context, &place, object.revision).await?;
+        removed.ok_or_else(|| resource.modified(request.name()))?;
     }
     Ok(Outcome::Success(
         200,

@@ -7,7 +7,7 @@ use machinery::status::Reason;
 use machinery::{Status, Value};
 use resource::Resource;
 
-use super::as_server::{SERVER, path_of, server_request};
+use super::as_server::{SERVER, path_of};
 use super::reconcile::{self, Repair};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
 use crate::limits;
@@ -82,7 +82,7 @@ async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted:
     let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
     let request = |method: http::Method, name: &str| {
         let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));
-        server_request(resource, &method, &path, Subresource::None)
+        context.server_request(resource, &method, &path, Subresource::None)
     };
     let name = wanted.str_at(&["metadata", "name"]);
     if let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) {

@@ -103,7 +103,7 @@ async fn report(context: &Context, resource: &Resource, stored: &Stored, referen
     }
     let place = if namespace.is_empty() { "default" } else { namespace };
     let path = verbs::path_of(&events, place, "");
-    let request = verbs::controller_request(USER, &events, &http::Method::POST, &path);
+    let request = context.controller_request(USER, &events, &http::Method::POST, &path);
     let document = Document::json(&event);
     if let Err(status) = verbs::create(context, &request, &document).await {
         tracing::warn!(object = %name, error = %status, "an Event about an invalid owner reference cannot be created");
@@ -318,7 +318,7 @@ async fn patch(
     metadata.set_at(&["uid"], Value::from(&stored.meta.uid));
     metadata.set_at(&["resourceVersion"], Value::from(stored.revision.to_string()));
     let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-    let request = verbs::controller_request(USER, resource, &http::Method::PATCH, &path);
+    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
     let document = Document::json(&json!({"metadata": metadata}));
     verbs::patch(context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
 }
@@ -338,7 +338,7 @@ async fn delete(
         "preconditions": {"uid": (uid.clone()), "resourceVersion": version}
     });
     let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-    let request = verbs::controller_request(USER, resource, &http::Method::DELETE, &path);
+    let request = context.controller_request(USER, resource, &http::Method::DELETE, &path);
     let document = Document::json(&options);
     verbs::delete(context, &request, Some(&document)).await.map(|_| Verdict::Done)
 }

@@ -33,7 +33,7 @@ impl TestServer {
     async fn post(&self, group: &str, plural: &str, namespace: &str, object: Value) {
         let resource = self.resource(group, plural);
         let path = verbs::path_of(&resource, namespace, "");
-        let request = verbs::controller_request("tester", &resource, &http::Method::POST, &path);
+        let request = self.context.controller_request("tester", &resource, &http::Method::POST, &path);
         let document = Document::json(&object);
         verbs::create(&self.context, &request, &document).await.unwrap();
     }

@@ -11,7 +11,7 @@ use resource::Subresource;
 
 use crate::limits;
 use crate::verbs::Context;
-use crate::verbs::as_server::{edit, path_of, server_request};
+use crate::verbs::as_server::{edit, path_of};
 use crate::verbs::change::Change;
 
 /// The budgets that select a Pod.
@@ -117,7 +117,7 @@ pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool)
     let budgets = budgets.ok_or_else(|| Status::internal("PodDisruptionBudgets are not served"))?;
     let [namespace, name] = ["namespace", "name"].map(|field| budget.str_at(&["metadata", field]));
     let path = format!("{}/status", path_of(&budgets, namespace, name));
-    let request = server_request(&budgets, &http::Method::PUT, &path, Subresource::Status);
+    let request = context.server_request(&budgets, &http::Method::PUT, &path, Subresource::Status);
     let change = |budget: &mut Value| {
         check(budget)?;
         record(budget, pod);

@@ -11,7 +11,7 @@ use resource::{Resource, Subresource};
 
 use super::budgets;
 use crate::verbs::admit::Admit;
-use crate::verbs::as_server::{edit, path_of, server_request};
+use crate::verbs::as_server::{edit, path_of};
 use crate::verbs::change::{Change, Write};
 use crate::verbs::deletion::check_preconditions;
 use crate::verbs::{Context, Outcome, Request};
@@ -32,9 +32,15 @@ fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>,
 }
 
 /// The request of the server itself that writes the subresource of a Pod.
-fn write_request(pods: &Arc<Resource>, namespace: &str, name: &str, subresource: &'static str) -> Request {
+fn write_request(
+    context: &Context,
+    pods: &Arc<Resource>,
+    namespace: &str,
+    name: &str,
+    subresource: &'static str,
+) -> Request {
     let path = format!("{}/{subresource}", path_of(pods, namespace, name));
-    server_request(pods, &http::Method::PUT, &path, Subresource::Own(subresource))
+    context.server_request(pods, &http::Method::PUT, &path, Subresource::Own(subresource))
 }
 
 /// Sets a condition of a Pod.
@@ -96,7 +102,7 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
             assign(pod, &binding);
             Ok(())
         };
-        let write = write_request(&pods(context)?, request.namespace(), &name, "binding");
+        let write = write_request(context, &pods(context)?, request.namespace(), &name, "binding");
         edit(context, write, Change::Edit(&assign)).await?;
     }
     Ok(done())
@@ -172,7 +178,7 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
 
 /// Writes the condition of an eviction if the preconditions hold, which afterwards require the version of that write.
 async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<(), Status> {
-    let request = write_request(&pods(context)?, namespace, name, "eviction");
+    let request = write_request(context, &pods(context)?, namespace, name, "eviction");
     let change = |pod: &mut Value| {
         check_preconditions(&request, options, pod)?;
         set_condition(pod, "DisruptionTarget", "EvictionByEvictionAPI", "Eviction API: evicting");
@@ -195,7 +201,7 @@ fn with_type(mut status: Value) -> Value {
 async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<(), Status> {
     let pods = pods(context)?;
     let path = path_of(&pods, request.namespace(), name);
-    let request = server_request(&pods, &http::Method::DELETE, &path, Subresource::None);
+    let request = context.server_request(&pods, &http::Method::DELETE, &path, Subresource::None);
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Box::pin(Write::new(context, &request, Change::Delete(options), &write_options).run()).await.map(drop)
 }

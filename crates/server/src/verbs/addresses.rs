@@ -1,0 +1,40 @@
+//! The IPAddress objects in which the allocation of cluster IPs is recorded, written as the server itself.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use machinery::{Status, Value};
+use objects::{Objects, Stored};
+use resource::{Resource, builtin};
+
+use super::as_server::path_of;
+use super::{Context, Document, Subresource, create, delete_as_server};
+use crate::allocation::{ADDRESSES, AddressObjects};
+
+impl Context {
+    /// The resource of IPAddresses, which are written even if `--runtime-config` turns them off for clients.
+    fn addresses(&self) -> Result<Arc<Resource>, Status> {
+        let (group, plural) = ADDRESSES;
+        let unregistered = || Some(self.unregistered(builtin::row_of("networking.k8s.io/v1", "IPAddress")?));
+        self.registry.get(group, plural).or_else(unregistered).ok_or_else(Status::no_such_resource)
+    }
+}
+
+impl AddressObjects for Context {
+    fn objects(&self) -> &Arc<Objects> {
+        &self.objects
+    }
+
+    fn create(&self, address: Value) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(async move {
+            let resource = self.addresses()?;
+            let path = path_of(&resource, "", "");
+            let request = self.server_request(&resource, &http::Method::POST, &path, Subresource::None);
+            create(self, &request, &Document::json(&address)).await.map(drop)
+        })
+    }
+
+    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(async move { delete_as_server(self, &self.addresses()?, vec![address]).await })
+    }
+}

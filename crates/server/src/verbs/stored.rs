@@ -1,0 +1,31 @@
+//! The only calls that change API objects in the store; `cargo xtask tidy` refuses others.
+
+use machinery::Status;
+use objects::{Encoded, Key};
+use store::{Refused, Revision};
+
+use super::Context;
+
+/// Writes an object in place of the one of revision `old`, or a new one. Returns `None` if the stored object has changed, or if
+/// the name is taken.
+pub async fn put(
+    context: &Context,
+    key: &Key,
+    object: Encoded,
+    old: Option<Revision>,
+) -> Result<Option<Revision>, Status> {
+    outcome(context.objects.put(key, object, old).await)
+}
+
+/// Removes the object of revision `old`. Returns `None` if the stored object has changed.
+pub async fn remove(context: &Context, key: &Key, old: Revision) -> Result<Option<Revision>, Status> {
+    outcome(context.objects.delete(key, old).await)
+}
+
+fn outcome(result: Result<Revision, Refused>) -> Result<Option<Revision>, Status> {
+    match result {
+        Ok(revision) => Ok(Some(revision)),
+        Err(Refused::Conflict(_)) => Ok(None),
+        Err(Refused::Failed(error)) => Err(objects::failure(&error)),
+    }
+}
