@@ -60,8 +60,7 @@ impl Role {
     }
 
     fn selects(&self, other: &Role) -> bool {
-        let label = |key: &str| other.labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
-        self.selectors.iter().any(|selector| selector.matches(label))
+        self.selectors.iter().any(|selector| selector.selects(&other.labels))
     }
 }
 

@@ -193,7 +193,7 @@ fn labels(selection: Selection<'_>) -> Vec<Value> {
         Selection::All => vec![],
         Selection::Requirements(requirements) => valid(requirements, is_valid_for_labels),
         Selection::Text(text) => {
-            let parsed = LabelSelector::parse(text).map(|selector| selector.requirements).unwrap_or_default();
+            let parsed = LabelSelector::parse(text).map(LabelSelector::into_requirements).unwrap_or_default();
             let requirements = parsed.iter().filter_map(|label| {
                 let operator = match label.operator {
                     Operator::In => "In",

@@ -28,21 +28,50 @@ pub struct Requirement {
     pub key: Text,
     /// The comparison.
     pub operator: Operator,
-    /// The values; none for `Exists` and `DoesNotExist`.
+    /// The values, sorted; none for `Exists` and `DoesNotExist`.
     pub values: Vec<Text>,
 }
 
 /// A conjunction of requirements; the empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
-    /// The requirements, all of which must hold.
-    pub requirements: Vec<Requirement>,
+    /// The requirements, all of which must hold, by key.
+    requirements: Vec<Requirement>,
+    /// The number of requirements that need a label.
+    positive: usize,
 }
 
 impl LabelSelector {
     /// Whether the selector selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
+    }
+
+    fn of(mut requirements: Vec<Requirement>) -> LabelSelector {
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        let positive = requirements.iter().filter(|required| required.needs_label()).count();
+        LabelSelector { requirements, positive }
+    }
+
+    /// The requirements, by key.
+    pub fn into_requirements(self) -> Vec<Requirement> {
+        self.requirements
+    }
+
+    /// Whether an object with these labels is selected. The time depends on the labels, not on the requirements: those whose
+    /// label is missing are only counted.
+    pub fn selects(&self, labels: &[(Text, Text)]) -> bool {
+        let mut met = 0;
+        for (key, value) in labels {
+            let first = self.requirements.partition_point(|required| required.key < *key);
+            for required in self.requirements[first..].iter().take_while(|required| required.key == *key) {
+                if !required.matches(Some(value)) {
+                    return false;
+                }
+                met += usize::from(required.needs_label());
+            }
+        }
+        met == self.positive
     }
 
     /// Whether labels, looked up by key, are selected.
@@ -53,10 +82,7 @@ impl LabelSelector {
     /// Parses the text of a `labelSelector` parameter. The error is the message of the 400.
     pub fn parse(text: &str) -> Result<LabelSelector, String> {
         let mut parser = SelectorParser { tokens: tokens(text), at: 0 };
-        let requirements = parser.selector()?;
-        let mut requirements = requirements;
-        requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(LabelSelector { requirements })
+        Ok(LabelSelector::of(parser.selector()?))
     }
 
     /// From a `metav1.LabelSelector` object (`matchLabels`, `matchExpressions`). `None` where it is malformed.
@@ -77,21 +103,30 @@ impl LabelSelector {
                 _ => return None,
             };
             let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
-            let values = values.iter().filter_map(Value::as_str).map(Text::from).collect();
+            let mut values: Vec<Text> = values.iter().filter_map(Value::as_str).map(Text::from).collect();
+            values.sort();
             requirements.push(Requirement { key: expression.str_at(&["key"]).into(), operator, values });
         }
-        Some(LabelSelector { requirements })
+        Some(LabelSelector::of(requirements))
     }
 }
 
 impl Requirement {
+    fn needs_label(&self) -> bool {
+        !matches!(self.operator, Operator::DoesNotExist | Operator::NotIn)
+    }
+
+    fn has(&self, value: &str) -> bool {
+        self.values.binary_search_by(|known| known.as_str().cmp(value)).is_ok()
+    }
+
     fn matches(&self, value: Option<&str>) -> bool {
         let number = |text: &str| text.parse::<i64>().ok();
         match (self.operator, value) {
             (Operator::Exists, value) => value.is_some(),
             (Operator::DoesNotExist, value) => value.is_none(),
-            (Operator::In, value) => value.is_some_and(|v| self.values.iter().any(|x| x == v)),
-            (Operator::NotIn, value) => value.is_none_or(|v| self.values.iter().all(|x| x != v)),
+            (Operator::In, value) => value.is_some_and(|value| self.has(value)),
+            (Operator::NotIn, value) => value.is_none_or(|value| !self.has(value)),
             (Operator::GreaterThan | Operator::LessThan, None) => false,
             (operator, Some(v)) => match (number(v), self.values.first().and_then(|x| number(x))) {
                 (Some(v), Some(x)) => {
@@ -307,18 +342,33 @@ mod tests {
 
     fn selects(selector: &str, labels: &[(&str, &str)]) -> bool {
         let parsed = LabelSelector::parse(selector).unwrap();
-        parsed.matches(|key| labels.iter().find(|(k, _)| *k == key).map(|(_, v)| *v))
+        let matched = parsed.matches(|key| labels.iter().find(|(k, _)| *k == key).map(|(_, v)| *v));
+        let owned: Vec<(Text, Text)> = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        assert_eq!(parsed.selects(&owned), matched, "{selector}");
+        matched
     }
 
     #[test]
     fn selection() {
         let labels = [("a", "1"), ("b", "x")];
-        for selector in
-            ["", "a", "!c", "a=1", "a==1,b", "a!=2", "c!=2", "a in (1, 2)", "c notin (1)", "a>0", "a<5", " b = x , a "]
-        {
+        for selector in [
+            "",
+            "a",
+            "!c",
+            "a=1",
+            "a==1,b",
+            "a!=2",
+            "c!=2",
+            "a in (1, 2)",
+            "c notin (1)",
+            "a>0",
+            "a<5",
+            " b = x , a ",
+            "a>0,a<5,a!=3",
+        ] {
             assert!(selects(selector, &labels), "{selector}");
         }
-        for selector in ["c", "!a", "a=2", "b>1", "c<1", "a notin (1)", "c in ()", "a="] {
+        for selector in ["c", "!a", "a=2", "b>1", "c<1", "a notin (1)", "c in ()", "a=", "a=1,c", "a>0,a<1", "!b,a"] {
             assert!(!selects(selector, &labels), "{selector}");
         }
     }

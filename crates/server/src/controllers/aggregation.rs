@@ -91,7 +91,7 @@ fn aggregated<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -
     let (selectors, name) = (selectors(role), role.str_at(&["metadata", "name"]));
     let (mut rules, mut known) = (vec![], HashSet::new());
     let others = || all().filter(|stored| stored.meta.name != name);
-    let matches = |selector: &LabelSelector, stored: &Stored| selector.matches(|key| stored.meta.label(key));
+    let matches = |selector: &LabelSelector, stored: &Stored| selector.selects(&stored.meta.labels);
     let selected = |selector| others().filter(move |stored| matches(selector, stored));
     for stored in selectors.iter().flat_map(selected) {
         for rule in stored.body.to_value(0).get("rules").and_then(Value::as_array).unwrap_or_default() {

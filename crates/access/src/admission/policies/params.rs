@@ -104,7 +104,7 @@ impl Source {
             "" => collection.latest().0.values().cloned().collect(),
             namespace => collection.in_namespace(namespace),
         };
-        objects.retain(|stored| selector.matches(|key| stored.meta.label(key)));
+        objects.retain(|stored| selector.selects(&stored.meta.labels));
         objects
     }
 
