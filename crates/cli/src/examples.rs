@@ -10,10 +10,7 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     ("store check", &["store check --data-dir /var/lib/pintle", "store check --salvage salvaged.json"]),
-    (
-        "store backup",
-        &["store backup backup.pintle", "store backup s3://backups/one --backup-passphrase-file passphrase"],
-    ),
+    ("store backup", &["store backup backup.pintle", "store backup - > backup.pintle"]),
     ("store restore", &["store restore backup.pintle --data-dir restored"]),
     ("store backups list", &["store backups list /backup"]),
     ("store backups prune", &["store backups prune /backup --keep 7"]),

@@ -8,7 +8,7 @@ use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-use crate::backups::{PassphraseFlags, S3Flags, ScheduleFlags};
+use crate::backups::ScheduleFlags;
 use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
@@ -227,19 +227,14 @@ pub enum Store {
     /// Write all objects, at one revision, and the keys of the server to a new file.
     ///
     /// The file contains the certificate authority and the key of ServiceAccount tokens, so that certificates and tokens of
-    /// clients stay valid after a restore. Keep it as safe as the data directory, or encrypt it with a passphrase.
+    /// clients stay valid after a restore. Keep it as safe as the data directory, or pipe it to a program that
+    /// encrypts it.
     Backup {
         #[command(flatten)]
         place: CertificatePlace,
 
-        /// The file to create; - for stdout, s3://BUCKET/NAME for an object of a bucket.
-        file: String,
-
-        #[command(flatten)]
-        seal: PassphraseFlags,
-
-        #[command(flatten)]
-        s3: S3Flags,
+        /// The file to create; - for stdout.
+        file: PathBuf,
     },
     /// Create a data directory from a backup. Clients keep their access; those that watch have to list again.
     Restore {
@@ -252,14 +247,8 @@ pub enum Store {
         #[arg(long, value_name = "N", default_value_t = store::RESTORE_BUMP, value_parser = number(u64::MAX))]
         bump_revision: u64,
 
-        /// The backup; s3://BUCKET/NAME for an object of a bucket.
-        file: String,
-
-        #[command(flatten)]
-        seal: PassphraseFlags,
-
-        #[command(flatten)]
-        s3: S3Flags,
+        /// The backup; - for stdin.
+        file: PathBuf,
     },
     /// List or prune the backups that servers have made on a schedule.
     #[command(subcommand)]
@@ -268,29 +257,23 @@ pub enum Store {
 
 #[derive(Subcommand)]
 pub enum Backups {
-    /// List the backups of a target, oldest first.
+    /// List the backups of a directory, oldest first.
     List {
-        /// The target: a directory, or s3://BUCKET[/PREFIX].
-        target: String,
-
-        #[command(flatten)]
-        s3: S3Flags,
+        /// The directory that --backup-target names.
+        target: PathBuf,
 
         /// The form of the output.
         #[arg(short, long, value_enum, default_value = "text")]
         output: TextOrJson,
     },
-    /// Remove all backups of a target but the newest.
+    /// Remove all backups of a directory but the newest.
     Prune {
-        /// The target: a directory, or s3://BUCKET[/PREFIX].
-        target: String,
+        /// The directory that --backup-target names.
+        target: PathBuf,
 
         /// Number of backups to keep.
         #[arg(long, value_name = "N", value_parser = number(usize::MAX))]
         keep: usize,
-
-        #[command(flatten)]
-        s3: S3Flags,
     },
 }
 

@@ -32,16 +32,6 @@ pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(3600);
 pub const CERTIFICATE_BEFORE: Duration = Duration::from_secs(3600);
 /// Shortest lifetime of the certificate of a user: that of a certificate signing request.
 pub const USER_CERTIFICATE_MIN: Duration = Duration::from_secs(600);
-/// Binary logarithm of the work of `scrypt` for a passphrase, about a second; age's.
-pub const SCRYPT_WORK: u8 = 18;
-/// The most work that is done to decrypt a backup; age's.
-pub const SCRYPT_WORK_MAX: u8 = 22;
-/// Bytes of a file that are sent at once.
-pub const UPLOAD_CHUNK: usize = 256 << 10;
-/// Time limit for the response of an object store.
-pub const UPLOAD_TIME: Duration = Duration::from_secs(3600);
-/// Bytes of a response of an object store, apart from downloads: a list of a thousand keys of a kilobyte, escaped.
-pub const LISTING_BYTES_MAX: usize = 8 << 20;
 /// Time after which a scheduled backup that has failed is made again.
 pub const BACKUP_RETRY: Duration = Duration::from_secs(300);
 /// Bytes of all manifests of an admission plugin. Ours: kube-apiserver has no limit.

@@ -19,14 +19,10 @@ pub fn run(task: &Store) -> Result<(), String> {
     match task {
         Store::Check { place, salvage: Some(file), encryption, .. } => salvage(&place.data_dir, file, encryption),
         Store::Check { place, salvage: None, output, .. } => check(&place.data_dir, *output),
-        Store::Backup { place, file, seal, s3 } => {
-            backups::back_up(&place.place.data_dir, &place.directory(), file, seal, s3)
-        }
-        Store::Restore { place, file, bump_revision, seal, s3 } => {
-            backups::restore(file, &place.data_dir, *bump_revision, seal, s3)
-        }
-        Store::Backups(Backups::List { target, s3, output }) => backups::list(target, s3, *output),
-        Store::Backups(Backups::Prune { target, keep, s3 }) => backups::prune(target, *keep, s3),
+        Store::Backup { place, file } => backups::back_up(&place.place.data_dir, &place.directory(), file),
+        Store::Restore { place, file, bump_revision } => backups::restore(file, &place.data_dir, *bump_revision),
+        Store::Backups(Backups::List { target, output }) => backups::list(target, *output),
+        Store::Backups(Backups::Prune { target, keep }) => backups::prune(target, *keep),
     }
 }
 

@@ -1,36 +1,24 @@
-//! The names of backups: `pintle-TIME-REVISION.backup`, with `.age` behind it if the backup is encrypted. Their order is that
-//! of the times.
+//! The names of backups: `pintle-TIME-REVISION.backup`. Their order is that of the times.
 
-/// A file at a target.
+/// A backup in a directory, and what its name says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
     pub name: String,
     pub bytes: u64,
-}
-
-/// What the name of a backup says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackupName {
     /// When the backup was made, RFC 3339.
     pub time: String,
     pub revision: u64,
-    pub encrypted: bool,
 }
 
 /// The name of a backup that is made at `time` (RFC 3339, UTC, in seconds).
-pub fn of(time: &str, revision: u64, encrypted: bool) -> String {
+pub fn of(time: &str, revision: u64) -> String {
     let time: String = time.chars().filter(|c| !matches!(c, '-' | ':')).collect();
-    let age = if encrypted { ".age" } else { "" };
-    format!("pintle-{time}-{revision}.backup{age}")
+    format!("pintle-{time}-{revision}.backup")
 }
 
-/// What a name says; `None` for names of other files.
-pub fn parse(name: &str) -> Option<BackupName> {
-    let (stem, encrypted) = match name.strip_suffix(".age") {
-        Some(stem) => (stem, true),
-        None => (name, false),
-    };
-    let (time, revision) = stem.strip_prefix("pintle-")?.strip_suffix(".backup")?.split_once('-')?;
+/// A file of this name and size; `None` if it is not a backup.
+pub fn parse(name: &str, bytes: u64) -> Option<StoredFile> {
+    let (time, revision) = name.strip_prefix("pintle-")?.strip_suffix(".backup")?.split_once('-')?;
     let digits: Vec<char> = time.chars().collect();
     let is_time = digits.len() == 16
         && digits.iter().enumerate().all(|(i, c)| match i {
@@ -44,7 +32,7 @@ pub fn parse(name: &str) -> Option<BackupName> {
     }
     let time =
         format!("{}-{}-{}T{}:{}:{}Z", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13), part(13..15));
-    Some(BackupName { time, revision: revision.parse().ok()?, encrypted })
+    Some(StoredFile { name: name.to_owned(), bytes, time, revision: revision.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -53,15 +41,12 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for (encrypted, name) in
-            [(false, "pintle-20261124T193000Z-12.backup"), (true, "pintle-20261124T193000Z-12.backup.age")]
-        {
-            let time = "2026-11-24T19:30:00Z";
-            assert_eq!(of(time, 12, encrypted), name);
-            assert_eq!(parse(name), Some(BackupName { time: time.to_owned(), revision: 12, encrypted }));
-        }
+        let (name, time) = ("pintle-20261124T193000Z-12.backup", "2026-11-24T19:30:00Z");
+        assert_eq!(of(time, 12), name);
+        let want = StoredFile { name: name.to_owned(), bytes: 5, time: time.to_owned(), revision: 12 };
+        assert_eq!(parse(name, 5), Some(want));
         for other in ["", "pintle-.backup", "pintle-20261124T193000Z-x.backup", "other", ".backup-1.tmp"] {
-            assert_eq!(parse(other), None, "{other}");
+            assert_eq!(parse(other, 5), None, "{other}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Backups that a running server makes on a schedule.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,10 @@ use clap::Args;
 use machinery::cron::Schedule;
 use store::{Snapshot, Store};
 
-use super::{PassphraseFlags, S3Flags, Target, kept_files, name, remove_old, write_file};
+use super::{directory, kept_files, name, write_file};
 use crate::certificates::Directory;
 use crate::limits;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, scratch_name};
 
 #[derive(Args)]
 pub struct ScheduleFlags {
@@ -20,27 +21,20 @@ pub struct ScheduleFlags {
     #[arg(long, value_name = "CRON", value_parser = Schedule::parse, requires = "backup_target", help_heading = "Backups")]
     backup_schedule: Option<Schedule>,
 
-    /// Where backups are kept: a directory, or s3://BUCKET[/PREFIX].
-    #[arg(long, value_name = "TARGET", requires = "backup_schedule", help_heading = "Backups")]
-    backup_target: Option<String>,
+    /// The directory in which backups are kept.
+    #[arg(long, value_name = "DIR", requires = "backup_schedule", help_heading = "Backups")]
+    backup_target: Option<PathBuf>,
 
     /// Number of backups to keep at the target; older ones are removed after each backup.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Backups")]
     backup_retention: u64,
-
-    #[command(flatten)]
-    seal: PassphraseFlags,
-
-    #[command(flatten)]
-    s3: S3Flags,
 }
 
 /// The backups that a server is to make.
 pub struct BackupPlan {
     schedule: Schedule,
-    target: Target,
+    directory: PathBuf,
     keep: usize,
-    passphrase: Option<String>,
     keys: Directory,
     store: Arc<dyn Store>,
 }
@@ -50,12 +44,10 @@ impl ScheduleFlags {
     /// directory, so that a path that cannot hold backups is found before the first of them. The error is one line.
     pub fn plan(&self, keys: &Directory, store: &Arc<dyn Store>) -> Result<Option<BackupPlan>, String> {
         let (Some(schedule), Some(target)) = (&self.backup_schedule, &self.backup_target) else { return Ok(None) };
-        let target = Target::parse(target, &self.s3).and_then(|target| target.create().map(|()| target));
-        let target = target.map_err(|why| format!("--backup-target: {why}"))?;
+        directory::create(target).map_err(|why| format!("--backup-target: {why}"))?;
         let keep = usize::try_from(self.backup_retention).unwrap_or(usize::MAX);
-        let passphrase = self.seal.read()?;
-        let (schedule, keys, store) = (schedule.clone(), keys.clone(), store.clone());
-        Ok(Some(BackupPlan { schedule, target, keep, passphrase, keys, store }))
+        let (schedule, directory, keys, store) = (schedule.clone(), target.clone(), keys.clone(), store.clone());
+        Ok(Some(BackupPlan { schedule, directory, keep, keys, store }))
     }
 }
 
@@ -67,7 +59,7 @@ impl BackupPlan {
     }
 
     async fn run(self) {
-        self.remember_newest().await;
+        self.remember_newest();
         let mut retry = false;
         loop {
             let now = base::clock::now_seconds();
@@ -95,10 +87,9 @@ impl BackupPlan {
     }
 
     /// Records the time of the newest backup at the target, which an earlier process has made.
-    async fn remember_newest(&self) {
-        let files = self.target.list().await.unwrap_or_default();
-        let newest = files.last().and_then(|file| name::parse(&file.name));
-        if let Some((seconds, _)) = newest.and_then(|about| machinery::time::parse_rfc3339(&about.time)) {
+    fn remember_newest(&self) {
+        let files = directory::list(&self.directory).unwrap_or_default();
+        if let Some((seconds, _)) = files.last().and_then(|file| machinery::time::parse_rfc3339(&file.time)) {
             METRICS.operation.backed_up(seconds);
         }
     }
@@ -106,20 +97,20 @@ impl BackupPlan {
     /// Makes a backup and removes old ones; returns its name.
     async fn make(&self) -> Result<String, String> {
         let snapshot = self.store.snapshot().await.map_err(|error| error.to_string())?;
-        let name = name::of(&base::clock::now_rfc3339(), snapshot.revision, self.passphrase.is_some());
-        let scratch = base::task::blocking(|| self.write_local(snapshot))?;
-        self.target.put(&scratch.0, &name).await?;
-        for removed in remove_old(&self.target, self.keep).await? {
-            tracing::info!(name = removed, "removed an old backup");
-        }
+        let name = name::of(&base::clock::now_rfc3339(), snapshot.revision);
+        base::task::blocking(|| self.write(snapshot, &name))?;
         Ok(name)
     }
 
-    /// Writes a backup to a local file.
-    fn write_local(&self, snapshot: Snapshot) -> Result<Scratch, String> {
-        let scratch = Scratch(self.target.local_path(&self.keys.path)?);
-        let files = kept_files(&self.keys)?;
-        write_file(&scratch, snapshot, &files, self.passphrase.as_deref())?;
-        Ok(scratch)
+    /// Writes a backup beside its final name and moves it there, so that a file with the name of a backup is whole.
+    fn write(&self, snapshot: Snapshot, name: &str) -> Result<(), String> {
+        directory::create(&self.directory)?;
+        let scratch = Scratch(self.directory.join(scratch_name()));
+        write_file(&scratch, snapshot, &kept_files(&self.keys)?)?;
+        directory::publish(&self.directory, &scratch.0, name)?;
+        for removed in directory::remove_old(&self.directory, self.keep)? {
+            tracing::info!(name = removed, "removed an old backup");
+        }
+        Ok(())
     }
 }
