@@ -145,7 +145,7 @@ pub struct Flags {
     #[arg(long, value_name = "TEXT", requires = "hostile", default_value = "")]
     pub scenario: String,
 
-    /// File for the results [default: benches/results/<date>-<commit>.md, for complete runs].
+    /// File for the results [default: benches/results/load.md, for complete runs].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
