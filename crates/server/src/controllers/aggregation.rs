@@ -3,14 +3,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use access::authorization::GROUP;
 use base::task;
 use machinery::selector::LabelSelector;
 use machinery::{Status, Value, json};
-use objects::{Key, Stored};
-use tokio::sync::{Notify, watch};
+use objects::{Event, Key, Stored};
+use tokio::sync::watch;
 
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context, Document, Format, PatchKind};
 
@@ -18,36 +20,21 @@ const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-co
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The controller; it runs after every change of a ClusterRole.
-#[derive(Default)]
-pub struct RoleAggregation {
-    changed: Notify,
-}
+pub struct RoleAggregation;
 
-impl RoleAggregation {
-    /// Observes the key of every changed object.
-    pub fn observe(&self, key: &Key) {
-        if key.group == GROUP && key.plural == "clusterroles" {
-            self.changed.notify_one();
-        }
+impl Reconciler for RoleAggregation {
+    const NAME: &'static str = "role aggregation";
+    const SETTLED: [Duration; 2] = [limits::AGGREGATION_GRACE; 2];
+    type Memory = ();
+
+    fn observe(&self, key: &Key, _: &Event) -> bool {
+        key.group == GROUP && key.plural == "clusterroles"
     }
 
-    /// Aggregates rules until `stop` becomes true, each time [`limits::AGGREGATION_GRACE`] after a change, so that changes in
-    /// quick succession are handled together.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        loop {
-            if let Err(status) = aggregate_all(&context).await {
-                tracing::warn!(error = %status, "the rules of a ClusterRole cannot be aggregated; will retry");
-                self.changed.notify_one();
-            }
-            let change = async {
-                self.changed.notified().await;
-                tokio::time::sleep(limits::AGGREGATION_GRACE).await;
-            };
-            tokio::select! {
-                () = change => {}
-                () = super::stopped(&mut stop) => return,
-            }
-        }
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let status = aggregate_all(context).await.err()?;
+        tracing::warn!(error = %status, "the rules of a ClusterRole cannot be aggregated; will retry");
+        Some(limits::AGGREGATION_GRACE)
     }
 }
 

@@ -5,24 +5,37 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base::clock;
 use machinery::Text;
 use objects::{Event, EventKind, Key};
 use resource::defined_by;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::namespaces::TerminatingNamespaces;
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context};
 
-/// The controller; it runs after changes that may make a deletion possible.
+/// The controller. It makes a pass at the start, after each change that may make a deletion possible, where a grace period ends,
+/// and after a failure.
 pub struct Cleanup {
     /// Whether the content of namespaces is deleted.
     namespaces: bool,
     state: Mutex<State>,
-    changed: Notify,
+}
+
+/// What a run knows of the deletions that it has begun.
+#[derive(Default)]
+pub struct Deletions {
+    /// Whether it has made a pass.
+    begun: bool,
+    namespaces: TerminatingNamespaces,
+    definitions: verbs::PendingCrdDeletions,
+    /// When definitions are to be looked at again after a failure.
+    retry: Option<Instant>,
 }
 
 /// What is being deleted. The deletion of an object concerns only its own namespace and its own resource, so that one that
@@ -79,60 +92,46 @@ impl State {
 
 impl Cleanup {
     pub fn new(namespaces: bool) -> Cleanup {
-        Cleanup { namespaces, state: Mutex::default(), changed: Notify::new() }
+        Cleanup { namespaces, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Receives every event, in order.
-    pub fn observe(&self, key: &Key, event: &Event) {
-        if self.state().observe(key, event) {
-            self.changed.notify_one();
-        }
-    }
-
-    /// Makes passes until `stop` becomes true: one at the start, one after each change that matters, one where a grace
-    /// period ends, and one more after a failure.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        let (mut leaving, mut outlived) = (TerminatingNamespaces::default(), verbs::PendingCrdDeletions::default());
-        let mut next = Some(clock::instant());
-        {
-            let mut state = self.state();
-            state.changed_namespaces = state.namespaces.clone();
-            state.definitions_changed = true;
-        }
-        loop {
-            tokio::select! {
-                () = self.changed.notified() => {}
-                () = until(next) => {}
-                () = super::stopped(&mut stop) => return,
-            }
-            let (namespaces, definitions_changed) = {
-                let mut state = self.state();
-                (std::mem::take(&mut state.changed_namespaces), std::mem::take(&mut state.definitions_changed))
-            };
-            let mut retry = None;
-            if definitions_changed || outlived.next().is_some_and(|next| next <= clock::instant()) {
-                let pass = verbs::finalize(&context, &mut outlived).await;
-                if pass.failed {
-                    self.state().definitions_changed = true;
-                    retry = Some(clock::instant() + limits::CONTROLLER_RETRY);
-                }
-            }
-            if self.namespaces {
-                leaving.finalize(&context, namespaces).await;
-            }
-            next = leaving.next().into_iter().chain(outlived.next()).chain(retry).min();
-        }
-    }
 }
 
-async fn until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant).await,
-        None => std::future::pending().await,
+impl Reconciler for Cleanup {
+    const NAME: &'static str = "cleanup";
+    type Memory = Deletions;
+
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        self.state().observe(key, event)
+    }
+
+    async fn reconcile(
+        &self,
+        context: &Arc<Context>,
+        _: &watch::Receiver<bool>,
+        known: &mut Deletions,
+    ) -> Option<Duration> {
+        let (namespaces, definitions_changed) = {
+            let mut state = self.state();
+            if !std::mem::replace(&mut known.begun, true) {
+                state.changed_namespaces = state.namespaces.clone();
+                state.definitions_changed = true;
+            }
+            (std::mem::take(&mut state.changed_namespaces), std::mem::take(&mut state.definitions_changed))
+        };
+        let due = known.definitions.next().into_iter().chain(known.retry).min();
+        if definitions_changed || due.is_some_and(|due| due <= clock::instant()) {
+            let pass = verbs::finalize(context, &mut known.definitions).await;
+            known.retry = pass.failed.then(|| clock::instant() + limits::CONTROLLER_RETRY);
+        }
+        if self.namespaces {
+            known.namespaces.finalize(context, namespaces).await;
+        }
+        let next = [known.namespaces.next(), known.definitions.next(), known.retry].into_iter().flatten().min()?;
+        Some(next.saturating_duration_since(clock::instant()))
     }
 }
 

@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use machinery::{Status, Text};
 use objects::{Event, EventKind, Key};
 use resource::builtin::DEFINITION_GROUP;
 use resource::defined_by;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context};
 
@@ -27,18 +29,26 @@ enum DefinitionChange {
     Deleted,
 }
 
-/// The controller, with the CRDs that have changed, by group and plural. The plural is empty if names of the group have
-/// become free otherwise.
+/// The CRDs that have changed, by group and plural. The plural is empty if names of the group have become free otherwise.
+type Changes = BTreeMap<(Text, Text), DefinitionChange>;
+
 #[derive(Default)]
 pub struct Establishing {
-    pending: Mutex<BTreeMap<(Text, Text), DefinitionChange>>,
-    changed: Notify,
+    pending: Mutex<Changes>,
 }
 
 impl Establishing {
-    /// Receives every event, in order.
-    pub fn observe(&self, key: &Key, event: &Event) {
-        let Some((group, plural)) = defined_by(key) else { return };
+    fn pending(&self) -> MutexGuard<'_, Changes> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reconciler for Establishing {
+    const NAME: &'static str = "establishing";
+    type Memory = ();
+
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        let Some((group, plural)) = defined_by(key) else { return false };
         let (plural, change) = match event.kind {
             _ if key.group != DEFINITION_GROUP => (Text::new_static(""), DefinitionChange::Deleted),
             EventKind::Added => (plural, DefinitionChange::Added),
@@ -46,33 +56,25 @@ impl Establishing {
             EventKind::Deleted => (plural, DefinitionChange::Deleted),
         };
         self.pending().insert((group, plural), change);
-        self.changed.notify_one();
+        true
     }
 
-    fn pending(&self) -> MutexGuard<'_, BTreeMap<(Text, Text), DefinitionChange>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Establishes CRDs until `stop` becomes true. If a status cannot be written, it is retried.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let mut failed = Changes::new();
         loop {
-            tokio::select! {
-                () = self.establish_pending(&context) => {}
-                () = super::stopped(&mut stop) => return,
-            }
-        }
-    }
-
-    async fn establish_pending(&self, context: &Context) {
-        self.changed.notified().await;
-        loop {
-            let Some(((group, plural), change)) = self.pending().pop_first() else { return };
+            let Some(((group, plural), change)) = self.pending().pop_first() else { break };
             if let Err(status) = establish(context, &group, &plural, change).await {
                 tracing::warn!(%group, %plural, error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
-                self.pending().entry((group, plural)).or_insert(change);
-                tokio::time::sleep(limits::CONTROLLER_RETRY).await;
+                failed.insert((group, plural), change);
             }
         }
+        let again = (!failed.is_empty()).then_some(limits::CONTROLLER_RETRY);
+        let mut pending = self.pending();
+        // an event that has come meanwhile says more
+        for (place, change) in failed {
+            pending.entry(place).or_insert(change);
+        }
+        again
     }
 }
 

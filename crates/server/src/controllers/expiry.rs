@@ -10,8 +10,9 @@ use base::clock;
 use futures_util::future::join_all;
 use machinery::{Text, Value, json};
 use objects::{Event, EventKind, Key};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context, Document};
 
@@ -46,7 +47,6 @@ impl Expiring {
 pub struct EventExpiry {
     seconds: i64,
     state: Mutex<Expiring>,
-    changed: Notify,
 }
 
 /// The time of the last write, in seconds since the epoch. Every write leaves its time in `managedFields`.
@@ -57,46 +57,38 @@ fn written(event: &Value) -> Option<i64> {
     times.filter_map(|time| machinery::time::parse_rfc3339(time).map(|(seconds, _)| seconds)).max()
 }
 
-impl EventExpiry {
-    pub fn new(after: Duration) -> EventExpiry {
-        let seconds = i64::try_from(after.as_secs()).unwrap_or(i64::MAX);
-        EventExpiry { seconds, state: Mutex::default(), changed: Notify::new() }
-    }
+impl Reconciler for EventExpiry {
+    const NAME: &'static str = "event expiry";
+    type Memory = ();
 
-    fn lock(&self) -> MutexGuard<'_, Expiring> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Observes the changes of all objects, in order.
-    pub fn observe(&self, key: &Key, change: &Event) {
+    fn observe(&self, key: &Key, change: &Event) -> bool {
         if !key.group.is_empty() || key.plural != "events" {
-            return;
+            return false;
         }
         let live = change.kind != EventKind::Deleted;
         let written = live.then(|| written(&change.object.body.to_value(0)).unwrap_or_else(clock::now_seconds));
         self.lock().set(&key.path, written.map(|written| written.saturating_add(self.seconds)));
-        self.changed.notify_one();
+        true
     }
 
-    /// Deletes expired Events until `stop` becomes true.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        loop {
-            let now = clock::now_seconds();
-            let (expired, next) = self.lock().expired(now, limits::GARBAGE_PARALLEL);
-            join_all(expired.iter().map(|path| self.delete(&context, path, now))).await;
-            let due = async {
-                match next.map(|due| u64::try_from(due - now).unwrap_or(0)) {
-                    // at most a minute, since the clock may be set
-                    Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds.min(60))).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = due => {}
-                () = self.changed.notified() => {}
-                () = super::stopped(&mut stop) => return,
-            }
-        }
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let now = clock::now_seconds();
+        let (expired, next) = self.lock().expired(now, limits::GARBAGE_PARALLEL);
+        join_all(expired.iter().map(|path| self.delete(context, path, now))).await;
+        let left = u64::try_from(next? - now).unwrap_or(0);
+        // at most a minute, since the clock may be set
+        Some(Duration::from_secs(left.min(60)))
+    }
+}
+
+impl EventExpiry {
+    pub fn new(after: Duration) -> EventExpiry {
+        let seconds = i64::try_from(after.as_secs()).unwrap_or(i64::MAX);
+        EventExpiry { seconds, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Expiring> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn delete(&self, context: &Context, path: &Text, now: i64) {

@@ -2,15 +2,18 @@
 //! of FlowSchemas. kube-apiserver does this itself, so `--controllers` does not apply.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::clock;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
-use objects::Key;
+use objects::{Event, Key};
 use resource::Resource;
 use resource::builtin::FLOW_GROUP;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+use super::reconciler::Reconciler;
+use crate::limits;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
 const DANGLING: &str = "Dangling";
@@ -18,34 +21,24 @@ const DANGLING: &str = "Dangling";
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The controller; it runs after every change of a FlowSchema or a PriorityLevelConfiguration.
-#[derive(Default)]
-pub struct FlowKeeper {
-    changed: Notify,
-}
+pub struct FlowKeeper;
 
-impl FlowKeeper {
-    /// Observes the key of every changed object.
-    pub fn observe(&self, key: &Key) {
-        if key.group == FLOW_GROUP {
-            self.changed.notify_one();
-        }
+impl Reconciler for FlowKeeper {
+    const NAME: &'static str = "flow control";
+    type Memory = ();
+
+    fn observe(&self, key: &Key, _: &Event) -> bool {
+        key.group == FLOW_GROUP
     }
 
-    /// Runs until `stop` becomes true.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        loop {
-            let kept = async {
-                verbs::create_mandatory_flows(&context).await?;
-                report_dangling(&context).await
-            };
-            if let Err(status) = kept.await {
-                tracing::warn!(error = %status, "mandatory objects or conditions of API priority and fairness cannot be written");
-            }
-            tokio::select! {
-                () = self.changed.notified() => {}
-                () = super::stopped(&mut stop) => return,
-            }
-        }
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let kept = async {
+            verbs::create_mandatory_flows(context).await?;
+            report_dangling(context).await
+        };
+        let status = kept.await.err()?;
+        tracing::warn!(error = %status, "mandatory objects or conditions of API priority and fairness cannot be written; will retry");
+        Some(limits::CONTROLLER_RETRY)
     }
 }
 

@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base::clock;
 use base::metrics::Queue;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use objects::{Event, EventKind, Key};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
 
@@ -35,13 +37,63 @@ pub struct Keeper {
     object: Mutex<Arc<Value>>,
     /// The namespaces to be checked, with the time at which they were added.
     pending: Mutex<BTreeMap<Text, Instant>>,
-    changed: Notify,
+}
+
+impl Reconciler for Keeper {
+    const NAME: &'static str = "keeper";
+    type Memory = ();
+
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        if !key.group.is_empty() {
+            return false;
+        }
+        let namespace = match key.path.split_once('/') {
+            None if key.plural == "namespaces" && event.kind != EventKind::Deleted => key.path.clone(),
+            Some((namespace, name)) if key.plural == self.plural && name == self.name => namespace.into(),
+            _ => return false,
+        };
+        self.add(namespace);
+        true
+    }
+
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let mut pending = std::mem::take(&mut *self.lock());
+        if let Some(since) = pending.remove(&ALL)
+            && let Some(namespaces) = context.registry.get("", "namespaces")
+        {
+            pending.extend(namespaces.collection.latest().0.keys().map(|path| (path.clone(), since)));
+        }
+        let mut again = None;
+        for (namespace, since) in pending {
+            let began = clock::instant();
+            self.queue.taken(began - since);
+            if let Err(status) = self.keep(context, &namespace).await {
+                tracing::warn!(%namespace, name = self.name, error = %status, "an object cannot be created or restored; will retry");
+                self.queue.retried();
+                self.add(namespace);
+                again = Some(limits::CONTROLLER_RETRY);
+            }
+            self.queue.worked(began.elapsed());
+        }
+        again
+    }
+
+    /// Publishes the bundle in every namespace, if this keeper publishes one.
+    fn set_root_authority(&self, authority: &str) -> bool {
+        let mut object = self.lock_object();
+        let differs = !["", authority].contains(&object.str_at(&BUNDLE));
+        if differs {
+            Arc::make_mut(&mut object).set_at(&BUNDLE, Value::from(authority));
+            self.add(ALL);
+        }
+        differs
+    }
 }
 
 impl Keeper {
     fn new(user: &'static str, queue: &'static str, (plural, name): (&'static str, &'static str)) -> Keeper {
         let object = Mutex::new(Arc::new(json!({"metadata": {"name": name}})));
-        Keeper { user, queue: Queue(queue), plural, name, object, pending: Mutex::default(), changed: Notify::new() }
+        Keeper { user, queue: Queue(queue), plural, name, object, pending: Mutex::default() }
     }
 
     pub fn of_accounts() -> Keeper {
@@ -64,32 +116,8 @@ impl Keeper {
         self.object.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes another authority (PEM) in every namespace, if this keeper publishes one.
-    pub fn set_authority(&self, authority: &str) {
-        let mut object = self.lock_object();
-        if !["", authority].contains(&object.str_at(&BUNDLE)) {
-            Arc::make_mut(&mut object).set_at(&BUNDLE, Value::from(authority));
-            self.add(ALL);
-            self.changed.notify_one();
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Instant>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Observes the changes of all objects, in order.
-    pub fn observe(&self, key: &Key, event: &Event) {
-        if !key.group.is_empty() {
-            return;
-        }
-        let namespace = match key.path.split_once('/') {
-            None if key.plural == "namespaces" && event.kind != EventKind::Deleted => key.path.clone(),
-            Some((namespace, name)) if key.plural == self.plural && name == self.name => namespace.into(),
-            _ => return,
-        };
-        self.add(namespace);
-        self.changed.notify_one();
     }
 
     fn add(&self, namespace: Text) {
@@ -97,38 +125,6 @@ impl Keeper {
             self.queue.added(1);
             clock::instant()
         });
-    }
-
-    /// Keeps the object in every namespace until `stop` becomes true.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        loop {
-            let mut pending = std::mem::take(&mut *self.lock());
-            if let Some(since) = pending.remove(&ALL)
-                && let Some(namespaces) = context.registry.get("", "namespaces")
-            {
-                pending.extend(namespaces.collection.latest().0.keys().map(|path| (path.clone(), since)));
-            }
-            let mut again = false;
-            for (namespace, since) in pending {
-                let began = clock::instant();
-                self.queue.taken(began - since);
-                if let Err(status) = self.keep(&context, &namespace).await {
-                    tracing::warn!(%namespace, name = self.name, error = %status, "an object cannot be created or restored; will retry");
-                    self.queue.retried();
-                    self.add(namespace);
-                    again = true;
-                }
-                self.queue.worked(began.elapsed());
-            }
-            let retry = async {
-                if again { tokio::time::sleep(limits::CONTROLLER_RETRY).await } else { std::future::pending().await }
-            };
-            tokio::select! {
-                () = self.changed.notified() => {}
-                () = retry => {}
-                () = super::stopped(&mut stop) => return,
-            }
-        }
     }
 
     /// The JSON patch that restores the data and the description of an object; `None` if they are unchanged.

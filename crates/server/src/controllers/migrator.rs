@@ -6,16 +6,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use base::clock;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
-use objects::{Key, Stored};
+use objects::{Event, Key, Stored};
 use resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
 use resource::{Resource, Version, defined_by, kube_aware};
 use schema::definition::{find_condition, is_condition_true};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
@@ -24,37 +26,22 @@ const MANAGER: &str = "storage-version-migrator-controller";
 /// The verbs that a resource must support, as in kube-apiserver's message.
 const WANTED_VERBS: &str = "[update patch list]";
 
-/// The controller; it runs after every change of a migration, a CRD or an APIService.
-#[derive(Default)]
-pub struct Migrator {
-    changed: Notify,
-}
+/// The controller; it runs after every change of a migration, a CRD or an APIService. Migrations are carried out one resource
+/// after the other.
+pub struct Migrator;
 
-impl Migrator {
-    /// Observes the key of every changed object, after the registry has been updated.
-    pub fn observe(&self, key: &Key) {
-        if (key.group == MIGRATION_GROUP && key.plural == MIGRATIONS) || defined_by(key).is_some() {
-            self.changed.notify_one();
-        }
+impl Reconciler for Migrator {
+    const NAME: &'static str = "storage version migrator";
+    type Memory = ();
+
+    /// Events come after the registry has been updated.
+    fn observe(&self, key: &Key, _: &Event) -> bool {
+        (key.group == MIGRATION_GROUP && key.plural == MIGRATIONS) || defined_by(key).is_some()
     }
 
-    /// Carries out migrations until `stop` becomes true, one resource after the other.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        let retry = limits::CONTROLLER_RETRY;
-        loop {
-            let done = migrate_all(&context, &stop).await;
-            let change = async {
-                tokio::select! {
-                    () = self.changed.notified() => {}
-                    () = tokio::time::sleep(retry), if !done => {}
-                }
-            };
-            tokio::select! {
-                biased;
-                () = super::stopped(&mut stop) => return,
-                () = change => {}
-            }
-        }
+    async fn reconcile(&self, context: &Arc<Context>, stop: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let done = migrate_all(context, stop).await;
+        (!done).then_some(limits::CONTROLLER_RETRY)
     }
 }
 

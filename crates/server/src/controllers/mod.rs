@@ -17,6 +17,7 @@ mod migrator;
 mod namespaces;
 mod pending;
 mod quotas;
+mod reconciler;
 mod registrations;
 mod signing;
 mod switch;
@@ -33,6 +34,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use objects::{Event, Key};
+use reconciler::{Controller, controller};
 
 use crate::limits;
 use crate::verbs::Context;
@@ -45,77 +47,61 @@ pub use switch::Controllers;
 pub struct Derived {
     /// Whether they run on this server without leader election.
     alone: bool,
-    establishing: Arc<establishing::Establishing>,
-    cleanup: Arc<cleanup::Cleanup>,
+    /// Whether ClusterRoles are aggregated.
+    aggregates: bool,
+    all: Vec<Arc<dyn Controller>>,
+    /// Of the garbage collector, whose tests call it step by step.
+    #[cfg(test)]
     owners: Option<Arc<garbage::Graph>>,
-    expiry: Option<Arc<expiry::EventExpiry>>,
-    aggregation: Option<Arc<aggregation::RoleAggregation>>,
-    quotas: Option<Arc<quotas::Quotas>>,
-    migrator: Option<Arc<migrator::Migrator>>,
-    flow: Option<Arc<flow::FlowKeeper>>,
-    registrations: Arc<registrations::Registrations>,
-    types: Option<Arc<type_check::TypeChecker>>,
-    keepers: Vec<Arc<keeper::Keeper>>,
-    tokens: Option<Arc<token_secrets::TokenSecrets>>,
     tracking: Arc<token_tracking::TokenTracking>,
-    signing: Option<Arc<signing::Signing>>,
 }
 
 impl Derived {
     /// `fairness` is whether API priority and fairness is enabled.
     pub fn new(controllers: &Controllers, fairness: bool) -> Derived {
-        let accounts = controllers.run(switch::SERVICE_ACCOUNT).then(keeper::Keeper::of_accounts);
-        let authority = controllers.run(switch::ROOT_AUTHORITY);
-        let authority = authority.then(|| keeper::Keeper::of_root_authority(&controllers.root_authority));
-        let tokens = || Arc::new(token_secrets::TokenSecrets::new(&controllers.root_authority));
-        let signer = controllers.signer.clone().filter(|_| controllers.run(switch::SIGNING));
-        let expires = !controllers.event_ttl.is_zero();
+        let (on, authority) = (|name| controllers.run(name), &controllers.root_authority);
+        let signer = controllers.signer.clone().filter(|_| on(switch::SIGNING));
+        let owners: Option<Arc<garbage::Graph>> = on(switch::GARBAGE_COLLECTOR).then(Default::default);
+        let all = [
+            Some(controller(establishing::Establishing::default())),
+            Some(controller(cleanup::Cleanup::new(on(switch::NAMESPACE)))),
+            Some(controller(registrations::Registrations)),
+            owners.clone().map(|owners| owners as Arc<dyn Controller>),
+            (!controllers.event_ttl.is_zero()).then(|| controller(expiry::EventExpiry::new(controllers.event_ttl))),
+            on(switch::AGGREGATION).then(|| controller(aggregation::RoleAggregation)),
+            on(switch::QUOTAS).then(|| controller(quotas::Quotas::default())),
+            on(switch::MIGRATOR).then(|| controller(migrator::Migrator)),
+            fairness.then(|| controller(flow::FlowKeeper)),
+            on(switch::POLICY_STATUS).then(|| controller(type_check::TypeChecker)),
+            on(switch::TOKEN_SECRETS).then(|| controller(token_secrets::TokenSecrets::new(authority))),
+            signer.map(|signer| controller(signing::Signing::new(signer))),
+            on(switch::SERVICE_ACCOUNT).then(|| controller(keeper::Keeper::of_accounts())),
+            on(switch::ROOT_AUTHORITY).then(|| controller(keeper::Keeper::of_root_authority(authority))),
+        ];
         Derived {
             alone: controllers.alone,
-            establishing: Default::default(),
-            cleanup: Arc::new(cleanup::Cleanup::new(controllers.run(switch::NAMESPACE))),
-            owners: controllers.run(switch::GARBAGE_COLLECTOR).then(Default::default),
-            expiry: expires.then(|| Arc::new(expiry::EventExpiry::new(controllers.event_ttl))),
-            aggregation: controllers.run(switch::AGGREGATION).then(Default::default),
-            quotas: controllers.run(switch::QUOTAS).then(Default::default),
-            migrator: controllers.run(switch::MIGRATOR).then(Default::default),
-            flow: fairness.then(Default::default),
-            registrations: Default::default(),
-            types: controllers.run(switch::POLICY_STATUS).then(Default::default),
-            tokens: controllers.run(switch::TOKEN_SECRETS).then(tokens),
+            aggregates: on(switch::AGGREGATION),
+            all: all.into_iter().flatten().collect(),
+            #[cfg(test)]
+            owners,
             tracking: Default::default(),
-            signing: signer.map(|signer| Arc::new(signing::Signing::new(signer))),
-            keepers: accounts.into_iter().chain(authority).map(Arc::new).collect(),
         }
     }
 
     /// Whether ClusterRoles are aggregated.
     pub fn aggregates(&self) -> bool {
-        self.aggregation.is_some()
+        self.aggregates
     }
 
     /// Publishes another authority of the server's certificate.
     pub fn set_root_authority(&self, authority: &str) {
-        self.keepers.iter().for_each(|keeper| keeper.set_authority(authority));
-        self.tokens.iter().for_each(|tokens| tokens.set_authority(authority));
+        self.all.iter().for_each(|controller| controller.set_root_authority(authority));
     }
 
     /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
-        self.establishing.observe(key, event);
-        self.cleanup.observe(key, event);
-        self.owners.iter().for_each(|owners| owners.observe(key, event));
-        self.expiry.iter().for_each(|expiry| expiry.observe(key, event));
-        self.aggregation.iter().for_each(|aggregation| aggregation.observe(key));
-        self.quotas.iter().for_each(|quotas| quotas.observe(key, event));
-        self.migrator.iter().for_each(|migrator| migrator.observe(key));
-        self.flow.iter().for_each(|flow| flow.observe(key));
-        self.registrations.observe(key);
-        self.types.iter().for_each(|types| types.observe(key));
-        self.keepers.iter().for_each(|keeper| keeper.observe(key, event));
-        self.tokens.iter().for_each(|tokens| tokens.observe(key, event));
+        self.all.iter().for_each(|controller| controller.observe(key, event));
         self.tracking.observe(key);
-        self.signing.iter().for_each(|signing| signing.observe(key, event));
     }
 }
 
@@ -143,41 +129,10 @@ pub fn start(
 }
 
 fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Receiver<bool>) {
-    let (context, stop) = (|| context.clone(), || stop.clone());
-    base::task::spawn("establishing", derived.establishing.clone().run(context(), stop()));
-    base::task::spawn("cleanup", derived.cleanup.clone().run(context(), stop()));
-    if let Some(owners) = &derived.owners {
-        base::task::spawn("garbage collector", garbage::collect(context(), owners.clone(), stop()));
+    for controller in &derived.all {
+        base::task::spawn(controller.name(), controller.clone().run(context.clone(), stop.clone()));
     }
-    if let Some(expiry) = &derived.expiry {
-        base::task::spawn("event expiry", expiry.clone().run(context(), stop()));
-    }
-    if let Some(aggregation) = &derived.aggregation {
-        base::task::spawn("role aggregation", aggregation.clone().run(context(), stop()));
-    }
-    if let Some(quotas) = &derived.quotas {
-        base::task::spawn("quota usage", quotas.clone().run(context(), stop()));
-    }
-    if let Some(migrator) = &derived.migrator {
-        base::task::spawn("storage version migrator", migrator.clone().run(context(), stop()));
-    }
-    if let Some(flow) = &derived.flow {
-        base::task::spawn("flow control", flow.clone().run(context(), stop()));
-    }
-    base::task::spawn("availability", availability::run(context(), stop()));
-    base::task::spawn("registrations", derived.registrations.clone().run(context(), stop()));
-    if let Some(types) = &derived.types {
-        base::task::spawn("policy status", types.clone().run(context(), stop()));
-    }
-    if let Some(tokens) = &derived.tokens {
-        base::task::spawn("token secrets", tokens.clone().run(context(), stop()));
-    }
-    if let Some(signing) = &derived.signing {
-        base::task::spawn("certificate signing", signing.clone().run(context(), stop()));
-    }
-    for keeper in &derived.keepers {
-        base::task::spawn("keeper", keeper.clone().run(context(), stop()));
-    }
+    base::task::spawn("availability", availability::run(context.clone(), stop.clone()));
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use machinery::Text;
-use tokio::sync::{Notify, watch};
 
 use crate::limits;
 
@@ -12,7 +12,6 @@ use crate::limits;
 #[derive(Default)]
 pub struct Pending {
     keys: Mutex<BTreeSet<Text>>,
-    changed: Notify,
 }
 
 impl Pending {
@@ -22,31 +21,20 @@ impl Pending {
 
     pub fn add(&self, key: Text) {
         self.lock().insert(key);
-        self.changed.notify_one();
     }
 
-    /// Removes and returns all keys.
-    pub fn take(&self) -> BTreeSet<Text> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    /// Waits for another key and adds those that `failed`, after [`limits::CONTROLLER_RETRY`] at the latest if there are any.
-    /// Returns false once `stop` is true.
-    pub async fn wait(&self, mut failed: BTreeSet<Text>, stop: &mut watch::Receiver<bool>) -> bool {
-        let retry = async {
-            if failed.is_empty() {
-                std::future::pending().await
-            } else {
-                tokio::time::sleep(limits::CONTROLLER_RETRY).await
+    /// Handles all keys. Those that fail are there again afterwards, and the time of the next pass is returned.
+    pub async fn each<F: Future<Output = bool>>(&self, handle: impl Fn(Text) -> F) -> Option<Duration> {
+        let mut failed = BTreeSet::new();
+        let keys = std::mem::take(&mut *self.lock());
+        for key in keys {
+            if !handle(key.clone()).await {
+                failed.insert(key);
             }
-        };
-        tokio::select! {
-            () = self.changed.notified() => {}
-            () = retry => {}
-            () = super::stopped(stop) => return false,
         }
+        let again = (!failed.is_empty()).then_some(limits::CONTROLLER_RETRY);
         self.lock().append(&mut failed);
-        true
+        again
     }
 }
 
@@ -54,17 +42,21 @@ impl Pending {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn keys_that_failed_are_there_again() {
         let pending = Pending::default();
-        let (stop, mut stopped) = watch::channel(false);
         ["a", "b", "a"].into_iter().for_each(|key| pending.add(key.into()));
-        assert!(pending.wait(BTreeSet::new(), &mut stopped).await, "keys were added");
-        assert_eq!(pending.take(), ["a", "b"].map(Text::from).into());
-        let failed = || BTreeSet::from([Text::from("b")]);
-        assert!(pending.wait(failed(), &mut stopped).await, "after a while");
-        assert_eq!(pending.take(), failed());
-        stop.send_replace(true);
-        assert!(!pending.wait(failed(), &mut stopped).await);
+        let handled = Mutex::new(vec![]);
+        let except = |fails: &'static str| {
+            let handled = &handled;
+            move |key: Text| async move {
+                handled.lock().unwrap().push(key.to_string());
+                key != fails
+            }
+        };
+        assert_eq!(pending.each(except("b")).await, Some(limits::CONTROLLER_RETRY));
+        assert_eq!(pending.each(except("")).await, None);
+        assert_eq!(pending.each(except("")).await, None);
+        assert_eq!(*handled.lock().unwrap(), ["a", "b", "b"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use access::admission::{Counting, Devices, counted_kinds, counting, in_scopes};
 use base::metrics::Queue;
@@ -9,9 +10,10 @@ use base::{clock, task};
 use machinery::quantity::Quantity;
 use machinery::{Map, Status, Text, Value};
 use objects::{Event, EventKind, Key, Stored};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind, Subresource};
 
@@ -26,17 +28,21 @@ pub struct Quotas {
     pending: Mutex<BTreeMap<Text, Instant>>,
     /// The namespaces that have quotas, with the names of these.
     limited: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
-    changed: Notify,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Quotas {
-    /// Observes the changes of all objects, in order.
-    pub fn observe(&self, key: &Key, event: &Event) {
-        let Some((namespace, name)) = key.path.split_once('/') else { return };
+impl Reconciler for Quotas {
+    const NAME: &'static str = "quota usage";
+    /// So that many deletions, and writes that admission has counted already, cause only one recount.
+    const SETTLED: [Duration; 2] = [limits::QUOTA_GRACE; 2];
+    /// When all quotas are to be recounted.
+    type Memory = Option<Instant>;
+
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        let Some((namespace, name)) = key.path.split_once('/') else { return false };
         let gone = event.kind == EventKind::Deleted;
         let mut limited = lock(&self.limited);
         if key.group.is_empty() && key.plural == "resourcequotas" {
@@ -50,13 +56,42 @@ impl Quotas {
                 limited.remove(namespace);
             }
         } else if !limited.contains_key(namespace) || !(gone || changes_usage(key)) {
-            return;
+            return false;
         }
         drop(limited);
         self.add(namespace.into());
-        self.changed.notify_one();
+        true
     }
 
+    async fn reconcile(
+        &self,
+        context: &Arc<Context>,
+        _: &watch::Receiver<bool>,
+        resync: &mut Option<Instant>,
+    ) -> Option<Duration> {
+        let now = clock::instant();
+        let next = match *resync {
+            Some(at) if at > now => at,
+            _ => {
+                self.add_all();
+                now + limits::QUOTA_RESYNC
+            }
+        };
+        *resync = Some(next);
+        let pending = std::mem::take(&mut *lock(&self.pending));
+        for (namespace, since) in pending {
+            let began = clock::instant();
+            QUEUE.taken(began - since);
+            if let Err(status) = recount(context, &namespace).await {
+                tracing::warn!(%namespace, error = %status, "the usage of a ResourceQuota cannot be written");
+            }
+            QUEUE.worked(began.elapsed());
+        }
+        Some(next.saturating_duration_since(clock::instant()))
+    }
+}
+
+impl Quotas {
     fn add(&self, namespace: Text) {
         lock(&self.pending).entry(namespace).or_insert_with(|| {
             QUEUE.added(1);
@@ -67,33 +102,6 @@ impl Quotas {
     fn add_all(&self) {
         let limited: Vec<Text> = lock(&self.limited).keys().cloned().collect();
         limited.into_iter().for_each(|namespace| self.add(namespace));
-    }
-
-    /// Recounts until `stop` becomes true: [`limits::QUOTA_GRACE`] after a change, and all quotas every
-    /// [`limits::QUOTA_RESYNC`].
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        let mut everything = tokio::time::interval(limits::QUOTA_RESYNC);
-        loop {
-            tokio::select! {
-                () = self.changed.notified() => {}
-                _ = everything.tick() => self.add_all(),
-                () = super::stopped(&mut stop) => return,
-            }
-            // so that many deletions, and writes that admission has counted already, cause only one recount
-            tokio::select! {
-                () = tokio::time::sleep(limits::QUOTA_GRACE) => {}
-                () = super::stopped(&mut stop) => return,
-            }
-            let pending = std::mem::take(&mut *lock(&self.pending));
-            for (namespace, since) in pending {
-                let began = clock::instant();
-                QUEUE.taken(began - since);
-                if let Err(status) = recount(&context, &namespace).await {
-                    tracing::warn!(%namespace, error = %status, "the usage of a ResourceQuota cannot be written");
-                }
-                QUEUE.worked(began.elapsed());
-            }
-        }
     }
 }
 

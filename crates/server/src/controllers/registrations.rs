@@ -2,54 +2,43 @@
 //! their `Available` condition. For APIServices of other servers, `availability` writes the condition.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use machinery::Status;
-use objects::Key;
+use objects::{Event, Key};
 use resource::builtin::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
 use resource::defined_by;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use super::availability;
+use super::reconciler::Reconciler;
 use crate::aggregation::Condition;
 use crate::limits;
 use crate::verbs::{self, Context};
 
 /// The controller; it runs after every change of a CRD or an APIService.
-#[derive(Default)]
-pub struct Registrations {
-    changed: Notify,
-}
+pub struct Registrations;
 
-impl Registrations {
-    /// Observes the key of every changed object, after the registry has been updated.
-    pub fn observe(&self, key: &Key) {
-        if defined_by(key).is_some() || key.group == REGISTRATION_GROUP {
-            self.changed.notify_one();
-        }
+impl Reconciler for Registrations {
+    const NAME: &'static str = "registrations";
+    const SETTLED: [Duration; 2] = [limits::REGISTRATION_GRACE, limits::REGISTRATION_DELAY_MAX];
+    /// The revision up to which changes have been handled.
+    type Memory = u64;
+
+    /// Events come after the registry has been updated.
+    fn observe(&self, key: &Key, _: &Event) -> bool {
+        defined_by(key).is_some() || key.group == REGISTRATION_GROUP
     }
 
-    /// Runs until `stop` becomes true, each time [`limits::REGISTRATION_GRACE`] after the last of several changes in succession.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        let mut seen = 0;
-        loop {
-            let (mut pause, mut again) = (limits::REGISTRATION_GRACE, false);
-            match update_all(&context, seen).await {
-                Ok(revision) => seen = revision,
-                Err(status) => {
-                    tracing::warn!(error = %status, "an APIService cannot be written; will retry");
-                    (pause, again) = (limits::CONTROLLER_RETRY, true);
-                }
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, seen: &mut u64) -> Option<Duration> {
+        match update_all(context, *seen).await {
+            Ok(revision) => {
+                *seen = revision;
+                None
             }
-            let change = async {
-                if !again {
-                    self.changed.notified().await;
-                }
-                let quiet = async { while tokio::time::timeout(pause, self.changed.notified()).await.is_ok() {} };
-                let _ = tokio::time::timeout(limits::REGISTRATION_DELAY_MAX, quiet).await;
-            };
-            tokio::select! {
-                () = change => {}
-                () = super::stopped(&mut stop) => return,
+            Err(status) => {
+                tracing::warn!(error = %status, "an APIService cannot be written; will retry");
+                Some(limits::CONTROLLER_RETRY)
             }
         }
     }

@@ -1,7 +1,6 @@
 //! CertificateSigningRequests that are approved are signed (`certificatesigningrequest-signing-controller` of
 //! kube-controller-manager), for the signer `kubernetes.io/kube-apiserver-client`: the certificate of a client of this server.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use objects::{Event, EventKind, Key};
 use tokio::sync::watch;
 
 use super::pending::Pending;
+use super::reconciler::Reconciler;
 use crate::verbs::{self, Context, Document, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:certificate-controller";
@@ -49,32 +49,31 @@ pub struct Signing {
     pending: Pending,
 }
 
+impl Reconciler for Signing {
+    const NAME: &'static str = "certificate signing";
+    type Memory = ();
+
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        let concerned = key.group == GROUP && key.plural == REQUESTS && event.kind != EventKind::Deleted;
+        if concerned {
+            self.pending.add(key.path.clone());
+        }
+        concerned
+    }
+
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let sign = async |path: Text| {
+            let Err(status) = self.sign(context, &path).await else { return true };
+            tracing::warn!(request = %path, error = %status, "a certificate cannot be issued; will retry");
+            false
+        };
+        self.pending.each(sign).await
+    }
+}
+
 impl Signing {
     pub fn new(signer: CertificateSigner) -> Signing {
         Signing { signer, pending: Pending::default() }
-    }
-
-    /// Observes the changes of all objects, in order.
-    pub fn observe(&self, key: &Key, event: &Event) {
-        if key.group == GROUP && key.plural == REQUESTS && event.kind != EventKind::Deleted {
-            self.pending.add(key.path.clone());
-        }
-    }
-
-    /// Signs requests until `stop` becomes true.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        loop {
-            let mut failed = BTreeSet::new();
-            for path in self.pending.take() {
-                if let Err(status) = self.sign(&context, &path).await {
-                    tracing::warn!(request = %path, error = %status, "a certificate cannot be issued; will retry");
-                    failed.insert(path);
-                }
-            }
-            if !self.pending.wait(failed, &mut stop).await {
-                return;
-            }
-        }
     }
 
     async fn sign(&self, context: &Context, path: &Text) -> Result<(), Status> {

@@ -2,8 +2,8 @@
 //! `kubernetes.io/service-account-token`. The token is valid as long as the Secret and the account exist; the Secret is
 //! deleted with its account.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +14,7 @@ use resource::Resource;
 use tokio::sync::watch;
 
 use super::pending::Pending;
+use super::reconciler::Reconciler;
 use crate::verbs::{self, Context, Document, PatchKind};
 
 const USER: &str = "system:kube-controller-manager";
@@ -31,6 +32,38 @@ pub struct TokenSecrets {
     pending: Pending,
 }
 
+impl Reconciler for TokenSecrets {
+    const NAME: &'static str = "token secrets";
+    type Memory = ();
+
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        let gone = event.kind == EventKind::Deleted;
+        let path = match key.plural.as_str() {
+            _ if !key.group.is_empty() => return false,
+            "secrets" if !gone => key.path.clone(),
+            "serviceaccounts" if gone => Text::from(format!("{}/", event.object.meta.namespace)),
+            _ => return false,
+        };
+        self.pending.add(path);
+        true
+    }
+
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let check = async |path: Text| {
+            let Err(status) = self.check(context, &path).await else { return true };
+            tracing::warn!(%path, error = %status, "a token Secret cannot be completed or deleted; will retry");
+            false
+        };
+        self.pending.each(check).await
+    }
+
+    fn set_root_authority(&self, authority: &str) -> bool {
+        authority.clone_into(&mut self.authority());
+        self.pending.add(ALL);
+        true
+    }
+}
+
 impl TokenSecrets {
     pub fn new(authority: &str) -> TokenSecrets {
         TokenSecrets { authority: Mutex::new(authority.to_owned()), pending: Pending::default() }
@@ -38,40 +71,6 @@ impl TokenSecrets {
 
     fn authority(&self) -> MutexGuard<'_, String> {
         self.authority.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives every Secret another CA bundle.
-    pub fn set_authority(&self, authority: &str) {
-        authority.clone_into(&mut self.authority());
-        self.pending.add(ALL);
-    }
-
-    /// Observes the changes of all objects, in order.
-    pub fn observe(&self, key: &Key, event: &Event) {
-        let gone = event.kind == EventKind::Deleted;
-        let path = match key.plural.as_str() {
-            _ if !key.group.is_empty() => return,
-            "secrets" if !gone => key.path.clone(),
-            "serviceaccounts" if gone => Text::from(format!("{}/", event.object.meta.namespace)),
-            _ => return,
-        };
-        self.pending.add(path);
-    }
-
-    /// Runs until `stop` becomes true.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        loop {
-            let mut failed = BTreeSet::new();
-            for path in self.pending.take() {
-                if let Err(status) = self.check(&context, &path).await {
-                    tracing::warn!(%path, error = %status, "a token Secret cannot be completed or deleted; will retry");
-                    failed.insert(path);
-                }
-            }
-            if !self.pending.wait(failed, &mut stop).await {
-                return;
-            }
-        }
     }
 
     async fn check(&self, context: &Context, path: &Text) -> Result<(), Status> {

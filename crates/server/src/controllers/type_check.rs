@@ -3,16 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cel::{Decl, Type};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
-use objects::Key;
+use objects::{Event, Key};
 use resource::builtin::{DEFINITION_GROUP, Scope};
 use resource::{Resource, Version};
 use schema::shape::{OBJECT_META, declared_schema};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
 
@@ -22,30 +24,20 @@ const USER: &str = "system:serviceaccount:kube-system:validatingadmissionpolicy-
 const MANAGER: &str = "validatingadmissionpolicy-status";
 
 /// The controller; it runs after every change of a policy or a CRD.
-#[derive(Default)]
-pub struct TypeChecker {
-    changed: Notify,
-}
+pub struct TypeChecker;
 
-impl TypeChecker {
-    /// Observes the key of every changed object.
-    pub fn observe(&self, key: &Key) {
-        if (key.group == GROUP && key.plural == POLICIES) || key.group == DEFINITION_GROUP {
-            self.changed.notify_one();
-        }
+impl Reconciler for TypeChecker {
+    const NAME: &'static str = "policy status";
+    type Memory = ();
+
+    fn observe(&self, key: &Key, _: &Event) -> bool {
+        (key.group == GROUP && key.plural == POLICIES) || key.group == DEFINITION_GROUP
     }
 
-    /// Checks policies until `stop` becomes true.
-    pub async fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) {
-        loop {
-            if let Err(status) = check_all(&context).await {
-                tracing::warn!(error = %status, "the status of a ValidatingAdmissionPolicy cannot be written; will retry");
-            }
-            tokio::select! {
-                () = self.changed.notified() => {}
-                () = super::stopped(&mut stop) => return,
-            }
-        }
+    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+        let status = check_all(context).await.err()?;
+        tracing::warn!(error = %status, "the status of a ValidatingAdmissionPolicy cannot be written; will retry");
+        Some(limits::CONTROLLER_RETRY)
     }
 }
 

@@ -108,8 +108,8 @@ impl Graph {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Observes events, which are passed in order. Objects of kind Event are not tracked as dependents.
-    pub fn observe(&self, key: &Key, event: &Event) {
+    /// Receives every event, in order. Objects of kind Event are not tracked as dependents.
+    pub fn follow(&self, key: &Key, event: &Event) {
         let (object, previous) = (&event.object, event.previous.as_deref());
         let same_owners = previous.is_some_and(|previous| previous.meta.owners == object.meta.owners);
         let plain = object.meta.owners.is_empty() && previous.is_none_or(|previous| previous.meta.owners.is_empty());

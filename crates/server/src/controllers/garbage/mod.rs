@@ -11,7 +11,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use tokio::sync::watch;
@@ -20,10 +20,11 @@ use dependents::Dependent;
 pub use graph::Graph;
 use graph::{QUEUE, Task, WorkItem};
 
+use super::reconciler::Controller;
 use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
 use base::clock;
-use objects::{Key, Owner, Stored};
+use objects::{Event, Key, Owner, Stored};
 use resource::Resource;
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -31,8 +32,22 @@ const COMPONENT: &str = "garbage-collector-controller";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
+impl Controller for Graph {
+    fn name(&self) -> &'static str {
+        "garbage collector"
+    }
+
+    fn observe(&self, key: &Key, event: &Event) {
+        self.follow(key, event);
+    }
+
+    fn run(self: Arc<Self>, context: Arc<Context>, stop: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
+        Box::pin(collect(context, self, stop))
+    }
+}
+
 /// Collects until `stop` becomes true.
-pub async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Receiver<bool>) {
+async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             tasks = graph.take(limits::GARBAGE_PARALLEL) => {

@@ -1,0 +1,118 @@
+//! The loop that all controllers share: wait for an event or a time, then bring the state to what objects declare.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use objects::{Event, Key};
+use tokio::sync::{Notify, watch};
+
+use crate::verbs::Context;
+
+/// What a server needs of a controller.
+pub trait Controller: Send + Sync {
+    /// The name of its task.
+    fn name(&self) -> &'static str;
+
+    /// Receives every event, in order, whether or not the controller runs on this server.
+    fn observe(&self, key: &Key, event: &Event);
+
+    /// Runs until `stop` becomes true.
+    fn run(self: Arc<Self>, context: Arc<Context>, stop: watch::Receiver<bool>) -> BoxFuture<'static, ()>;
+
+    /// Receives another CA bundle of the server (PEM), for controllers that publish it.
+    fn set_root_authority(&self, _authority: &str) {}
+}
+
+/// A controller whose work consists of passes.
+pub trait Reconciler: Send + Sync + 'static {
+    const NAME: &'static str;
+    /// A pass begins when no event has come for the first of these times, and at the latest after the second, so that events
+    /// in quick succession are handled together.
+    const SETTLED: [Duration; 2] = [Duration::ZERO; 2];
+
+    /// What one run remembers from pass to pass.
+    type Memory: Default + Send;
+
+    /// Receives every event, in order, and returns whether it calls for a pass.
+    fn observe(&self, key: &Key, event: &Event) -> bool;
+
+    /// Makes a pass. Returns the time after which the next one is due even if no event calls for it.
+    fn reconcile(
+        &self,
+        context: &Arc<Context>,
+        stop: &watch::Receiver<bool>,
+        memory: &mut Self::Memory,
+    ) -> impl Future<Output = Option<Duration>> + Send;
+
+    /// Receives another CA bundle of the server (PEM), and returns whether it calls for a pass.
+    fn set_root_authority(&self, _authority: &str) -> bool {
+        false
+    }
+}
+
+struct Reconciling<R> {
+    reconciler: R,
+    wake: Notify,
+}
+
+/// A reconciler as a controller.
+pub fn controller(reconciler: impl Reconciler) -> Arc<dyn Controller> {
+    Arc::new(Reconciling { reconciler, wake: Notify::new() })
+}
+
+impl<R: Reconciler> Reconciling<R> {
+    async fn settled(&self) {
+        let [quiet, most] = R::SETTLED;
+        if most > Duration::ZERO {
+            let settled = async { while tokio::time::timeout(quiet, self.wake.notified()).await.is_ok() {} };
+            let _ = tokio::time::timeout(most, settled).await;
+        }
+    }
+}
+
+impl<R: Reconciler> Controller for Reconciling<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn observe(&self, key: &Key, event: &Event) {
+        if self.reconciler.observe(key, event) {
+            self.wake.notify_one();
+        }
+    }
+
+    fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let mut memory = R::Memory::default();
+            loop {
+                let again = self.reconciler.reconcile(&context, &stop, &mut memory).await;
+                let due = async {
+                    tokio::select! {
+                        () = self.wake.notified() => self.settled().await,
+                        () = after(again) => {}
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = super::stopped(&mut stop) => return,
+                    () = due => {}
+                }
+            }
+        })
+    }
+
+    fn set_root_authority(&self, authority: &str) {
+        if self.reconciler.set_root_authority(authority) {
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// Waits for a time, or for ever if there is none.
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
