@@ -43,40 +43,59 @@ struct Fixed {
     no_items: bool,
 }
 
-static RULES: LazyLock<HashMap<(&str, &str), Rules>> = LazyLock::new(|| {
-    let mut all: HashMap<(&'static str, &'static str), Rules> = HashMap::new();
-    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
-        let [structs, fields, rule] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else { continue };
-        for (name, field) in structs.split(',').flat_map(|name| fields.split(',').map(move |field| (name, field))) {
-            add(all.entry((name, field)).or_default(), rule, fields);
+type Table = HashMap<(&'static str, &'static str), Rules>;
+
+static RULES: LazyLock<Table> = LazyLock::new(|| parse(TEXT).unwrap_or_else(|why| panic!("{why}")));
+
+/// The field that stands for the name of an object.
+const NAME: &str = "metadata.name";
+
+/// The rules of a table, or its first error.
+fn parse(text: &'static str) -> Result<Table, String> {
+    let mut all = Table::new();
+    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        let error = |why: &str| format!("declared.txt:{}: {why}: {line}", i + 1);
+        let [structs, fields, rule] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+            return Err(error("no struct, field and rule"));
+        };
+        for name in structs.split(',') {
+            let of = go_struct(name).ok_or_else(|| error("unknown struct"))?;
+            for field in fields.split(',') {
+                if field != NAME && !of.fields.iter().any(|known| known.name == field) {
+                    return Err(error("unknown field"));
+                }
+                add(all.entry((name, field)).or_default(), rule, fields).ok_or_else(|| error("unknown rule"))?;
+            }
         }
     }
-    all
-});
+    Ok(all)
+}
 
-fn add(rules: &mut Rules, rule: &'static str, fields: &'static str) {
+/// Adds a rule; nothing if it is none.
+fn add(rules: &mut Rules, rule: &'static str, fields: &'static str) -> Option<()> {
     let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
     let names = |text: &'static str| text.split(',').filter(|name| !name.is_empty()).collect();
-    match word {
-        "required" => rules.is_required = true,
-        "items" => rules.items_max = rest.parse().ok(),
-        "format" => rules.formats.extend(formats::named(rest)),
-        "keys" => rules.keys = formats::named(rest),
-        "in" => rules.values = names(rest),
-        "bytes" => rules.bytes_max = rest.parse().ok(),
-        "length" => rules.length_max = rest.parse().ok(),
-        "unique" => rules.unique = Some(names(rest)),
-        "min" => rules.min = rest.parse().ok(),
-        "max" => rules.max = rest.parse().ok(),
-        "immutable" => rules.is_immutable = true,
-        "once" => rules.is_set_once = true,
-        "no-set" => rules.is_fixed.no_set = true,
-        "no-unset" => rules.is_fixed.no_unset = true,
-        "no-items" => rules.is_fixed.no_items = true,
-        "monotonic" => rules.is_monotonic = true,
-        "union" => rules.union = Some(names(fields)),
-        _ => {}
+    match (word, rest) {
+        ("required", "") => rules.is_required = true,
+        ("items", _) => rules.items_max = Some(rest.parse().ok()?),
+        ("format", _) => rules.formats.push(formats::named(rest)?),
+        ("keys", _) => rules.keys = Some(formats::named(rest)?),
+        ("in", _) if !rest.is_empty() => rules.values = names(rest),
+        ("bytes", _) => rules.bytes_max = Some(rest.parse().ok()?),
+        ("length", _) => rules.length_max = Some(rest.parse().ok()?),
+        ("unique", _) => rules.unique = Some(names(rest)),
+        ("min", _) => rules.min = Some(rest.parse().ok()?),
+        ("max", _) => rules.max = Some(rest.parse().ok()?),
+        ("immutable", "") => rules.is_immutable = true,
+        ("once", "") => rules.is_set_once = true,
+        ("no-set", "") => rules.is_fixed.no_set = true,
+        ("no-unset", "") => rules.is_fixed.no_unset = true,
+        ("no-items", "") => rules.is_fixed.no_items = true,
+        ("monotonic", "") => rules.is_monotonic = true,
+        ("union", "") => rules.union = Some(names(fields)),
+        _ => return None,
     }
+    Some(())
 }
 
 /// The rules of a field. Those of `resource.v1beta1` are those of v1, and a few of its own.
@@ -110,7 +129,7 @@ impl Found {
             self.errors.extend(union_error(value, old, names, path));
         }
         let name = [value, old.unwrap_or(&Value::Null)].map(|object| object.str_at(&["metadata", "name"]));
-        if let Some(rules) = rules_of(of.name, "metadata.name")
+        if let Some(rules) = rules_of(of.name, NAME)
             && (rules.is_required || !name[0].is_empty())
             && (old.is_none() || name[0] != name[1])
         {
@@ -356,17 +375,22 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn every_line_names_a_field_and_a_rule() {
-        for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
-            let parts: Vec<&str> = line.splitn(3, ' ').collect();
-            for name in parts[0].split(',') {
-                let of = go_struct(name).unwrap_or_else(|| panic!("{line}"));
-                let is_known = |field: &str| of.fields.iter().any(|known| known.name == field);
-                assert!(parts[1] == "metadata.name" || parts[1].split(',').all(is_known), "{line}");
-            }
-            let mut rules = Rules::default();
-            add(&mut rules, Box::leak(parts[2].to_owned().into_boxed_str()), "a");
-            assert_ne!(format!("{rules:?}"), format!("{:?}", Rules::default()), "{line}");
+    fn every_line_has_a_meaning() {
+        assert_eq!(parse(TEXT).err(), None);
+        for (line, want) in [
+            ("resource.v1.Zog name required", "unknown struct"),
+            ("resource.v1.Device,resource.v1.Zog name required", "unknown struct"),
+            ("resource.v1.Device zog required", "unknown field"),
+            ("resource.v1.Device name", "no struct, field and rule"),
+            ("resource.v1.Device name requird", "unknown rule"),
+            ("resource.v1.Device name required here", "unknown rule"),
+            ("resource.v1.Device name format zog", "unknown rule"),
+            ("resource.v1.Device name keys zog", "unknown rule"),
+            ("resource.v1.Device name in", "unknown rule"),
+            ("resource.v1.Device consumesCounters items few", "unknown rule"),
+        ] {
+            let text: &'static str = format!("# a comment\n{line}").leak();
+            assert_eq!(parse(text).err(), Some(format!("declared.txt:2: {want}: {line}")));
         }
     }
 

@@ -12,9 +12,13 @@ use super::config::data_key;
 use crate::limits::HOST_PORTS_REPORTED;
 
 /// The check of a name.
-pub fn by_name(name: &str) -> Option<Check> {
-    let (_, check) = CHECKS.iter().find(|(known, _)| *known == name)?;
-    Some(*check)
+///
+/// # Panics
+///
+/// There is no such check; a test looks up all that the table names.
+pub fn by_name(name: &str) -> Check {
+    let found = CHECKS.iter().find(|(known, _)| *known == name);
+    found.unwrap_or_else(|| panic!("rules.txt: there is no check {name}")).1
 }
 
 const CHECKS: &[(&str, Check)] = &[
@@ -34,12 +38,6 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("cron", super::schedules::check),
     ("csi-driver", csi_driver),
-    ("domain-name", |value, path, errors| {
-        if !of(value).contains('/') {
-            let why = "a name must be a domain-prefixed path, such as 'example.com/my-prop'";
-            errors.push(FieldError::invalid(path, value, why));
-        }
-    }),
     ("domain-path", domain_path),
     ("endpoint-ip", endpoint_ip),
     ("endpoint-ports", endpoint_ports),
@@ -70,12 +68,6 @@ const CHECKS: &[(&str, Check)] = &[
         no_address(of(value), path, errors);
     }),
     ("host-path-type", host_path_type),
-    ("generation", |value, path, errors| {
-        let number = value.as_int().unwrap_or_default();
-        if number < 0 {
-            errors.push(FieldError::invalid(path, &Value::Int(number), "must be greater than or equal to zero"));
-        }
-    }),
     ("given", |value, path, errors| {
         if value.is_null() {
             errors.push(FieldError::required(path, ""));
@@ -100,16 +92,7 @@ const CHECKS: &[(&str, Check)] = &[
             errors.push(FieldError::invalid(path, value, "must be valid format"));
         }
     }),
-    ("json-object", |value, path, errors| match value {
-        Value::Null => errors.push(FieldError::required(path, "")),
-        Value::Object(_) => {}
-        _ => {
-            let why = "must be a valid JSON object";
-            errors.push(FieldError::invalid(path, &Value::from("<value omitted>"), why));
-        }
-    }),
     ("label", |value, path, errors| invalid_each(path, of(value), names::dns1123_label(of(value)), errors)),
-    ("label-value", |value, path, errors| invalid_each(path, of(value), names::label_value(of(value)), errors)),
     ("labels", |value, path, errors| labels(value, path, errors)),
     ("limit-type", |value, path, errors| {
         let problems = names::qualified_name(of(value));
@@ -497,4 +480,16 @@ fn wildcard_problems(value: &str) -> Vec<String> {
     let is_valid = names::dns1123_subdomain(rest).is_empty();
     let why = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     if is_valid { vec![] } else { vec![why.to_owned()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_and_checks_name_each_other() {
+        let named: HashSet<&str> = schema::shape::check_names().collect();
+        let known: HashSet<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(named, known);
+    }
 }

@@ -28,7 +28,7 @@ pub use machinery::time::{normal_micro_time, normal_time};
 pub use metadata::{MANAGED_FIELDS_ENTRY, OBJECT_META};
 pub use numbers::{convert_numbers, convert_whole_numbers};
 pub use read::{Keys, Read, read, read_request, read_request_as, read_stored};
-pub use rules::{Check, RuleErrors, Rules, drop_gated, set_defaults};
+pub use rules::{Check, RuleErrors, Rules, check_names, drop_gated, set_defaults};
 pub use same::{same, same_fields};
 pub use table::named;
 pub(crate) use types::has_one_owner;

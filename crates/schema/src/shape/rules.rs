@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use machinery::field::{FieldError, FieldPath};
+use machinery::types::{Container, GoBase};
 use machinery::{Map, Value};
 
 use super::{Field, Print, Shape, Struct};
@@ -72,37 +73,56 @@ pub type Check = fn(&Value, &FieldPath, &mut Vec<FieldError>);
 /// The rules of a struct, which are parsed at their first use.
 #[derive(Default)]
 struct StructRules {
-    /// Fields, with commas between them, and a rule of each of them.
-    lines: Vec<(&'static str, &'static str)>,
+    /// Lines of the table with their numbers.
+    lines: Vec<(usize, &'static str)>,
     parsed: OnceLock<Vec<(&'static str, Rules)>>,
 }
 
 /// The rules of a field, if it has any.
+///
+/// # Panics
+///
+/// The table has an error; a test parses all of it.
 pub(super) fn of_field(go_struct: &'static str, field: &'static str) -> Option<&'static Rules> {
-    static STRUCTS: LazyLock<HashMap<&'static str, StructRules>> = LazyLock::new(index);
+    static STRUCTS: LazyLock<HashMap<&'static str, StructRules>> = LazyLock::new(|| index(TEXT));
     let rules = STRUCTS.get(go_struct)?;
-    let parsed = rules.parsed.get_or_init(|| parse(&rules.lines));
+    let parsed = rules.parsed.get_or_init(|| parse(go_struct, &rules.lines).unwrap_or_else(|why| panic!("{why}")));
     parsed.iter().find(|(name, _)| *name == field).map(|(_, rules)| rules)
 }
 
-/// The lines of `rules.txt` by their structs.
-fn index() -> HashMap<&'static str, StructRules> {
+/// The names of all checks that the table makes.
+pub fn check_names() -> impl Iterator<Item = &'static str> {
+    let lines = TEXT.lines().filter_map(|line| line.split_once(" check"));
+    lines.filter_map(|(_, rest)| rest.split_once(' ').map(|(_, name)| name))
+}
+
+/// The lines of a table by their structs.
+fn index(text: &'static str) -> HashMap<&'static str, StructRules> {
     let mut all: HashMap<&'static str, StructRules> = HashMap::new();
-    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
-        let mut parts = line.splitn(3, ' ');
-        let (Some(go_struct), Some(fields), Some(rule)) = (parts.next(), parts.next(), parts.next()) else { continue };
-        all.entry(go_struct).or_default().lines.push((fields, rule));
+    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+        let go_struct = line.split(' ').next().unwrap_or_default();
+        all.entry(go_struct).or_default().lines.push((i + 1, line));
     }
     all
 }
 
-fn parse(lines: &[(&'static str, &'static str)]) -> Vec<(&'static str, Rules)> {
+/// The rules of a struct, or the first error of its lines.
+fn parse(go_struct: &str, lines: &[(usize, &'static str)]) -> Result<Vec<(&'static str, Rules)>, String> {
     let mut all: Vec<(&'static str, Rules)> = vec![];
-    for (fields, rule) in lines {
+    let known = field_names(go_struct);
+    for (number, line) in lines {
+        let error = |why: &str| format!("rules.txt:{number}: {why}: {line}");
+        let [_, fields, rule] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+            return Err(error("no struct, field and rule"));
+        };
+        let known = known.as_ref().ok_or_else(|| error("unknown struct"))?;
         let names: Vec<&'static str> = fields.split(',').collect();
         let union: Option<&'static Union> =
             rule.strip_prefix("union ").map(|what| &*Box::leak(Box::new(Union { what, names: names.clone() })));
         for (i, field) in names.into_iter().enumerate() {
+            if !known.contains(&field) {
+                return Err(error("unknown field"));
+            }
             let at = all.iter().position(|(name, _)| *name == field).unwrap_or_else(|| {
                 all.push((field, Rules::default()));
                 all.len() - 1
@@ -110,44 +130,59 @@ fn parse(lines: &[(&'static str, &'static str)]) -> Vec<(&'static str, Rules)> {
             let Some((_, rules)) = all.get_mut(at) else { continue };
             match union {
                 Some(union) => rules.union = Some((union, i)),
-                None => add(rules, rule),
+                None => add(rules, rule).map_err(|why| error(&why))?,
             }
         }
     }
     all.shrink_to_fit();
-    all
+    Ok(all)
 }
 
-fn add(rules: &mut Rules, rule: &'static str) {
+/// The fields of a struct, with those of structs that it embeds.
+fn field_names(go_struct: &str) -> Option<Vec<&'static str>> {
+    let mut names = vec![];
+    for field in &machinery::types::go_struct(go_struct)?.fields {
+        match (field.go_type.container, field.go_type.base) {
+            (Container::Embedded, GoBase::Struct(inner)) => names.extend(field_names(inner)?),
+            _ => names.push(field.name),
+        }
+    }
+    Some(names)
+}
+
+fn add(rules: &mut Rules, rule: &'static str) -> Result<(), String> {
     let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
-    let mut numbers = rest.split(' ').map(|text| text.parse().unwrap_or_default());
-    match word {
-        "=" => rules.default = machinery::value::decode(rest.as_bytes()).ok(),
-        "required" => rules.required = Some(rest),
-        "in" => rules.values = rest.split(',').collect(),
-        "min" => {
-            let min = numbers.next().unwrap_or_default();
+    let numbers = || rest.split(' ').map(|text| text.parse::<i64>().map_err(|_| "no number".to_owned()));
+    let numbers = || numbers().collect::<Result<Vec<_>, _>>();
+    let checked = |checked| if rest.is_empty() { Err("no check".to_owned()) } else { Ok((rest, checked)) };
+    match (word, rest) {
+        ("=", _) => rules.default = Some(machinery::value::decode(rest.as_bytes()).map_err(|_| "no JSON")?),
+        ("required", _) => rules.required = Some(rest),
+        ("in", _) if !rest.is_empty() => rules.values = rest.split(',').collect(),
+        ("min", _) => {
+            let [min] = numbers()?[..] else { return Err("not one number".to_owned()) };
             let detail = format!("must be greater than or equal to {min}");
             rules.range = Some(NumberRange { min, max: i64::MAX, detail });
         }
-        "positive" => {
+        ("positive", "") => {
             rules.range = Some(NumberRange { min: 1, max: i64::MAX, detail: "must be greater than zero".to_owned() });
         }
-        "range" => {
-            let (min, max) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+        ("range", _) => {
+            let [min, max] = numbers()?[..] else { return Err("not two numbers".to_owned()) };
             let detail = format!("must be between {min} and {max}, inclusive");
             rules.range = Some(NumberRange { min, max, detail });
         }
-        "check" => rules.checks.push((rest, Checked::NonEmpty)),
-        "check?" => rules.checks.push((rest, Checked::Given)),
-        "check!" => rules.checks.push((rest, Checked::All)),
-        "beside" => rules.beside = Some(rest),
-        "immutable" => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
-        "once" => rules.is_checked_once = true,
-        "unchecked" => rules.is_unchecked = true,
-        "gated" => rules.gate = Some(rest),
-        _ => {}
+        ("check", _) => rules.checks.push(checked(Checked::NonEmpty)?),
+        ("check?", _) => rules.checks.push(checked(Checked::Given)?),
+        ("check!", _) => rules.checks.push(checked(Checked::All)?),
+        ("beside", _) => rules.beside = Some(rest),
+        ("immutable", "" | "unshown") => (rules.is_immutable, rules.is_unshown) = (true, rest == "unshown"),
+        ("once", "") => rules.is_checked_once = true,
+        ("unchecked", "") => rules.is_unchecked = true,
+        ("gated", _) => rules.gate = Some(rest),
+        _ => return Err("unknown rule".to_owned()),
     }
+    Ok(())
 }
 
 /// Drops the fields of features whose gates are not on, unless the old object has them.
@@ -224,7 +259,7 @@ pub struct RuleErrors<'a> {
     /// Whether to check the status, and not the rest.
     pub of_status: bool,
     /// The checks by name.
-    pub checks: fn(&str) -> Option<Check>,
+    pub checks: fn(&str) -> Check,
     pub errors: &'a mut Vec<FieldError>,
 }
 
@@ -340,8 +375,9 @@ impl RuleErrors<'_> {
                 Checked::Given => value.is_some(),
                 Checked::All => true,
             };
-            let Some(check) = (self.checks)(name).filter(|_| is_checked) else { continue };
-            check(value.unwrap_or(&Value::Null), path, self.errors);
+            if is_checked {
+                (self.checks)(name)(value.unwrap_or(&Value::Null), path, self.errors);
+            }
         }
     }
 }
@@ -363,32 +399,32 @@ mod tests {
     use super::*;
     use crate::shape::named;
 
+    /// The errors of a table.
+    fn problems(text: &'static str) -> Vec<String> {
+        index(text).iter().filter_map(|(name, rules)| parse(name, &rules.lines).err()).collect()
+    }
+
     #[test]
-    fn every_rule_names_a_field() {
-        for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
-            let parts: Vec<_> = line.splitn(3, ' ').collect();
-            let found = named(parts[0]);
-            for name in parts[1].split(',') {
-                assert!(found.fields.iter().any(|field| field.name == name), "{line}");
-            }
-            let words = [
-                "=",
-                "gated",
-                "in",
-                "required",
-                "min",
-                "positive",
-                "range",
-                "check",
-                "check?",
-                "check!",
-                "immutable",
-                "once",
-                "unchecked",
-                "union",
-                "beside",
-            ];
-            assert!(words.contains(&parts[2].split(' ').next().unwrap_or_default()), "{line}");
+    fn every_line_has_a_meaning() {
+        assert_eq!(problems(TEXT), [""; 0]);
+        for (line, want) in [
+            ("core.v1.Zog name required", "unknown struct"),
+            ("core.v1.EnvVar zog required", "unknown field"),
+            ("core.v1.EnvVar name,zog required", "unknown field"),
+            ("core.v1.EnvVar name", "no struct, field and rule"),
+            ("core.v1.EnvVar name requird", "unknown rule"),
+            ("core.v1.EnvVar name immutable shown", "unknown rule"),
+            ("core.v1.EnvVar name once more", "unknown rule"),
+            ("core.v1.EnvVar name unionvolume", "unknown rule"),
+            ("core.v1.EnvVar name in", "unknown rule"),
+            ("core.v1.EnvVar name check", "no check"),
+            ("core.v1.EnvVar name = {", "no JSON"),
+            ("core.v1.EnvVar name min", "no number"),
+            ("core.v1.EnvVar name min 1 2", "not one number"),
+            ("core.v1.EnvVar name range 1", "not two numbers"),
+        ] {
+            let text: &'static str = format!("# a comment\n{line}").leak();
+            assert_eq!(problems(text), [format!("rules.txt:2: {want}: {line}")]);
         }
     }
 
@@ -424,7 +460,8 @@ mod tests {
     fn violations_are_reported_at_their_position() {
         let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"env": [{"value": "x"}]}]}});
         let mut errors = vec![];
-        let mut rules = RuleErrors { is_update: false, of_status: false, checks: |_| None, errors: &mut errors };
+        let mut rules =
+            RuleErrors { is_update: false, of_status: false, checks: |_| |_, _, _| {}, errors: &mut errors };
         rules.of(&pod, None, named("core.v1.Pod"), &FieldPath::root());
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
