@@ -159,7 +159,7 @@ impl Reader<'_> {
         for object in &mut objects {
             object.set_at(&["kind"], Value::from(row.kind));
             object.set_at(&["apiVersion"], Value::String(group_version(row.group, row.version)));
-            shape::set_defaults(object, row.structure(), &|gate| self.gates.is_on(gate));
+            row.set_defaults(object, self.gates);
             (row.default)(object);
         }
         Ok(objects)

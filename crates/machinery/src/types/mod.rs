@@ -189,12 +189,22 @@ pub fn message_name(api_version: &str, kind: &str) -> String {
 /// The struct with the name `name`, such as `core.v1.PodSpec`. It is parsed at its first use.
 #[must_use]
 pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
-    // boxed, since most structs are never parsed
-    type Entry = (&'static str, OnceLock<Box<GoStruct>>);
-    static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
-    let (section, parsed) =
-        INDEX.get_or_init(|| sections().map(|(name, text)| (name, (text, OnceLock::new()))).collect()).get(name)?;
+    let (section, parsed) = index().get(name)?;
     Some(parsed.get_or_init(|| Box::new(parse(section))))
+}
+
+/// Whether there is a struct of a name.
+#[must_use]
+pub fn has_struct(name: &str) -> bool {
+    index().contains_key(name)
+}
+
+/// The lines of a struct, and the struct once it is parsed: boxed, since most structs are never parsed.
+type Entry = (&'static str, OnceLock<Box<GoStruct>>);
+
+fn index() -> &'static HashMap<&'static str, Entry> {
+    static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
+    INDEX.get_or_init(|| sections().map(|(name, text)| (name, (text, OnceLock::new()))).collect())
 }
 
 /// The name and the lines of each struct.

@@ -3,7 +3,7 @@
 use machinery::{Release, Value};
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, TOKEN_REQUEST, columns, declarative};
+use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, TOKEN_REQUEST, columns};
 use crate::rules::{Deletion, MetadataRules};
 
 static SHAPE: Struct = Struct {
@@ -34,7 +34,6 @@ pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     prepare,
     warnings,
-    declarative: Some(declarative::none),
     columns: &[columns::AGE],
     ..BASE
 };

@@ -5,7 +5,7 @@ use machinery::{Release, names};
 use super::services::PROXY_VERBS;
 use super::{
     BASE, BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Review, StatusMetadata, autoscaling,
-    certificates, claim_templates, columns, components, declared, devices, is_same, job_rules, limit_ranges, nodes,
+    certificates, claim_templates, columns, components, devices, is_same, job_rules, limit_ranges, nodes,
     object_warnings, pod_annotations, pod_certificates, pod_status, pod_warnings, pods, routing, rule_checks,
     runtime_classes, storage_kinds, tables, track_generation, volumes, workloads,
 };
@@ -171,7 +171,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     },
     BuiltIn {
         metadata: MetadataRules { name: declared_name, ..MetadataRules::BUILT_IN },
-        declarative: Some(|object, old| declared::errors(object, old, "core.v1.ReplicationController")),
         columns: tables::REPLICAS,
         validate_status: workloads::validate_replicas,
         deletion: ORPHANED,
@@ -453,7 +452,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
     BuiltIn {
         metadata: MetadataRules { name: declared_name, ..MetadataRules::BUILT_IN },
         validate: devices::validate_class,
-        declarative: Some(|class, old| declared::errors(class, old, "resource.v1.DeviceClass")),
         ..returned(with_generation(kind(
             "resource.k8s.io",
             "resource.v1.DeviceClass",
@@ -471,7 +469,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
         validate: devices::validate_claim,
         prepare_status: devices::keep_allocated,
         validate_status: devices::validate_status,
-        declarative: Some(|claim, old| declared::errors(claim, old, "resource.v1.ResourceClaim")),
         hooks: Hooks::ResourceClaim,
         ..returned(with_status(namespaced(
             "resource.k8s.io",
@@ -485,7 +482,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
         metadata: MetadataRules::RECHECKED,
         default: devices::default_resource_claim,
         validate: devices::validate_claim_template,
-        declarative: Some(|template, old| declared::errors(template, old, "resource.v1.ResourceClaimTemplate")),
         hooks: Hooks::ResourceClaim,
         ..returned(namespaced(
             "resource.k8s.io",
@@ -502,7 +498,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
         prepare: devices::prepare_slice,
         counts_gated: true,
         warnings: devices::slice_warnings,
-        declarative: Some(|slice, old| declared::errors(slice, old, "resource.v1.ResourceSlice")),
         labels: Labels::OfVersion,
         selectable: &[
             ("spec.nodeName", &["spec.nodeName"]),
@@ -527,7 +522,6 @@ pub static CATALOGUE: &[BuiltIn] = &[
         unconditional_update: false,
         default: devices::default_taint_rule,
         prepare: devices::prepare_taint_rule,
-        declarative: Some(|rule, old| declared::errors(rule, old, "resource.v1.DeviceTaintRule")),
         ..with_generation(with_status(kind(
             "resource.k8s.io",
             "resource.v1.DeviceTaintRule",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldErrorKind, FieldPath};
+use machinery::field::{FieldError, FieldPath};
 use machinery::names;
 use machinery::{Release, Value};
 
@@ -212,6 +212,11 @@ pub fn selector_operators(selector: Option<&Value>, path: &FieldPath, errors: &m
     }
 }
 
+/// Whether a selector can be used: its labels and expressions are valid.
+pub fn is_usable_selector(selector: &Value) -> bool {
+    label_selector(selector, &FieldPath::root()).is_empty()
+}
+
 /// Validates a field that holds a label selector, if it is set.
 pub fn selector_member(object: &Value, name: &str, path: &FieldPath) -> Vec<FieldError> {
     object.get(name).map(|selector| label_selector(selector, &path.child(name))).unwrap_or_default()
@@ -228,32 +233,5 @@ pub const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec
 pub const GENERATED_SELECTOR: &str = "`selector` will be auto-generated";
 /// The error of a device with Nodes of its own, in a slice whose devices have none.
 pub const NOT_PER_DEVICE: &str = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-/// Details of errors of values whose fields are not checked.
-const UNCHECKED: [&str; 5] = [NO_SIDECAR, TWO_BACKENDS, NO_SINGLE_SOURCE, NOT_PER_DEVICE, GENERATED_SELECTOR];
-
 /// The error of a selector with which no template is compared, for most kinds; that of StatefulSets has no detail.
 pub const INVALID_SELECTOR: &str = "invalid label selector";
-
-/// The path of a value whose fields are not checked because of an error.
-fn unchecked_path(error: &FieldError) -> Option<&str> {
-    let is_of_selector = error.field == "spec.selector" && error.kind == FieldErrorKind::Invalid;
-    if is_of_selector && ["", INVALID_SELECTOR].contains(&error.detail.as_str()) {
-        return Some("spec.template");
-    }
-    UNCHECKED.contains(&error.detail.as_str()).then_some(error.field.as_str())
-}
-
-/// Drops the errors behind the first `own` that lie within values whose fields are not checked, such as probes which init
-/// containers may not have.
-pub fn drop_unchecked(errors: &mut Vec<FieldError>, own: usize) {
-    let paths: HashSet<String> = errors[..own].iter().filter_map(unchecked_path).map(str::to_owned).collect();
-    if paths.is_empty() {
-        return;
-    }
-    let is_within = |field: &str| {
-        let ends = field.match_indices('.').map(|(dot, _)| dot).chain([field.len()]);
-        ends.map(|end| &field[..end]).any(|prefix| paths.contains(prefix))
-    };
-    let rest = errors.split_off(own);
-    errors.extend(rest.into_iter().filter(|error| !is_within(&error.field)));
-}

@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns, declarative};
+use super::{BASE, BuiltIn, Form, columns};
 use crate::limits;
 use crate::rules::MetadataRules;
 
@@ -32,7 +32,6 @@ pub const CONFIG_MAP: BuiltIn = BuiltIn {
     short_names: &["cm"],
     form: Form::Typed(&CONFIG_MAP_SHAPE),
     validate,
-    declarative: Some(declarative::none),
     columns: &[columns::DATA, columns::AGE],
     ..BASE
 };

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath, drop_repetitions};
+use machinery::field::{FieldError, drop_repetitions};
 use machinery::{Release, Value};
 
-use super::BuiltIn;
-use super::checks::{items, text};
+use super::{BuiltIn, rules};
 
 /// The first release that enforces them.
 const SINCE: Release = Release::V1_37;
@@ -25,7 +24,7 @@ impl BuiltIn {
         if release < SINCE || self.has_own_server() {
             return errors;
         }
-        let declared = self.declarative.map_or_else(Vec::new, |rules| rules(object, old));
+        let declared = self.go_type().map_or_else(Vec::new, |of| rules::declared(object, old, of));
         let checked = |field: &str| self.checked_path.map_or_else(|| field.to_owned(), |path| path(field));
         if !self.keeps_written {
             let replaced: HashSet<(&str, String)> =
@@ -38,65 +37,9 @@ impl BuiltIn {
     }
 }
 
-/// A kind whose rules are not enforced yet.
-pub fn none(_object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    vec![]
-}
-
-fn required(at: &Value, name: &str, path: &FieldPath) -> Option<FieldError> {
-    let is_missing = match at.get(name) {
-        None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Array(items)) => items.is_empty(),
-        Some(_) => false,
-    };
-    is_missing.then(|| FieldError::required(&path.child(name), ""))
-}
-
-/// Roles and ClusterRoles.
-pub fn of_role(role: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    items(role, "rules", &FieldPath::root()).filter_map(|(path, rule)| required(rule, "verbs", &path)).collect()
-}
-
-/// RoleBindings and ClusterRoleBindings.
-pub fn of_role_binding(binding: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    let root = FieldPath::root();
-    let subjects = items(binding, "subjects", &root).filter_map(|(path, subject)| required(subject, "name", &path));
-    let reference = binding.get("roleRef").unwrap_or(&Value::Null);
-    subjects.chain(required(reference, "name", &root.child("roleRef"))).collect()
-}
-
-/// ValidatingAdmissionPolicyBindings.
-pub fn of_policy_binding(binding: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    let (path, spec) = (FieldPath::new("spec"), binding.get("spec").unwrap_or(&Value::Null));
-    ["policyName", "validationActions"].into_iter().filter_map(|name| required(spec, name, &path)).collect()
-}
-
-/// A field that exists if and only if a discriminator has one value.
-fn of_union(at: &Value, name: &str, kind: &str, is_required: bool, path: &FieldPath) -> Option<FieldError> {
-    match (text(at, "type") == kind, at.get(name).is_some_and(|field| !field.is_null())) {
-        (false, true) => Some(FieldError::forbidden(&path.child(name), "")),
-        (true, false) if is_required => Some(FieldError::required(&path.child(name), "")),
-        _ => None,
-    }
-}
-
-/// PriorityLevelConfigurations.
-pub fn of_priority_level(level: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    let (path, spec) = (FieldPath::new("spec"), level.get("spec").unwrap_or(&Value::Null));
-    let mut errors: Vec<FieldError> = of_union(spec, "exempt", "Exempt", false, &path).into_iter().collect();
-    errors.extend(of_union(spec, "limited", "Limited", true, &path));
-    errors.extend(required(spec, "type", &path));
-    if let Some(response) = spec.at(&["limited", "limitResponse"]) {
-        let path = path.child("limited").child("limitResponse");
-        errors.extend(of_union(response, "queuing", "Queue", true, &path));
-        errors.extend(required(response, "type", &path));
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
+    use machinery::field::FieldPath;
     use machinery::json;
 
     use super::super::rbac;

@@ -5,7 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, invalid_struct, text};
-use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns, declarative};
+use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns};
 use crate::limits;
 use crate::rules::{Deletion, Dependents, MetadataRules, OnCreate};
 
@@ -103,7 +103,6 @@ pub const CORE_EVENT: BuiltIn = BuiltIn {
     selectable: CORE_FIELDS,
     form: Form::Typed(&CORE_SHAPE),
     validate: |new, _, _| common_errors(new, "reportingComponent"),
-    declarative: Some(declarative::none),
     columns: columns::EVENT,
     ..KIND
 };
@@ -114,7 +113,6 @@ pub const EVENT: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     stored_as: Some(&StoredAs { group: "", to_stored: to_core, to_shown: from_core }),
     validate,
-    declarative: Some(declarative::none),
     columns: columns::EVENT,
     ..KIND
 };

@@ -1,6 +1,6 @@
 //! EvictionRequests and Evictions (`lifecycle.k8s.io`): Pods that are to be evicted, and who is doing that.
 //!
-//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `declared.txt`.
+//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use machinery::time::parse_rfc3339;
 use machinery::{Release, Value, names};
 
 use super::checks::{invalid_internal, invalid_shown, list, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, declared, routing, tables};
+use super::{BASE, BuiltIn, Form, StatusMetadata, routing, tables};
 use crate::rules::MetadataRules;
 
 type Errors = Vec<FieldError>;
@@ -37,7 +37,6 @@ pub static REQUESTS: [BuiltIn; 1] = [BuiltIn {
     form: Form::Named("lifecycle.v1alpha1.EvictionRequest"),
     deprecation: "lifecycle.k8s.io/v1alpha1 EvictionRequest is deprecated in v1.40+, unavailable in v1.43+",
     validate_status: routing::validate_conditions,
-    declarative: Some(|object, old| declared::errors(object, old, "lifecycle.v1alpha1.EvictionRequest")),
     columns: tables::EVICTION_REQUEST,
     ..KIND
 }];
@@ -49,7 +48,6 @@ pub static EVICTIONS: [BuiltIn; 1] = [BuiltIn {
     form: Form::Named("lifecycle.v1alpha1.Eviction"),
     deprecation: "lifecycle.k8s.io/v1alpha1 Eviction is deprecated in v1.40+, unavailable in v1.43+",
     validate_status,
-    declarative: Some(|object, old| declared::errors(object, old, "lifecycle.v1alpha1.Eviction")),
     columns: tables::EVICTION,
     ..KIND
 }];

@@ -8,7 +8,7 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::defaults::set_default;
-use super::{BASE, BuiltIn, Form, StatusMetadata, columns, declarative};
+use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
 use crate::rules::{MetadataRules, OnUpdate};
 
 /// API group of both kinds.
@@ -190,7 +190,6 @@ pub const SCHEMA: BuiltIn = BuiltIn {
     form: Form::Typed(&SCHEMA_SHAPE),
     default: default_schema,
     validate: validate_schema,
-    declarative: Some(declarative::none),
     columns: &[
         columns::PRIORITY_LEVEL,
         columns::MATCHING_PRECEDENCE,
@@ -208,7 +207,6 @@ pub const LEVEL: BuiltIn = BuiltIn {
     form: Form::Typed(&LEVEL_SHAPE),
     default: default_level,
     validate: validate_level,
-    declarative: Some(declarative::of_priority_level),
     columns: &[
         columns::LEVEL_TYPE,
         columns::CONCURRENCY_SHARES,

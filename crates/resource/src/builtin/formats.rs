@@ -1,4 +1,4 @@
-//! The formats of texts that `declared.txt` names.
+//! The formats of texts that `rules/rules.txt` names.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
@@ -17,7 +17,7 @@ pub fn named(name: &str) -> Option<Format> {
         "label-key" => |text, path| invalid(text, path, names::qualified_name(text)),
         "uuid" => |text, path| {
             let why = "must be a lowercase UUID in 8-4-4-4-12 format";
-            if super::devices::is_uuid(text) { vec![] } else { invalid(text, path, vec![why.to_owned()]) }
+            if is_uuid(text) { vec![] } else { invalid(text, path, vec![why.to_owned()]) }
         },
         "path-segment" => |text, path| invalid(text, path, names::path_segment(text)),
         "prefixed-label-key" => |text, path| invalid(text, path, prefixed_names::label_key_problems(text)),
@@ -101,7 +101,7 @@ fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];
     let missing = |why: &str| invalid("", path, vec![why.to_owned()]);
     match text.split('/').collect::<Vec<_>>()[..] {
-        [own] => super::devices::identifier(own, path, &mut errors),
+        [own] => identifier(own, path, &mut errors),
         [domain, own] => {
             if domain.is_empty() {
                 errors.extend(missing("prefix must not be empty"));
@@ -114,7 +114,7 @@ fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
             }
             match own {
                 "" => errors.extend(missing("name must not be empty")),
-                _ => super::devices::identifier(own, path, &mut errors),
+                _ => identifier(own, path, &mut errors),
             }
         }
         // upstream accepts more parts
@@ -125,4 +125,41 @@ fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
         errors.extend(invalid(text, path, vec![why.to_owned()]));
     }
     errors
+}
+
+/// A UUID in small letters, with hyphens.
+pub fn is_uuid(text: &str) -> bool {
+    let is_hyphen = |place: usize| [8, 13, 18, 23].contains(&place);
+    let fits = |(place, byte): (usize, u8)| match is_hyphen(place) {
+        true => byte == b'-',
+        false => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
+
+/// An identifier of C.
+pub fn identifier(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    /// The size of the part of a name behind the domain.
+    const IDENTIFIER_BYTES_MAX: usize = 32;
+    const NO_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
+    if name.len() > IDENTIFIER_BYTES_MAX {
+        errors.push(FieldError::too_long(path, IDENTIFIER_BYTES_MAX));
+    }
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(word) {
+        errors.push(FieldError::invalid(path, &Value::from(name), NO_IDENTIFIER));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_are_normalized() {
+        assert!(is_uuid("0d2a9c7e-1f3b-4c5d-8e9f-0123456789ab"));
+        for text in ["", "0d2a9c7e1f3b4c5d8e9f0123456789ab", "0D2A9C7E-1f3b-4c5d-8e9f-0123456789ab"] {
+            assert!(!is_uuid(text), "{text}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns, declarative};
+use super::{BASE, BuiltIn, Form, columns};
 use crate::rules::MetadataRules;
 
 static SPEC: Struct = Struct {
@@ -41,7 +41,6 @@ pub const LEASE: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     prepare,
     validate,
-    declarative: Some(declarative::none),
     columns: &[columns::HOLDER, columns::AGE],
     ..BASE
 };

@@ -6,7 +6,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, declarative, in_version};
+use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, in_version};
 use crate::rules::MetadataRules;
 
 /// The group of migrations.
@@ -61,7 +61,6 @@ pub const BETA_MIGRATION: BuiltIn = BuiltIn {
         }
     },
     validate,
-    declarative: Some(declarative::none),
     validate_status,
     name_column: false,
     columns: &[columns::PLAIN_NAME, columns::MIGRATED_RESOURCE, columns::MIGRATION_STATUS],

@@ -16,7 +16,6 @@ mod components;
 mod config;
 mod container_statuses;
 mod declarative;
-mod declared;
 mod defaults;
 mod definition;
 pub mod devices;
@@ -41,7 +40,6 @@ mod namespaces;
 mod nodes;
 mod object_warnings;
 mod optional;
-mod orders;
 mod pem;
 mod pod_annotations;
 mod pod_certificates;
@@ -64,6 +62,7 @@ mod rollouts;
 mod routing;
 mod row;
 mod rule_checks;
+pub mod rules;
 mod runtime_classes;
 mod runtime_config;
 mod schedules;
@@ -108,6 +107,7 @@ use std::borrow::Cow;
 
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use row::{AS_SERVER, BASE};
+use rules::Ruled;
 use schema::definition::ApiVersion;
 use schema::shape::{self, Keys, Struct};
 
@@ -208,10 +208,8 @@ impl BuiltIn {
         let validated = (self.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
         let mut errors = (self.validate)(object, old, release);
-        let own = errors.len();
-        self.add_rule_errors(object, old, false, &mut errors);
-        checks::drop_unchecked(&mut errors, own);
-        orders::sort(self.kind, &mut errors);
+        errors.extend(self.ruled().into_iter().flat_map(|of| rules::written(object, old, of, &FieldPath::root())));
+        rules::sort(self.go_type(), &mut errors);
         errors
     }
 
@@ -238,15 +236,26 @@ impl BuiltIn {
     /// The errors of a status: those of its kind, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
         let mut errors = (self.validate_status)(object, old, release);
-        self.add_rule_errors(object, Some(old), true, &mut errors);
-        orders::sort(self.kind, &mut errors);
+        errors.extend(self.ruled().into_iter().flat_map(|of| rules::written_status(object, old, of)));
+        rules::sort(self.go_type(), &mut errors);
         errors
     }
 
-    fn add_rule_errors(&self, object: &Value, old: Option<&Value>, of_status: bool, errors: &mut Vec<FieldError>) {
-        let (is_update, checks) = (old.is_some(), rule_checks::by_name);
-        let mut rules = shape::RuleErrors { is_update, of_status, checks, errors };
-        rules.of(object, old, self.structure(), &FieldPath::root());
+    /// The Go type of the kind.
+    pub fn go_type(&self) -> Option<&'static Ruled> {
+        match self.form {
+            Form::Named(go) => rules::of(go),
+            Form::Typed(_) => {
+                let version = group_version(self.group, self.version);
+                rules::of(machinery::types::go_struct(&machinery::types::message_name(&version, self.kind))?.name)
+            }
+            Form::Definition(_) => None,
+        }
+    }
+
+    /// The same, if its rules hold: kinds with a shape of their own check what they share with others themselves.
+    pub fn ruled(&self) -> Option<&'static Ruled> {
+        self.go_type().filter(|_| matches!(self.form, Form::Named(_)))
     }
 
     /// The zero value of the kind's Go type.

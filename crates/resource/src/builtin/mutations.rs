@@ -11,7 +11,7 @@ use super::checks::{items, list, one_of, text};
 use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
-use super::{BuiltIn, Form, StoredAs, columns, declarative, in_version};
+use super::{BuiltIn, Form, StoredAs, columns, in_version};
 
 /// The version in which they are stored.
 const STORED: &str = "admissionregistration.k8s.io/v1beta1";
@@ -131,7 +131,6 @@ const POLICY: BuiltIn = BuiltIn {
     form: Form::Typed(&POLICY_SHAPE),
     default: default_policy,
     validate: validate_policy,
-    declarative: Some(declarative::none),
     columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
     ..KIND
 };
@@ -143,7 +142,6 @@ const BINDING: BuiltIn = BuiltIn {
     form: Form::Typed(&BINDING_SHAPE),
     default: |object| policies::default_resources(object, "matchResources"),
     validate: validate_binding,
-    declarative: Some(declarative::none),
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     ..KIND
 };

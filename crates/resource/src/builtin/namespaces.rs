@@ -7,7 +7,7 @@ use machinery::{Release, Value};
 use schema::apply::FieldSet;
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, Part, columns, declarative};
+use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, Part, columns};
 use crate::rules::metadata;
 use crate::rules::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
 
@@ -48,7 +48,6 @@ pub const NAMESPACE: BuiltIn = BuiltIn {
     // the name may have been generated
     complete_stored: default,
     validate,
-    declarative: Some(declarative::none),
     validate_status,
     ..BASE
 };

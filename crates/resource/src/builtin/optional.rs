@@ -3,8 +3,8 @@
 use machinery::Release;
 
 use super::{
-    BASE, BuiltIn, Form, StoredAs, declared, evictions, in_version, lease_candidates, migrations, mutations,
-    pool_requests, storage_versions, tables, workload_groups,
+    BASE, BuiltIn, Form, StoredAs, evictions, in_version, lease_candidates, migrations, mutations, pool_requests,
+    storage_versions, tables, workload_groups,
 };
 use crate::rules::{Deletion, MetadataRules};
 
@@ -79,7 +79,6 @@ static POOL_REQUESTS: [BuiltIn; 1] = [BuiltIn {
     deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
     unconditional_update: false,
     validate_status: pool_requests::validate_status,
-    declarative: Some(|object, old| declared::errors(object, old, "resource.v1alpha3.ResourcePoolStatusRequest")),
     columns: tables::POOL_REQUEST,
     ..BASE
 }];

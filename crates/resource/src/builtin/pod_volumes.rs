@@ -4,11 +4,10 @@ use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
-use schema::shape;
 
 use super::checks::{invalid_each, is_set, items, list, text};
 use super::projections::{downward_files, projected};
-use super::{claims, iscsi, rule_checks};
+use super::{claims, iscsi, rule_checks, rules};
 use crate::limits::REPEATED_BYTES_MAX;
 
 type Errors = Vec<FieldError>;
@@ -45,8 +44,7 @@ fn is_valid(object: &Value, go: &'static str) -> bool {
 
 /// The errors of the rules of an object's type.
 pub fn rule_errors(object: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
-    let mut rules = shape::RuleErrors { is_update: false, of_status: false, checks: rule_checks::by_name, errors };
-    rules.of(object, None, shape::named(go), path);
+    errors.extend(rules::of(go).into_iter().flat_map(|of| rules::written(object, None, of, path)));
 }
 
 /// The errors of a volume that depend on several of its fields.
@@ -123,8 +121,7 @@ fn iscsi_errors(target: &Value, path: &FieldPath, errors: &mut Errors) {
 
 /// The source of a volume that counts: the first of its union.
 pub fn first_source(volume: &Value, go: &'static str) -> Option<&'static str> {
-    let (union, _) = shape::named(go).fields.iter().find_map(|field| field.rules?.union)?;
-    union.names.iter().find(|name| is_set(volume, name)).copied()
+    rules::of(go)?.union()?.names.iter().find(|name| is_set(volume, name)).copied()
 }
 
 /// The errors of a volume's source that depend on several of its fields.

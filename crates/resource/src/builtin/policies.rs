@@ -13,7 +13,7 @@ use super::admission::{self as shared, KIND};
 use super::checks::{condition_errors, invalid_each, items, list, one_of, selector_member, text};
 use super::defaults::set_default;
 use super::expressions::{Scope, compile, expression_error};
-use super::{BuiltIn, Form, StatusMetadata, columns, declarative};
+use super::{BuiltIn, Form, StatusMetadata, columns};
 use crate::limits;
 
 static NAMED_RULE: Struct = Struct {
@@ -146,7 +146,6 @@ pub const POLICY: BuiltIn = BuiltIn {
     validate_status: |new, _, release| {
         condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status"), release)
     },
-    declarative: Some(declarative::none),
     columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],
     ..KIND
 };
@@ -158,7 +157,6 @@ pub const BINDING: BuiltIn = BuiltIn {
     form: Form::Typed(&BINDING_SHAPE),
     default: |object| default_resources(object, "matchResources"),
     validate: validate_binding,
-    declarative: Some(declarative::of_policy_binding),
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     ..KIND
 };

@@ -7,7 +7,7 @@ use machinery::{Map, Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{OBJECT_COUNTS, invalid_each, list, text};
-use super::{BASE, BuiltIn, Form, columns, declarative, object_warnings};
+use super::{BASE, BuiltIn, Form, columns, object_warnings};
 use crate::rules::Deletion;
 
 static SCOPE: Shape = Shape::Text("v1.ResourceQuotaScope");
@@ -63,7 +63,6 @@ pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     prepare,
     validate,
-    declarative: Some(declarative::none),
     warnings: object_warnings::of_quota,
     validate_status,
     columns: &[columns::REQUESTS, columns::LIMITS, columns::AGE],

@@ -5,7 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
-use super::{BASE, BuiltIn, Form, Hooks, columns, declarative};
+use super::{BASE, BuiltIn, Form, Hooks, columns};
 use crate::rules::{Deletion, MetadataRules};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -83,7 +83,6 @@ pub const ROLE: BuiltIn = BuiltIn {
     singular: "role",
     form: Form::Typed(&ROLE_SHAPE),
     validate: |new, _, _| validate_rules(new, RoleScope::Namespace),
-    declarative: Some(declarative::of_role),
     ..KIND
 };
 
@@ -95,7 +94,6 @@ pub const CLUSTER_ROLE: BuiltIn = BuiltIn {
     namespaced: false,
     form: Form::Typed(&CLUSTER_ROLE_SHAPE),
     validate: validate_cluster_role,
-    declarative: Some(declarative::of_role),
     ..KIND
 };
 
@@ -112,7 +110,6 @@ pub const ROLE_BINDING: BuiltIn = BuiltIn {
     form: Form::Typed(&ROLE_BINDING_SHAPE),
     default: default_binding,
     validate: |new, old, release| validate_binding(new, old, RoleScope::Namespace, release),
-    declarative: Some(declarative::of_role_binding),
     columns: BINDING_COLUMNS,
     ..KIND
 };
@@ -126,7 +123,6 @@ pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
     form: Form::Typed(&CLUSTER_ROLE_BINDING_SHAPE),
     default: default_binding,
     validate: |new, old, release| validate_binding(new, old, RoleScope::Cluster, release),
-    declarative: Some(declarative::of_role_binding),
     columns: CLUSTER_BINDING_COLUMNS,
     ..KIND
 };

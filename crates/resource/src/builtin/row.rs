@@ -198,9 +198,6 @@ impl OwnSubresource {
     }
 }
 
-/// The rules of declarative validation of a kind.
-pub type Declarative = fn(&Value, Option<&Value>) -> Vec<FieldError>;
-
 /// A built-in kind.
 pub struct BuiltIn {
     pub group: &'static str,
@@ -290,10 +287,7 @@ pub struct BuiltIn {
     pub prepare_status: fn(&mut Value, &Value),
     /// The errors of a write to the status subresource.
     pub validate_status: fn(&Value, &Value, Release) -> Vec<FieldError>,
-    /// The rules of declarative validation that are enforced. An error of theirs replaces one of the same sort at the same
-    /// field, and comes after all others.
-    pub declarative: Option<Declarative>,
-    /// Whether errors of those rules never replace others.
+    /// Whether errors of declarative validation never replace others of the same sort at the same field.
     pub keeps_written: bool,
     /// Warnings about what is accepted and not advised.
     pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
@@ -377,7 +371,6 @@ pub(super) const BASE: BuiltIn = BuiltIn {
     canonicalize: |_| {},
     validated: |_| None,
     validate_status: |_, _, _| vec![],
-    declarative: None,
     keeps_written: false,
     warnings: |_, _, _| vec![],
     status_warnings: |_, _| vec![],

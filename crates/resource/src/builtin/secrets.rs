@@ -7,7 +7,7 @@ use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{BASE, BuiltIn, Form, columns, declarative, key_pair};
+use super::{BASE, BuiltIn, Form, columns, key_pair};
 use crate::limits;
 use crate::rules::MetadataRules;
 
@@ -33,7 +33,6 @@ pub const SECRET: BuiltIn = BuiltIn {
     form: Form::Typed(&SHAPE),
     default,
     validate,
-    declarative: Some(declarative::none),
     warnings,
     columns: &[columns::TYPE, columns::SECRET_DATA, columns::AGE],
     ..BASE

@@ -6,8 +6,7 @@ use machinery::types::go_struct;
 use machinery::{Release, Value};
 
 use super::devices::flat;
-use super::row::Declarative;
-use super::{BuiltIn, Form, StoredAs, declared, in_version, kinds};
+use super::{BuiltIn, Form, StoredAs, in_version, kinds};
 
 /// An API version that is off by default, with the kinds in it that are served here.
 struct Unstable {
@@ -26,23 +25,8 @@ struct Own {
     package: &'static str,
     /// The defaults of an object, if those of the stable version do not apply.
     default: Option<fn(&mut Value)>,
-    /// The rules that its types declare, if they are others.
-    declarative: fn(&str) -> Option<Declarative>,
     /// The path of a field in the stable version, in which objects are prepared and validated.
     checked_path: Option<fn(&str) -> String>,
-}
-
-/// The rules of `resource.k8s.io/v1beta1`.
-fn flat_rules(plural: &str) -> Option<Declarative> {
-    Some(match plural {
-        "deviceclasses" => |object, old| declared::errors(object, old, "resource.v1beta1.DeviceClass"),
-        "resourceclaims" => |object, old| declared::errors(object, old, "resource.v1beta1.ResourceClaim"),
-        "resourceclaimtemplates" => {
-            |object, old| declared::errors(object, old, "resource.v1beta1.ResourceClaimTemplate")
-        }
-        "resourceslices" => |object, old| declared::errors(object, old, "resource.v1beta1.ResourceSlice"),
-        _ => return None,
-    })
 }
 
 /// A kind in such a version.
@@ -83,7 +67,7 @@ static VERSIONS: [Unstable; 8] = [
             removed_release: "1.40",
             since: Release::V1_35,
         }],
-        own: Some(Own { package: "certificates.v1beta1", default: None, declarative: |_| None, checked_path: None }),
+        own: Some(Own { package: "certificates.v1beta1", default: None, checked_path: None }),
         stored_as: None,
     },
     Unstable {
@@ -216,7 +200,6 @@ static VERSIONS: [Unstable; 8] = [
         own: Some(Own {
             package: "resource.v1beta1",
             default: Some(flat::default),
-            declarative: flat_rules,
             checked_path: Some(flat::stable_path),
         }),
         stored_as: Some(StoredAs { group: "resource.k8s.io", to_stored: flat::to_stable, to_shown: flat::to_flat }),
@@ -264,7 +247,6 @@ fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<Buil
     };
     let stored_as = version.stored_as.as_ref();
     let checked_path = version.own.as_ref().and_then(|own| own.checked_path);
-    let declarative = version.own.as_ref().and_then(|own| (own.declarative)(row.plural)).or(row.declarative);
     let version = version.version;
     Some(BuiltIn {
         version,
@@ -275,7 +257,6 @@ fn in_unstable(row: &'static BuiltIn, version: &'static Unstable) -> Option<Buil
         checked_path,
         form,
         default,
-        declarative,
         ..*row
     })
 }

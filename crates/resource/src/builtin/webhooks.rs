@@ -11,7 +11,7 @@ use super::admission::{self as shared, KIND};
 use super::checks::{items, list, one_of, selector_member, text};
 use super::defaults::set_default;
 use super::expressions::Scope;
-use super::{BuiltIn, Form, columns, declarative};
+use super::{BuiltIn, Form, columns};
 use crate::limits;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -104,7 +104,6 @@ pub const VALIDATING: BuiltIn = BuiltIn {
     form: Form::Typed(&VALIDATING_SHAPE),
     default: default_hooks,
     validate,
-    declarative: Some(declarative::none),
     warnings,
     columns: &[columns::WEBHOOKS, columns::AGE],
     // kube-apiserver counts lists that become empty
@@ -120,7 +119,6 @@ pub const MUTATING: BuiltIn = BuiltIn {
     form: Form::Typed(&MUTATING_SHAPE),
     default: default_mutating,
     validate,
-    declarative: Some(declarative::none),
     warnings,
     columns: &[columns::WEBHOOKS, columns::AGE],
     // kube-apiserver counts lists that become empty

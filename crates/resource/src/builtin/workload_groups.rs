@@ -1,6 +1,6 @@
 //! Workloads, PodGroups and CompositePodGroups (`scheduling.k8s.io`): what Pods are scheduled together.
 //!
-//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `declared.txt`.
+//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
 use super::checks::{items, list, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, declared, in_version, routing, tables};
+use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, in_version, routing, tables};
 
 /// The levels of templates in a Workload, those of PodGroups included.
 const LEVELS_MAX: usize = 4;
@@ -39,7 +39,6 @@ const WORKLOAD: BuiltIn = BuiltIn {
     gate: "GenericWorkload",
     deprecation: "scheduling.k8s.io/v1beta1 Workload is deprecated in v1.40+, unavailable in v1.43+",
     validate: validate_workload,
-    declarative: Some(|object, old| declared::errors(object, old, "scheduling.v1alpha3.Workload")),
     ..KIND
 };
 
@@ -66,7 +65,6 @@ const POD_GROUP: BuiltIn = BuiltIn {
     status_metadata: StatusMetadata::Reset,
     validate: validate_group,
     validate_status: validate_group_status,
-    declarative: Some(|object, old| declared::errors(object, old, "scheduling.v1alpha3.PodGroup")),
     columns: tables::POD_GROUP,
     ..KIND
 };
@@ -83,7 +81,6 @@ pub static COMPOSITE_POD_GROUPS: [BuiltIn; 1] = [BuiltIn {
     fresh_status: true,
     status_metadata: StatusMetadata::Reset,
     validate_status: routing::validate_conditions,
-    declarative: Some(|object, old| declared::errors(object, old, "scheduling.v1alpha3.CompositePodGroup")),
     columns: tables::COMPOSITE_POD_GROUP,
     ..KIND
 }];

@@ -189,7 +189,7 @@ impl BuiltInCodec {
             return Err(error);
         }
         *object = shaped.value;
-        shape::set_defaults(object, self.row.structure(), &|gate| self.at.resource.gates.is_on(gate));
+        self.row.set_defaults(object, &self.at.resource.gates);
         (self.row.default)(object);
         Ok(())
     }

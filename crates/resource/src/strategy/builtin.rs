@@ -61,7 +61,7 @@ impl Strategy for BuiltInStrategy {
             if row.fresh_status {
                 set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
             }
-            schema::shape::drop_gated(object, None, row.structure(), &|gate| gates.is_on(gate));
+            row.drop_gated(object, None, gates);
             (row.prepare)(object, None);
             if row.counts_generation(gates) {
                 track_generation(object, None);
@@ -93,7 +93,7 @@ impl Strategy for BuiltInStrategy {
             if row.counts_gated && !is_same(row, object, old) {
                 track_generation(object, Some(old));
             }
-            schema::shape::drop_gated(object, Some(old), row.structure(), &|gate| gates.is_on(gate));
+            row.drop_gated(object, Some(old), gates);
             (row.prepare)(object, Some(old));
             if row.counts_generation(gates) && !is_same(row, object, old) {
                 track_generation(object, Some(old));
@@ -153,7 +153,7 @@ impl Strategy for BuiltInStatus {
                     set_or_remove(object, &path, old.at(&path).cloned());
                 }
             }
-            schema::shape::drop_gated(object, Some(old), row.structure(), &|gate| gates.is_on(gate));
+            row.drop_gated(object, Some(old), gates);
             (row.prepare_status)(object, old);
         });
     }

@@ -12,7 +12,6 @@ mod joined;
 mod metadata;
 mod numbers;
 mod read;
-mod rules;
 mod same;
 mod table;
 mod types;
@@ -28,7 +27,6 @@ pub use machinery::time::{normal_micro_time, normal_time};
 pub use metadata::{MANAGED_FIELDS_ENTRY, OBJECT_META};
 pub use numbers::{convert_numbers, convert_whole_numbers};
 pub use read::{Keys, Read, read, read_request, read_request_as, read_stored};
-pub use rules::{Check, RuleErrors, Rules, check_names, drop_gated, set_defaults};
 pub use same::{same, same_fields};
 pub use table::named;
 pub(crate) use types::has_one_owner;
@@ -93,8 +91,6 @@ pub struct Field {
     pub key_default: Option<&'static str>,
     /// The embedded Go structs that the field comes from, as errors show them: each ends with a dot.
     pub embedded: &'static str,
-    /// Its default and simple rules, if they are data.
-    pub rules: Option<&'static Rules>,
 }
 
 /// How a list or a struct is merged where that is not what its shape says: lists as a whole, structs by field.
@@ -151,15 +147,15 @@ pub enum Print {
 pub const TEXT: Shape = Shape::Text("string");
 
 pub const fn always(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Always, merge: Merge::Plain, key_default: None, embedded: "", rules: None }
+    Field { name, shape, print: Print::Always, merge: Merge::Plain, key_default: None, embedded: "" }
 }
 
 pub const fn non_empty(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain, key_default: None, embedded: "", rules: None }
+    Field { name, shape, print: Print::NonEmpty, merge: Merge::Plain, key_default: None, embedded: "" }
 }
 
 pub const fn given(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, print: Print::Given, merge: Merge::Plain, key_default: None, embedded: "", rules: None }
+    Field { name, shape, print: Print::Given, merge: Merge::Plain, key_default: None, embedded: "" }
 }
 
 pub const fn texts() -> Shape {

@@ -61,18 +61,13 @@ fn add_fields(go: &'static GoStruct, outer: (&'static str, usize), embedded: &'s
                 let path = format!("{embedded}{}.", field.name);
                 go_struct(inner).into_iter().for_each(|inner| add_fields(inner, outer, path.clone().leak(), out));
             }
-            _ => out.push(field_of(outer, go.name, field, embedded)),
+            _ => out.push(field_of(outer, field, embedded)),
         }
     }
 }
 
-/// The field of a struct `inner`, which is `outer` itself or embedded in it.
-fn field_of(
-    (outer, level): (&'static str, usize),
-    inner: &'static str,
-    field: &'static GoField,
-    embedded: &'static str,
-) -> Field {
+/// The field of the struct `outer`, or of one that is embedded in it.
+fn field_of(outer: (&'static str, usize), field: &'static GoField, embedded: &'static str) -> Field {
     let print = match field.printed {
         Printed::NonEmpty => Print::NonEmpty,
         Printed::Always => Print::Always,
@@ -87,12 +82,11 @@ fn field_of(
     };
     Field {
         name: field.name,
-        shape: shape(&field.go_type, (outer, level)),
+        shape: shape(&field.go_type, outer),
         print,
         merge: Merge::Table(&field.merging, item_is_atomic),
         key_default: field.default.map(|json| json.trim_matches('"')),
         embedded,
-        rules: super::rules::of_field(outer, field.name).or_else(|| super::rules::of_field(inner, field.name)),
     }
 }
 

@@ -6,13 +6,12 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 
 use super::super::checks::{invalid_each, is_set, items, list, text};
+use super::super::formats::identifier;
 
 pub type Errors = Vec<FieldError>;
 
 const LABEL_BYTES_MAX: usize = 63;
 const POOL_BYTES_MAX: usize = 253;
-/// The size of the part of a name behind the domain.
-const IDENTIFIER_BYTES_MAX: usize = 32;
 const BINDING_CONDITIONS_MAX: usize = 4;
 
 pub const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
@@ -69,18 +68,6 @@ pub fn fully_qualified_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     if !name.contains('/') {
         let why = "a fully qualified name must be a domain and a name separated by a slash";
         errors.push(FieldError::invalid(path, &Value::from(name), why));
-    }
-}
-
-/// An identifier of C.
-pub fn identifier(name: &str, path: &FieldPath, errors: &mut Errors) {
-    const NO_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
-    if name.len() > IDENTIFIER_BYTES_MAX {
-        errors.push(FieldError::too_long(path, IDENTIFIER_BYTES_MAX));
-    }
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(word) {
-        errors.push(FieldError::invalid(path, &Value::from(name), NO_IDENTIFIER));
     }
 }
 

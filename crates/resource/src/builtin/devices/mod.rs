@@ -1,6 +1,6 @@
 //! Devices: classes, claims and their templates, slices and taints (`resource.k8s.io`).
 //!
-//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `declared.txt`.
+//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
 
 mod capacity;
 mod claims;
@@ -11,8 +11,7 @@ mod selectors;
 mod slices;
 
 pub use claims::{admin_access, admin_access_error, validate_claim, validate_claim_template, validate_class};
-pub use fields::identifier;
-pub use results::{admin_results, is_uuid, keep_allocated, validate_status};
+pub use results::{admin_results, keep_allocated, validate_status};
 pub use slices::{slice_warnings, validate_slice};
 
 use machinery::field::{FieldError, FieldPath};

@@ -12,7 +12,7 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
 use super::defaults::set_default;
-use super::{BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, columns, declarative, object_warnings};
+use super::{BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, columns, object_warnings};
 use crate::rules::{Deletion, MetadataRules};
 
 static PORT: Struct = Struct {
@@ -124,7 +124,6 @@ pub const SERVICE: BuiltIn = BuiltIn {
     prepare,
     selectable: &[("spec.clusterIP", &["spec.clusterIP"]), ("spec.type", &["spec.type"])],
     validate: validate::validate,
-    declarative: Some(declarative::none),
     validate_status: validate::validate_status,
     warnings: validate::warnings,
     status_warnings: object_warnings::of_balancers,

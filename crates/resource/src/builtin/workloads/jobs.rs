@@ -7,8 +7,8 @@ use schema::shape::{named, same, same_fields};
 
 use super::failures::failure_policy;
 use super::prepare::JOB_LABELS;
-use super::{is_usable, labels_or_null, shown_selector, template_errors};
-use crate::builtin::checks::{GENERATED_SELECTOR, invalid_shown, is_set, list, text};
+use super::{labels_or_null, shown_selector, template_errors};
+use crate::builtin::checks::{GENERATED_SELECTOR, invalid_shown, is_set, is_usable_selector, list, text};
 use crate::builtin::defaults::restore;
 use crate::builtin::{checks, job_rules, pods};
 
@@ -23,7 +23,7 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
     }
     let template = spec.get("template").unwrap_or(&empty);
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
-    let usable = spec.get("selector").filter(|selector| !selector.is_null() && is_usable(selector));
+    let usable = spec.get("selector").filter(|selector| !selector.is_null() && is_usable_selector(selector));
     let parsed = usable.and_then(LabelSelector::from_value);
     let is_matched = |selector: LabelSelector| selector.matches(|key| labels.get(key).and_then(Value::as_str));
     // no selector selects nothing; one that is no selector is not compared
@@ -75,7 +75,7 @@ fn generated_errors(job: &Value, labels: &Map, path: &FieldPath, errors: &mut Ve
     let is_generated = |selector: LabelSelector| {
         selector.matches(|label| field_of(label).map(|field| job.str_at(&["metadata", field])))
     };
-    let parsed = LabelSelector::from_value(selector).filter(|_| is_usable(selector));
+    let parsed = LabelSelector::from_value(selector).filter(|_| is_usable_selector(selector));
     if parsed.is_some_and(|parsed| !is_generated(parsed)) {
         let why = "`selector` not auto-generated";
         errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), why));

@@ -20,7 +20,7 @@ use machinery::{Map, Release, Value, json};
 use schema::apply::FieldSet;
 use schema::shape::{named, same_fields};
 
-use super::checks::{INVALID_SELECTOR, invalid_shown, list, text};
+use super::checks::{INVALID_SELECTOR, invalid_shown, is_usable_selector, list, text};
 use super::defaults::restore;
 use super::{claim_templates, pod_annotations, pods, rollouts};
 
@@ -102,19 +102,11 @@ fn is_empty_selector(selector: &Value) -> bool {
     is_empty("matchLabels") && is_empty("matchExpressions")
 }
 
-/// Whether a selector can be used: its labels and expressions are valid.
-fn is_usable(selector: &Value) -> bool {
-    let mut errors = vec![];
-    pods::selector_operators(Some(selector), &FieldPath::root(), &mut errors);
-    errors.extend(super::checks::label_selector(selector, &FieldPath::root()));
-    errors.is_empty()
-}
-
 fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let empty = Value::object();
     let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
-    let usable = selector.filter(|selector| is_usable(selector));
+    let usable = selector.filter(|selector| is_usable_selector(selector));
     let is_plain = object.str_at(&["kind"]) == "ReplicationController";
     let is_reported = !["ReplicationController", "DaemonSet"].contains(&object.str_at(&["kind"]));
     if let (Some(selector), None, true) = (selector, usable, is_reported) {

@@ -1,0 +1,22 @@
+//! The conditions under which fields are not checked, which the table names: kube-apiserver has refused the whole value then.
+
+use machinery::{Map, Value};
+
+use super::super::checks::{is_usable_selector, text};
+
+/// Whether fields of a value are not checked; the first argument is the struct that the value is a field of, or an item of a
+/// list in it.
+pub type Condition = fn(&Map, &Value) -> bool;
+
+/// A condition by its name.
+pub fn named(name: &str) -> Option<Condition> {
+    Some(match name {
+        "always" => |_, _| true,
+        "no-own-nodes" => |slice, _| slice.get("perDeviceNodeSelection").and_then(Value::as_bool) != Some(true),
+        "no-selector" => {
+            |_, spec| spec.get("selector").is_some_and(|selector| !selector.is_null() && !is_usable_selector(selector))
+        }
+        "no-sidecar" => |_, container| text(container, "restartPolicy") != "Always",
+        _ => return None,
+    })
+}

@@ -1,0 +1,164 @@
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Value, json};
+
+use super::table::problem;
+use super::{of, sort, values, walk};
+
+fn ruled(name: &'static str) -> &'static super::Ruled {
+    of(name).unwrap()
+}
+
+#[test]
+fn every_line_has_a_meaning() {
+    assert_eq!(problem(include_str!("rules.txt")), None);
+    for (line, want) in [
+        ("core.v1.Zog name required", "unknown struct"),
+        ("core.v1.EnvVar,core.v1.Zog name required", "unknown struct"),
+        ("core.v1.EnvVar zog required", "unknown field"),
+        ("core.v1.EnvVar name,zog required", "unknown field"),
+        ("core.v1.EnvVar name", "no struct, field and rule"),
+        ("core.v1.EnvVar like core.v1.EnvFromSource", "unknown package"),
+        ("core.v1.EnvVar name requird", "unknown rule"),
+        ("core.v1.EnvVar name immutable shown", "unknown rule"),
+        ("core.v1.EnvVar name on-create only", "unknown rule"),
+        ("core.v1.EnvVar name union", "unknown rule"),
+        ("core.v1.EnvVar name +requird", "unknown rule"),
+        ("core.v1.EnvVar name +required here", "unknown rule"),
+        ("core.v1.EnvVar . required", "unknown rule"),
+        ("core.v1.EnvVar . order name,zog", "unknown field"),
+        ("core.v1.EnvVar name order name", "no struct"),
+        ("core.v1.EnvVar valueFrom order fieldRef,zog", "unknown field"),
+        ("core.v1.EnvVar valueFrom hides always zog", "unknown field"),
+        ("core.v1.EnvVar valueFrom hides never fieldRef", "unknown condition"),
+        ("core.v1.EnvVar name in", "an empty name"),
+        ("core.v1.EnvVar name check zog", "unknown check"),
+        ("core.v1.EnvVar name +format zog", "unknown format"),
+        ("core.v1.EnvVar name = {", "no JSON"),
+        ("core.v1.EnvVar name min", "no number"),
+        ("core.v1.EnvVar name min 1 2", "no number"),
+        ("core.v1.EnvVar name range 1", "not two numbers"),
+        ("core.v1.EnvVar name +max-items few", "no number"),
+        ("core.v1.EnvVar name +if type", "no field and value"),
+    ] {
+        let text: &'static str = format!("# a comment\n{line}").leak();
+        assert_eq!(problem(text), Some(format!("rules.txt:2: {want}: {line}")));
+    }
+}
+
+#[test]
+fn gates_drop_fields_and_their_defaults() {
+    let group = |preemption: Value| json!({"spec": {"preemptionPolicy": (preemption)}});
+    let shape = ruled("scheduling.v1beta1.PodGroup");
+    for (is_on, want) in [(true, Some("PreemptLowerPriority")), (false, None)] {
+        let mut defaulted = json!({"spec": {}});
+        values::set_defaults(&mut defaulted, shape, &|_| is_on);
+        assert_eq!(defaulted.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str), want);
+        let mut given = group(Value::from("Never"));
+        values::drop_gated(&mut given, None, shape, &|_| is_on);
+        assert_eq!(given.at(&["spec", "preemptionPolicy"]).is_some(), is_on);
+    }
+    let mut given = group(Value::from("Never"));
+    values::drop_gated(&mut given, Some(&group(Value::from("Never"))), shape, &|_| false);
+    assert_eq!(given, group(Value::from("Never")));
+}
+
+#[test]
+fn defaults_apply_at_every_depth() {
+    let mut job = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "livenessProbe": {}}]}}}});
+    values::set_defaults(&mut job, ruled("apps.v1.ReplicaSet"), &|_| false);
+    assert_eq!(job.at(&["spec", "replicas"]), Some(&json!(1)));
+    let spec = job.at(&["spec", "template", "spec"]).unwrap();
+    assert_eq!(spec.str_at(&["dnsPolicy"]), "ClusterFirst");
+    let container = &spec.get("containers").and_then(Value::as_array).unwrap()[0];
+    assert_eq!(container.at(&["livenessProbe", "periodSeconds"]), Some(&json!(10)));
+}
+
+#[test]
+fn violations_are_reported_at_their_position() {
+    let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"env": [{"value": "x"}]}]}});
+    let errors = walk::written(&pod, None, ruled("core.v1.Pod"), &FieldPath::root());
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "spec.containers[0].env[0].name: Required value",
+            "spec.restartPolicy: Unsupported value: \"Often\": supported values: \"Always\", \"OnFailure\", \"Never\""
+        ]
+    );
+}
+
+#[test]
+fn errors_of_new_and_changed_fields() {
+    let of = |request: Value| json!({"spec": {"devices": {"requests": [request]}}});
+    let sub = |name: &str, class: &str| json!({"name": (name), "deviceClassName": (class)});
+    let two = of(json!({"name": "a", "firstAvailable": [(sub("b", "c")), (sub("b", "C"))]}));
+    let texts = |new: &Value, old: Option<&Value>| -> Vec<String> {
+        walk::declared(new, old, ruled("resource.v1.ResourceClaim")).iter().map(ToString::to_string).collect()
+    };
+    let found = texts(&two, None);
+    assert!(found[0].starts_with("spec.devices.requests[0].firstAvailable[1]: Duplicate value: {\"name\":\"b\""));
+    assert!(found[1].starts_with("spec.devices.requests[0].firstAvailable[1].deviceClassName: Invalid value: \"C\""));
+    assert_eq!(found.len(), 2);
+    assert_eq!(texts(&two, Some(&two)), [""; 0]);
+    let changed = of(json!({"name": ""}));
+    assert_eq!(texts(&changed, Some(&two)), ["spec: Invalid value: null: field is immutable"]);
+}
+
+#[test]
+fn one_member_of_a_union_is_set() {
+    let slice = |attribute: Value| json!({"spec": {"devices": [{"attributes": {"a": (attribute)}}]}});
+    let texts = |attribute: Value| -> Vec<String> {
+        let found = walk::declared(&slice(attribute), None, ruled("resource.v1.ResourceSlice"));
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(texts(json!({"int": 1})), [""; 0]);
+    let head = "spec.devices[0].attributes[a]: Invalid value: ";
+    assert!(texts(json!({}))[0].starts_with(&format!("{head}\"\": must specify one of: `int`, `bool`")));
+    let both = texts(json!({"int": 1, "bool": true}));
+    assert!(both[0].starts_with(&format!("{head}\"{{int, bool}}\": must specify exactly one of: `int`")));
+}
+
+#[test]
+fn parts_have_an_order_of_their_own() {
+    let path = |text: &str| FieldPath::new(text);
+    let mut errors = vec![
+        FieldError::forbidden(&path("spec"), "changed"),
+        FieldError::duplicate(&path("spec.containers[0].name"), &Value::Null),
+        FieldError::required(&path("spec.containers[1].name"), ""),
+        FieldError::required(&path("spec.containers[0].image"), ""),
+        FieldError::required(&path("spec.volumes[1].nfs.path"), ""),
+        FieldError::required(&path("spec.volumes[1].nfs.server"), ""),
+    ];
+    let want = [
+        errors[5].clone(),
+        errors[4].clone(),
+        errors[3].clone(),
+        errors[1].clone(),
+        errors[2].clone(),
+        errors[0].clone(),
+    ];
+    sort(of("core.v1.Pod"), &mut errors);
+    assert_eq!(errors, want);
+}
+
+#[test]
+fn errors_are_in_the_order_of_their_kind() {
+    let required = |path: &str| FieldError::required(&FieldPath::new(path), "");
+    let changed = FieldError::forbidden(&FieldPath::new("spec.capacity"), "field is immutable");
+    let mut errors = vec![
+        changed.clone(),
+        required("spec.zog"),
+        required("spec.csi.driver"),
+        required("spec"),
+        required("spec.capacity"),
+        required("spec.accessModes"),
+    ];
+    sort(of("core.v1.PersistentVolume"), &mut errors);
+    let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+    let want = ["spec.accessModes", "spec.capacity", "spec.csi.driver", "spec", "spec.zog", "spec.capacity"];
+    assert_eq!(fields, want);
+    // a kind without an order
+    let mut errors = vec![changed, required("a")];
+    sort(of("core.v1.ConfigMap"), &mut errors);
+    assert_eq!(errors[0].field, "spec.capacity");
+}

@@ -1,0 +1,186 @@
+//! The words of the table: what a rule asks of a field.
+
+use machinery::Value;
+
+use super::super::formats::{self, Format};
+use super::super::rule_checks::{self, Check};
+use super::conditions::{self, Condition};
+
+/// The rules of a field.
+#[derive(Default)]
+pub struct Rules {
+    pub default: Option<Value>,
+    /// The feature gate without which the field is dropped; empty if it is always dropped.
+    pub gate: Option<&'static str>,
+    /// The detail of the error if the field is empty.
+    pub required: Option<&'static str>,
+    pub values: Vec<&'static str>,
+    pub range: Option<NumberRange>,
+    pub checks: Vec<(Check, Checked)>,
+    pub is_immutable: bool,
+    /// Whether the error of an update that changes the field shows null instead of the value.
+    pub is_unshown: bool,
+    pub union: Option<&'static Union>,
+    /// What the error of the union calls the field, if that is another name.
+    pub called: Option<&'static str>,
+    pub is_beside: bool,
+    pub is_on_create: bool,
+    pub is_unchecked: bool,
+    pub hides: Option<(Condition, Vec<&'static str>)>,
+    /// The order of errors in the field, if it is not that of its struct.
+    pub order: Option<Order>,
+    pub declared: Declared,
+}
+
+/// The rules that tags of the type make.
+#[derive(Default)]
+pub struct Declared {
+    pub is_required: bool,
+    /// The field whose value says whether this one is set, that value, and whether it has to be set then.
+    pub condition: Option<(&'static str, &'static str, bool)>,
+    pub items_max: Option<usize>,
+    pub formats: Vec<Format>,
+    pub keys: Option<Format>,
+    pub values: Vec<&'static str>,
+    pub bytes_max: Option<usize>,
+    pub length_max: Option<usize>,
+    /// The keys of items of which no two are equal; the items themselves, if there are none.
+    pub unique: Option<Vec<&'static str>>,
+    pub min: Option<i64>,
+    pub max: Option<i64>,
+    pub is_immutable: bool,
+    pub no_modify: bool,
+    pub no_set: bool,
+    pub no_unset: bool,
+    pub no_items: bool,
+    pub is_monotonic: bool,
+    pub union: Option<Vec<&'static str>>,
+}
+
+/// The numbers that a field may have.
+pub struct NumberRange {
+    pub min: i64,
+    pub max: i64,
+    /// The detail of the error of other numbers.
+    pub detail: String,
+}
+
+/// The values that a check is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    NonEmpty,
+    /// Those that are given, if they are empty as well.
+    Given,
+    /// All; null if the field is absent.
+    All,
+}
+
+/// Fields of a struct of which one is to be set.
+pub struct Union {
+    /// The kind of the fields, as errors name it.
+    pub what: &'static str,
+    pub names: Vec<&'static str>,
+}
+
+/// The ranks of the fields of a struct: a name, and of some the kind of the errors or a text of their details. The order of the
+/// struct, if there are none.
+pub type Order = Vec<(&'static str, Option<&'static str>)>;
+
+/// The order that a rule gives, if it is one.
+pub fn order(rule: &'static str) -> Option<Order> {
+    let field = |field: &'static str| field.split_once(':').map_or((field, None), |(name, what)| (name, Some(what)));
+    match rule.strip_prefix("order")? {
+        "" => Some(vec![]),
+        fields => Some(fields.strip_prefix(' ')?.split(',').map(field).collect()),
+    }
+}
+
+impl Rules {
+    /// Adds the rule of a line about `fields`.
+    pub fn add(&mut self, rule: &'static str, fields: &'static str) -> Result<(), String> {
+        let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
+        match (word, rest) {
+            ("=", _) => self.default = Some(machinery::value::decode(rest.as_bytes()).map_err(|_| "no JSON")?),
+            ("gated", _) => self.gate = Some(rest),
+            ("required", _) => self.required = Some(rest),
+            ("in", _) => self.values = names(rest)?,
+            ("min", _) => {
+                let min = number(rest)?;
+                self.range(min, i64::MAX, format!("must be greater than or equal to {min}"));
+            }
+            ("positive", "") => self.range(1, i64::MAX, "must be greater than zero".to_owned()),
+            ("range", _) => {
+                let (min, max) = rest.split_once(' ').ok_or("not two numbers")?;
+                self.range(number(min)?, number(max)?, format!("must be between {min} and {max}, inclusive"));
+            }
+            ("check", _) => self.checks.push((check(rest)?, Checked::NonEmpty)),
+            ("check?", _) => self.checks.push((check(rest)?, Checked::Given)),
+            ("check!", _) => self.checks.push((check(rest)?, Checked::All)),
+            ("immutable", "" | "unshown") => (self.is_immutable, self.is_unshown) = (true, !rest.is_empty()),
+            ("union", what) if !what.is_empty() => {
+                self.union = Some(Box::leak(Box::new(Union { what, names: names(fields)? })));
+            }
+            ("called", name) if !name.is_empty() => self.called = Some(name),
+            ("beside", "") => self.is_beside = true,
+            ("on-create", "") => self.is_on_create = true,
+            ("unchecked", "") => self.is_unchecked = true,
+            ("hides", _) => {
+                let (name, hidden) = rest.split_once(' ').ok_or("no condition and fields")?;
+                self.hides = Some((conditions::named(name).ok_or("unknown condition")?, names(hidden)?));
+            }
+            ("order", _) => self.order = order(rule),
+            _ => self.declared.add(word.strip_prefix('+').ok_or("unknown rule")?, rest, fields)?,
+        }
+        Ok(())
+    }
+
+    fn range(&mut self, min: i64, max: i64, detail: String) {
+        self.range = Some(NumberRange { min, max, detail });
+    }
+}
+
+impl Declared {
+    fn add(&mut self, word: &str, rest: &'static str, fields: &'static str) -> Result<(), String> {
+        let condition = |is_required| {
+            let (field, value) = rest.split_once('=').ok_or("no field and value")?;
+            Ok::<_, String>(Some((field, value, is_required)))
+        };
+        match (word, rest) {
+            ("required", "") => self.is_required = true,
+            ("if", _) => self.condition = condition(true)?,
+            ("only-if", _) => self.condition = condition(false)?,
+            ("max-items", _) => self.items_max = Some(number(rest)?),
+            ("format", _) => self.formats.push(formats::named(rest).ok_or("unknown format")?),
+            ("keys", _) => self.keys = Some(formats::named(rest).ok_or("unknown format")?),
+            ("in", _) => self.values = names(rest)?,
+            ("max-bytes", _) => self.bytes_max = Some(number(rest)?),
+            ("max-length", _) => self.length_max = Some(number(rest)?),
+            ("unique", "") => self.unique = Some(vec![]),
+            ("unique", _) => self.unique = Some(names(rest)?),
+            ("min", _) => self.min = Some(number(rest)?),
+            ("max", _) => self.max = Some(number(rest)?),
+            ("immutable", "") => self.is_immutable = true,
+            ("no-modify", "") => self.no_modify = true,
+            ("no-set", "") => self.no_set = true,
+            ("no-unset", "") => self.no_unset = true,
+            ("no-items", "") => self.no_items = true,
+            ("monotonic", "") => self.is_monotonic = true,
+            ("union", "") => self.union = Some(names(fields)?),
+            _ => return Err("unknown rule".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+fn names(list: &'static str) -> Result<Vec<&'static str>, String> {
+    let names: Vec<_> = list.split(',').collect();
+    if names.contains(&"") { Err("an empty name".to_owned()) } else { Ok(names) }
+}
+
+fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "no number".to_owned())
+}
+
+fn check(name: &str) -> Result<Check, String> {
+    rule_checks::by_name(name).ok_or_else(|| "unknown check".to_owned())
+}
