@@ -8,7 +8,7 @@ use crate::check::{Checked, Reference};
 use crate::decl::types::Type;
 use crate::env::{Environment, VariableNames};
 use crate::eval::{Frame, Slot};
-use crate::library::costs::{Charge, Costs};
+use crate::library::costs::Charge;
 use crate::library::{Library, OverloadIndex, is_plain, registry};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
@@ -314,7 +314,7 @@ impl Lowering<'_> {
             }
             _ => {}
         }
-        let cost = only.map_or_else(|| Costs::of_function(function), |o| o.costs).charge;
+        let cost = only.map_or_else(|| registry().costs_of(function), |o| &o.definition.costs).charge;
         if let Some(order) = Order::of(function) {
             let sides = <[Node; 2]>::try_from(nodes).map_err(|_| Error::overload())?;
             return Ok(Node::Order { sides: Box::new(sides), order, cost });
@@ -327,11 +327,11 @@ impl Lowering<'_> {
         let sure = typed && !self.checked.lenient;
         // the type at run time may differ from an inferred one, and conversions accept more than their overloads
         let sure = sure && !CONVERSIONS.contains(&function.as_str());
-        let known = only.filter(|o| sure || is_plain(o.function)).map(|o| o.call);
+        let known = only.filter(|o| sure || is_plain(o.function)).map(|o| o.definition.call);
         let all = registry().functions.get(function.as_str()).map_or(&[][..], Vec::as_slice);
         let first = all.first().map(|index| registry().overload(*index));
         let (Some(first), true) = (first, !overloads.is_empty()) else { return Err(Error::overload()) };
-        let known = known.or_else(|| is_plain(first.function).then_some(first.call));
+        let known = known.or_else(|| is_plain(first.function).then_some(first.definition.call));
         let overloads = if only.is_some() { overload_slice(all, overloads[0]) } else { all };
         let convertible = nodes.len() == 1 && CONVERSIONS.contains(&function.as_str()) && constant(&nodes[0]).is_some();
         let node = Node::Call(Box::new(Call { function: first.function, known, overloads, args: nodes.into(), cost }));

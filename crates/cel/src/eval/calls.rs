@@ -95,9 +95,9 @@ impl<'a> Frame<'a> {
 fn dispatch<'a>(call: &Call, args: &[Val<'a>]) -> Result<Val<'a>> {
     match overload(call, args) {
         Some(overload) if checks_itself(call.function) => {
-            (overload.call)(args).map_err(|error| named(error, call, args))
+            (overload.definition.call)(args).map_err(|error| named(error, call, args))
         }
-        Some(overload) => (overload.call)(args),
+        Some(overload) => (overload.definition.call)(args),
         None => Err(no_overload(call, args)),
     }
 }

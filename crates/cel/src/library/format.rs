@@ -15,36 +15,9 @@ pub fn named<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     })
 }
 
-macro_rules! constants {
-    ($($function:ident $name:literal),* $(,)?) => {
-        /// The function that gives a format.
-        pub(crate) fn constant(name: &str) -> Option<crate::library::Function> {
-            $(fn $function<'a>(_: &[Val<'a>]) -> Result<Val<'a>> {
-                let format = by_name($name).ok_or_else(Error::overload)?;
-                Ok(Val::opaque(Opaque::Format(format)))
-            })*
-            Some(match name {
-                $($name => $function,)*
-                _ => return None,
-            })
-        }
-    };
-}
-
-constants! {
-    make_dns1123_label "dns1123Label",
-    make_dns1123_subdomain "dns1123Subdomain",
-    make_dns1035_label "dns1035Label",
-    make_qualified_name "qualifiedName",
-    make_dns1123_label_prefix "dns1123LabelPrefix",
-    make_dns1123_subdomain_prefix "dns1123SubdomainPrefix",
-    make_dns1035_label_prefix "dns1035LabelPrefix",
-    make_label_value "labelValue",
-    make_uri "uri",
-    make_uuid "uuid",
-    make_byte "byte",
-    make_date "date",
-    make_datetime "datetime",
+/// A format, as the function of its name returns it.
+pub fn constant<'a>(name: &str) -> Result<Val<'a>> {
+    Ok(Val::opaque(Opaque::Format(by_name(name).ok_or_else(Error::overload)?)))
 }
 
 pub fn validate<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {

@@ -1,13 +1,12 @@
 //! The libraries: declarations for the checker, functions for the evaluator.
 //!
-//! `declarations` lists all functions, each other file implements one library, and `bind` maps overloads to functions.
+//! `functions` lists all functions, each other file implements some of them.
 //! Functions never panic, charge nothing (see `cost`), and do not depend on their caller.
 
 pub mod authorization;
-pub(crate) mod bind;
 pub(crate) mod costs;
-mod declarations;
 pub(crate) mod format;
+mod functions;
 pub(crate) mod lists;
 pub(crate) mod math;
 pub(crate) mod net;
@@ -19,7 +18,8 @@ pub(crate) mod strings;
 pub(crate) mod time;
 pub(crate) mod urls;
 
-use self::costs::Costs;
+use self::costs::{Costs, UNIT};
+use self::functions::Definition;
 use crate::decl::types::{Param, Type};
 use crate::value::{Result, Val};
 use std::collections::HashMap;
@@ -130,8 +130,7 @@ pub(crate) struct Overload {
     /// The letters of its type parameters.
     pub letters: Vec<u8>,
     pub library: Library,
-    pub call: Function,
-    pub costs: &'static Costs,
+    pub definition: &'static Definition,
 }
 
 /// All overloads of all libraries.
@@ -145,30 +144,36 @@ pub(crate) fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| {
         let mut registry = Registry { overloads: vec![], functions: HashMap::new() };
-        for (library, text) in declarations::ALL {
-            for line in text.lines() {
-                registry.declare(*library, line);
-            }
+        for (library, definitions) in functions::ALL {
+            definitions.iter().for_each(|definition| registry.declare(*library, definition));
         }
         registry
     })
 }
 
 impl Registry {
-    fn declare(&mut self, library: Library, line: &'static str) {
-        let mut parts = line.split(" | ");
-        let mut part = || parts.next().unwrap_or_default();
-        let (name, id, params, result) = (part(), part(), part(), part());
+    fn declare(&mut self, library: Library, definition: &'static Definition) {
+        let name = definition.name;
         let (member, function) = name.strip_prefix('.').map_or((false, name), |rest| (true, rest));
-        let params: Vec<Type> = params.split("; ").filter(|p| !p.is_empty()).map(Type::parse).collect();
-        let result = Type::parse(result);
-        let mut letters = vec![];
-        params.iter().chain([&result]).for_each(|t| collect_letters(t, &mut letters));
-        let call = bind::function(id, function, member);
-        let costs = Costs::of_overload(function, id);
-        let index = self.overloads.len() as OverloadIndex;
-        self.overloads.push(Overload { id, function, member, params, result, letters, library, call, costs });
-        self.functions.entry(function).or_default().push(index);
+        for overload in definition.overloads {
+            let mut parts = overload.split(" | ");
+            let mut part = || parts.next().unwrap_or_default();
+            let (id, params, result) = (part(), part(), part());
+            let params: Vec<Type> = params.split("; ").filter(|p| !p.is_empty()).map(Type::parse).collect();
+            let result = Type::parse(result);
+            let mut letters = vec![];
+            params.iter().chain([&result]).for_each(|t| collect_letters(t, &mut letters));
+            let index = self.overloads.len() as OverloadIndex;
+            self.overloads.push(Overload { id, function, member, params, result, letters, library, definition });
+            self.functions.entry(function).or_default().push(index);
+        }
+    }
+
+    /// The costs of a function if the called overload is not known.
+    pub fn costs_of(&self, function: &str) -> &'static Costs {
+        let mut overloads = self.functions.get(function).into_iter().flatten().map(|index| self.overload(*index));
+        let general = overloads.find(|overload| overload.definition.is_general);
+        general.map_or(&UNIT, |overload| &overload.definition.costs)
     }
 
     pub fn overload(&self, index: OverloadIndex) -> &Overload {

@@ -55,7 +55,8 @@ impl<'c, 'd> EstimatedCall<'c, 'd> {
 
     /// The entries of the result of a conditional or a concatenation, which come from either of the last two operands.
     pub(super) fn result_entries(&self, overload: &Overload) -> Option<Entries> {
-        let (Size::Either | Size::Sum, [.., left, right]) = (&overload.costs.size, self.args.as_slice()) else {
+        let (Size::Either | Size::Sum, [.., left, right]) = (&overload.definition.costs.size, self.args.as_slice())
+        else {
             return None;
         };
         let (a, b) = (left.value.entries?, right.value.entries?);
@@ -72,7 +73,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
         size: Option<Range>,
     ) -> Range {
         let spent = call.args.iter().fold(Range::default(), |sum, argument| sum.plus(argument.cost));
-        match (overload.costs.estimate, call.args.as_slice()) {
+        match (overload.definition.costs.estimate, call.args.as_slice()) {
             (CostFormula::ShortCircuit, [first, ..]) => Range { min: first.cost.min, max: spent.max },
             (CostFormula::Branches, [condition, yes, no]) => condition.cost.plus(yes.cost.union(no.cost)),
             (estimate, _) => self.estimate(call, estimate, size.unwrap_or(Range::UNKNOWN)).plus(spent),
@@ -118,7 +119,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
     /// The size of the result of an overload, if it is known.
     pub(super) fn result_size(&self, call: &EstimatedCall<'c, 'd>, overload: &Overload) -> Option<Range> {
         let (receiver, first) = (call.size(Operand::Receiver), call.size(Operand::First));
-        Some(match overload.costs.size {
+        Some(match overload.definition.costs.size {
             Size::Unknown => return None,
             Size::Same(operand) => call.size(operand),
             Size::UpTo(operand) => Range { min: 0, max: call.size(operand).max },
