@@ -187,6 +187,7 @@ impl Objects {
             self.take(first.revision, read);
             changes = &changes[together..];
         }
+        debug_assert!(batch.revision >= *self.applied.borrow(), "clients have seen a later revision");
         self.applied.send_replace(batch.revision);
     }
 

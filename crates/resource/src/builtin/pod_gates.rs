@@ -39,7 +39,7 @@ fn added_selectors(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
     }
 }
 
-/// Of terms that are required there are as many as before, and each has its requirements at its beginning.
+/// Required terms may only gain requirements, and only at the end.
 fn added_terms(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let terms = |spec: &Value| spec.at(&[AFFINITY[0], AFFINITY[1], REQUIRED]).cloned().unwrap_or_default();
     let (now, before) = (terms(new), terms(old));

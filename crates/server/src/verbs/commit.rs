@@ -111,6 +111,7 @@ impl Write<'_> {
         if object.body.bytes.len() > limits::OBJECT_BYTES_MAX {
             return Err(Status::untyped(500, "etcdserver: request is too large"));
         }
+        debug_assert!(live.is_none_or(|live| live.stored.meta.uid == object.meta.uid), "a write changes the uid");
         let key = resource.key(&object.meta.namespace, &object.meta.name);
         if let Some(Live { stored, .. }) = live
             && stored.body.bytes == object.body.bytes

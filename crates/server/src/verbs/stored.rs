@@ -14,7 +14,10 @@ pub async fn put(
     object: Encoded,
     old: Option<Revision>,
 ) -> Result<Option<Revision>, Status> {
-    outcome(context.objects.put(key, object, old).await)
+    debug_assert!(!object.meta.name.is_empty() && !object.meta.uid.is_empty(), "an object without identity is stored");
+    let written = outcome(context.objects.put(key, object, old).await)?;
+    debug_assert!(written.is_none_or(|revision| old.is_none_or(|old| revision > old)), "a write has an older revision");
+    Ok(written)
 }
 
 /// Removes the object of revision `old`. Returns `None` if the stored object has changed.

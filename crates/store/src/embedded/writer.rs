@@ -66,6 +66,10 @@ impl Writer {
     /// Appends changes, which follow the last one without a gap. They are on disk when this returns, if durability is
     /// `sync`.
     pub fn append(&mut self, changes: &[Change]) -> Result<(), Failure> {
+        debug_assert!(
+            changes.iter().try_fold(self.head, |last, next| (next.revision >= last).then_some(next.revision)).is_some(),
+            "revisions are appended out of order"
+        );
         self.remove_unmade()?;
         if self.length > self.options.segment_bytes {
             self.roll_or_continue()?;
