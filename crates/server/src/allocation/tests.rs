@@ -7,7 +7,7 @@ use http::Method;
 use machinery::{Status, Value, json};
 
 use super::*;
-use crate::verbs::{self, Context, Document, Outcome, Request};
+use crate::verbs::{self, Context, Document, Effect, Outcome, Request};
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
     crate::tests::server(store).await.0
@@ -23,7 +23,7 @@ async fn create(context: &Context, name: &str, spec: Value) -> Result<Value, Sta
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
     let outcome = verbs::create(context, &request(context, &Method::POST, ""), &Document::json(&service)).await?;
     match outcome {
-        Outcome::Object(201, shown) => Ok(shown.to_value()),
+        Outcome::Object(Effect::Created, shown) => Ok(shown.to_value()),
         _ => panic!("a Service is created"),
     }
 }

@@ -21,7 +21,7 @@ use super::pretty::pretty;
 use super::table;
 use super::window::whole_bytes;
 use crate::limits;
-use crate::verbs::{Items, ListOutcome, Outcome, Request, Shown, Subresource};
+use crate::verbs::{Effect, Items, ListOutcome, Outcome, Request, Shown, Subresource};
 
 /// The form in which a request is to be responded to, and the state that its response depends on.
 pub struct Reply {
@@ -51,6 +51,14 @@ pub struct Reply {
     pub closes: bool,
     /// The flow schema and the priority level of the request.
     pub classification: Option<Classification>,
+}
+
+fn code(effect: Effect) -> StatusCode {
+    match effect {
+        Effect::Done => StatusCode::OK,
+        Effect::Created => StatusCode::CREATED,
+        Effect::Begun => StatusCode::ACCEPTED,
+    }
 }
 
 /// The internal cause of an error, an extension of its response: the log has it, the client does not.
@@ -140,11 +148,11 @@ impl Reply {
     /// Responds with the outcome of a verb.
     pub async fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
-            Outcome::Success(code, value) => {
+            Outcome::Success(effect, value) => {
                 if let Some(audit_context) = &self.audit_context {
                     audit_context.status(&value);
                 }
-                let code = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+                let code = code(effect);
                 if self.protobuf(request).is_some()
                     && let Some(response) = self.envelope(code, &value)
                 {
@@ -157,8 +165,8 @@ impl Reply {
                 }
                 Ok(self.tree(code, &value, &Accepted { shape: Shape::Whole, ..accepted }))
             }
-            Outcome::Object(code, shown) => {
-                let respond = || self.object(request, StatusCode::from_u16(code).unwrap_or(StatusCode::OK), &shown);
+            Outcome::Object(effect, shown) => {
+                let respond = || self.object(request, code(effect), &shown);
                 if shown.stored_bytes() > limits::INLINE_BYTES_MAX { task::blocking(respond) } else { respond() }
             }
             Outcome::List(list) => Box::pin(self.list(request, list)).await,

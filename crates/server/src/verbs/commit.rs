@@ -13,7 +13,7 @@ use store::Revision;
 
 use super::admit::Admit;
 use super::change::{Live, Write};
-use super::{Outcome, Request, Shown, hooks, meta, stored};
+use super::{Effect, Outcome, Request, Shown, hooks, meta, stored};
 use crate::limits;
 
 impl Write<'_> {
@@ -42,13 +42,13 @@ impl Write<'_> {
                 if self.is_readable(&key).await {
                     return Err(already_exists(request, &key, &name, has_prefix));
                 }
-                return Ok(Some(Outcome::Object(201, self.round_trip(object).await?)));
+                return Ok(Some(Outcome::Object(Effect::Created, self.round_trip(object).await?)));
             }
             if parse_uint(object.str_at(&["metadata", "resourceVersion"])).is_ok_and(|version| version != 0) {
                 return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
             }
             if let Some(stored) = self.put(object, None).await? {
-                return self.written(stored, 201).await.map(Some);
+                return self.written(stored, Effect::Created).await.map(Some);
             }
             object = retried.ok_or_else(|| already_exists(request, &key, &name, has_prefix))?;
             object.remove_at(&["metadata", "name"]);
@@ -81,7 +81,7 @@ impl Write<'_> {
             && !self.request.resource.deletion.is_held(&object);
         if !is_removed && !self.options.dry_run {
             return match self.put(object, Some(live)).await? {
-                Some(stored) => self.written(stored, 200).await.map(Some),
+                Some(stored) => self.written(stored, Effect::Done).await.map(Some),
                 None => Ok(None),
             };
         }
@@ -90,7 +90,7 @@ impl Write<'_> {
         }
         let mut shown = self.round_trip(object).await?.into_value();
         shown.set_at(&["metadata", "resourceVersion"], Value::from(live.stored.revision.to_string()));
-        Ok(Some(Outcome::Object(200, Shown::Tree(shown))))
+        Ok(Some(Outcome::Object(Effect::Done, Shown::Tree(shown))))
     }
 
     /// Removes an object and releases its addresses and ports. Returns `None` if the stored object has changed.
@@ -168,12 +168,12 @@ impl Write<'_> {
     }
 
     /// Runs the hooks after a write and returns its outcome.
-    pub async fn written(&self, stored: Arc<Stored>, code: u16) -> Result<Outcome, Status> {
+    pub async fn written(&self, stored: Arc<Stored>, effect: Effect) -> Result<Outcome, Status> {
         if self.change.is_edit() {
-            return Ok(Outcome::Object(code, Shown::Stored(stored, None)));
+            return Ok(Outcome::Object(effect, Shown::Stored(stored, None)));
         }
         hooks::after_write(self, &stored).await;
-        Ok(Outcome::Object(code, self.request.show(stored).await?))
+        Ok(Outcome::Object(effect, self.request.show(stored).await?))
     }
 }
 

@@ -9,7 +9,7 @@ use resource::rules::{Grace, Preconditions, Propagation};
 
 use super::admit::{self, Admit};
 use super::change::{Live, Write};
-use super::{Outcome, Request, Shown, hooks};
+use super::{Effect, Outcome, Request, Shown, hooks};
 
 impl Write<'_> {
     /// One attempt at a deletion. Returns `None` if the stored object has changed.
@@ -18,7 +18,7 @@ impl Write<'_> {
         let (current, old) = (live.stored.clone(), &live.object);
         check_preconditions(request, options, old)?;
         if current.meta.deleting && deletion.is_held_by_own_finalizers(old) {
-            return Ok(Some(Outcome::Object(200, request.show(current).await?)));
+            return Ok(Some(Outcome::Object(Effect::Done, request.show(current).await?)));
         }
         let mut shown_options = admit::delete_options(options);
         if matches!(deletion.preconditions, Preconditions::Storage { .. }) && !request.name().is_empty() {
@@ -36,7 +36,7 @@ impl Write<'_> {
             return self.mark(options, object, &live).await;
         }
         if options.dry_run && grace == Grace::Seconds(0) && deletion.returns_object {
-            return Ok(Some(Outcome::Object(200, Shown::Tree(object))));
+            return Ok(Some(Outcome::Object(Effect::Done, Shown::Tree(object))));
         }
         let (mut current, mut revision) = (current.clone(), current.revision);
         if !options.dry_run {
@@ -50,19 +50,20 @@ impl Write<'_> {
         }
         if deletion.returns_object {
             let shown = request.show(current).await?;
-            return Ok(Some(Outcome::Object(200, Shown::Tree(shown.at_revision(revision)))));
+            return Ok(Some(Outcome::Object(Effect::Done, Shown::Tree(shown.at_revision(revision)))));
         }
-        Ok(Some(Outcome::Success(200, success(request, &current))))
+        Ok(Some(Outcome::Success(Effect::Done, success(request, &current))))
     }
 
     /// Stores an object with its deletion timestamp.
     async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
-        let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+        // only the deprecated option gets 202
+        let effect = if options.orphan_dependents == Some(false) { Effect::Begun } else { Effect::Done };
         if options.dry_run {
-            return Ok(Some(Outcome::Object(code, Shown::Tree(object))));
+            return Ok(Some(Outcome::Object(effect, Shown::Tree(object))));
         }
         match self.put(object, Some(live)).await? {
-            Some(stored) => self.written(stored, code).await.map(Some),
+            Some(stored) => self.written(stored, effect).await.map(Some),
             None => Ok(None),
         }
     }

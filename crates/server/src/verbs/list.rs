@@ -12,7 +12,7 @@ use store::Revision;
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
 use super::selection::Selection;
-use super::{Context, ListOutcome, Outcome, Request, Shown};
+use super::{Context, Effect, ListOutcome, Outcome, Request, Shown};
 use crate::limits;
 
 /// Returns one of the objects that are computed and so have no resourceVersion to wait for.
@@ -20,7 +20,7 @@ fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome, Status> {
     request.check_path(request.name())?;
     let found = all.into_iter().find(|object| object.str_at(&["metadata", "name"]) == request.name());
     let found = found.ok_or_else(|| Status::not_found("", &request.resource.singular, request.name()))?;
-    Ok(Outcome::Object(200, Shown::Tree(found)))
+    Ok(Outcome::Object(Effect::Done, Shown::Tree(found)))
 }
 
 /// Returns one object.
@@ -44,7 +44,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     }
     let stored = request.resource.collection.get(&path);
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
-    Ok(Outcome::Object(200, request.read(stored).await?))
+    Ok(Outcome::Object(Effect::Done, request.read(stored).await?))
 }
 
 /// Converts the objects of a list by the webhook of their CRD.

@@ -425,11 +425,20 @@ pub struct ListOutcome {
     pub shards: Option<ShardSelector>,
 }
 
+/// What a verb has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It has read or changed what exists.
+    Done,
+    Created,
+    /// It has begun a deletion that goes on.
+    Begun,
+}
+
 /// The outcome of a verb.
 pub enum Outcome {
-    /// An object with 200, 201 or 202.
-    Object(u16, Shown),
-    /// A Status of success, with 200 or 201.
-    Success(u16, Value),
+    Object(Effect, Shown),
+    /// A Status of success.
+    Success(Effect, Value),
     List(ListOutcome),
 }

@@ -19,7 +19,7 @@ use store::Revision;
 
 use super::admit::{self, Admit};
 use super::change::{Change, Changed, Live, Write};
-use super::{Outcome, catch_up, hooks, meta, quota};
+use super::{Effect, Outcome, catch_up, hooks, meta, quota};
 use crate::limits;
 
 impl Write<'_> {
@@ -58,7 +58,7 @@ impl Write<'_> {
     async fn attempt(&mut self) -> Result<Option<Outcome>, Status> {
         let live = match self.current()? {
             Some(stored) => Some(self.read(stored).await?),
-            None if self.listed.is_some() => return Ok(Some(Outcome::Success(200, Value::Null))),
+            None if self.listed.is_some() => return Ok(Some(Outcome::Success(Effect::Done, Value::Null))),
             None => None,
         };
         if let Change::Delete(options) = &self.change {
@@ -66,7 +66,7 @@ impl Write<'_> {
             return self.delete(options, live).await;
         }
         let Some(Changed { object, uncoerced }) = self.changed(live.as_ref()).await? else {
-            return Ok(Some(Outcome::Success(200, Value::Null)));
+            return Ok(Some(Outcome::Success(Effect::Done, Value::Null)));
         };
         let this = &*self;
         let options =

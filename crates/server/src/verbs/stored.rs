@@ -14,7 +14,7 @@ pub async fn put(
     object: Encoded,
     old: Option<Revision>,
 ) -> Result<Option<Revision>, Status> {
-    debug_assert!(!object.meta.name.is_empty() && !object.meta.uid.is_empty(), "an object without identity is stored");
+    debug_assert!(!object.meta.name.is_empty(), "an object without a name is stored");
     let written = outcome(context.objects.put(key, object, old).await)?;
     debug_assert!(written.is_none_or(|revision| old.is_none_or(|old| revision > old)), "a write has an older revision");
     Ok(written)

@@ -5,7 +5,7 @@ use base::request::DeleteOptions;
 use machinery::{Status, json};
 use resource::upstream_key;
 
-use super::{Context, Outcome, Request, catch_up, stored};
+use super::{Context, Effect, Outcome, Request, catch_up, stored};
 
 /// The verb that the user must be allowed in addition to `delete`.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
@@ -38,7 +38,7 @@ pub async fn delete(context: &Context, request: &Request, options: &DeleteOption
         removed.ok_or_else(|| resource.modified(request.name()))?;
     }
     Ok(Outcome::Success(
-        200,
+        Effect::Done,
         json!({
             "kind": "Status",
             "apiVersion": "v1",

@@ -13,7 +13,7 @@ use machinery::{Status, Text, Value};
 use resource::builtin::Review;
 
 use super::admit::{self, Admit};
-use super::{Context, Outcome, Request, Shown, meta};
+use super::{Context, Effect, Outcome, Request, Shown, meta};
 
 /// Responds to a POST of a review. Admission webhooks apply as to any other object; admission policies apply only to
 /// TokenRequests.
@@ -45,8 +45,8 @@ pub async fn respond(
     }
     let object = admit.mutate(Some(object), None).await?.unwrap_or_default();
     let reviewed = match review {
-        Review::Binding => return Ok(Outcome::Success(201, pods::bind(&admit, object).await?)),
-        Review::Eviction => return Ok(Outcome::Success(201, pods::evict(&admit, object).await?)),
+        Review::Binding => return Ok(Outcome::Success(Effect::Created, pods::bind(&admit, object).await?)),
+        Review::Eviction => return Ok(Outcome::Success(Effect::Created, pods::evict(&admit, object).await?)),
         Review::SelfSubject => self_subject(&admit, object).await?,
         Review::Access => access::review(&admit, object, None).await?,
         Review::SelfAccess => access::review(&admit, object, Some(request.authorized.user.clone())).await?,
@@ -56,7 +56,7 @@ pub async fn respond(
     };
     // a token shows the null in its spec
     let printed = if for_token { None } else { request.strategy.codec().printed(&reviewed) };
-    Ok(Outcome::Object(201, Shown::Tree(printed.unwrap_or(reviewed))))
+    Ok(Outcome::Object(Effect::Created, Shown::Tree(printed.unwrap_or(reviewed))))
 }
 
 async fn self_subject(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
