@@ -221,17 +221,3 @@ pub fn is_usable_selector(selector: &Value) -> bool {
 pub fn selector_member(object: &Value, name: &str, path: &FieldPath) -> Vec<FieldError> {
     object.get(name).map(|selector| label_selector(selector, &path.child(name))).unwrap_or_default()
 }
-
-/// The error of a probe or a hook of a container that may have none.
-pub const NO_SIDECAR: &str = "may not be set for init containers without restartPolicy=Always";
-
-/// The error of two backends of one path.
-pub const TWO_BACKENDS: &str = "cannot set both resource and service backends";
-/// The error of an attachment without a source, or with two of them.
-pub const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-/// The error of the selector of a template of Jobs.
-pub const GENERATED_SELECTOR: &str = "`selector` will be auto-generated";
-/// The error of a device with Nodes of its own, in a slice whose devices have none.
-pub const NOT_PER_DEVICE: &str = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-/// The error of a selector with which no template is compared, for most kinds; that of StatefulSets has no detail.
-pub const INVALID_SELECTOR: &str = "invalid label selector";

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, drop_repetitions};
+use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value};
 
-use super::{BuiltIn, rules};
+use super::BuiltIn;
+use super::rules::{self, Pass};
 
 /// The first release that enforces them.
 const SINCE: Release = Release::V1_37;
@@ -24,7 +25,7 @@ impl BuiltIn {
         if release < SINCE || self.has_own_server() {
             return errors;
         }
-        let declared = self.go_type().map_or_else(Vec::new, |of| rules::declared(object, old, of));
+        let declared = rules::errors(Pass::Declared, object, old, self.go_type(), &FieldPath::root());
         let checked = |field: &str| self.checked_path.map_or_else(|| field.to_owned(), |path| path(field));
         if !self.keeps_written {
             let replaced: HashSet<(&str, String)> =
@@ -39,7 +40,6 @@ impl BuiltIn {
 
 #[cfg(test)]
 mod tests {
-    use machinery::field::FieldPath;
     use machinery::json;
 
     use super::super::rbac;

@@ -107,7 +107,7 @@ use std::borrow::Cow;
 
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use row::{AS_SERVER, BASE};
-use rules::Ruled;
+use rules::{Pass, Ruled};
 use schema::definition::ApiVersion;
 use schema::shape::{self, Keys, Struct};
 
@@ -208,7 +208,7 @@ impl BuiltIn {
         let validated = (self.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
         let mut errors = (self.validate)(object, old, release);
-        errors.extend(self.ruled().into_iter().flat_map(|of| rules::written(object, old, of, &FieldPath::root())));
+        errors.extend(rules::errors(Pass::Written { of_status: false }, object, old, self.ruled(), &FieldPath::root()));
         rules::sort(self.go_type(), &mut errors);
         errors
     }
@@ -236,7 +236,8 @@ impl BuiltIn {
     /// The errors of a status: those of its kind, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
         let mut errors = (self.validate_status)(object, old, release);
-        errors.extend(self.ruled().into_iter().flat_map(|of| rules::written_status(object, old, of)));
+        let pass = Pass::Written { of_status: true };
+        errors.extend(rules::errors(pass, object, Some(old), self.ruled(), &FieldPath::root()));
         rules::sort(self.go_type(), &mut errors);
         errors
     }

@@ -7,7 +7,8 @@ use machinery::{Value, names};
 
 use super::checks::{invalid_each, is_set, items, list, text};
 use super::projections::{downward_files, projected};
-use super::{claims, iscsi, rule_checks, rules};
+use super::rules::{self, Pass};
+use super::{claims, iscsi, rule_checks};
 use crate::limits::REPEATED_BYTES_MAX;
 
 type Errors = Vec<FieldError>;
@@ -44,7 +45,7 @@ fn is_valid(object: &Value, go: &'static str) -> bool {
 
 /// The errors of the rules of an object's type.
 pub fn rule_errors(object: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
-    errors.extend(rules::of(go).into_iter().flat_map(|of| rules::written(object, None, of, path)));
+    errors.extend(rules::errors(Pass::Written { of_status: false }, object, None, rules::of(go), path));
 }
 
 /// The errors of a volume that depend on several of its fields.

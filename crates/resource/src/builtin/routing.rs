@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, json, names};
 
-use super::checks::{TWO_BACKENDS, invalid_each, items, list, text};
+use super::checks::{invalid_each, items, list, text};
 use super::ip::Cidr;
 use super::podspec;
 use super::rule_checks::port_name_problems;
@@ -66,7 +66,7 @@ fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     let is_set = |name: &str| backend.get(name).is_some_and(|value| !value.is_null());
     let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(""), why));
     match (is_set("service"), is_set("resource")) {
-        (true, true) => return invalid(TWO_BACKENDS),
+        (true, true) => return invalid("cannot set both resource and service backends"),
         (false, false) => return invalid("resource or service backend is required"),
         (false, true) => return resource_errors(backend, &path.child("resource"), errors),
         (true, false) => {}

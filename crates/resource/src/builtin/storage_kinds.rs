@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, names};
 
-use super::checks::{NO_SINGLE_SOURCE, invalid_each, invalid_internal, is_set, items, list, named, text};
+use super::checks::{invalid_each, invalid_internal, is_set, items, list, named, text};
 use super::{podspec, rule_checks, volumes};
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
@@ -167,6 +167,7 @@ pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Re
     let (mut errors, empty) = (vec![], Value::object());
     let path = FieldPath::new("spec").child("source");
     let source = attachment.at(&["spec", "source"]).unwrap_or(&empty);
+    const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     const SOURCES: [&str; 2] = ["inlineVolumeSpec", "persistentVolumeName"];
     let count = SOURCES.iter().filter(|name| is_set(source, name)).count();
     if count == 0 {

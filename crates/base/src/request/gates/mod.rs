@@ -178,6 +178,11 @@ impl FeatureGates {
         names.filter(|name| !EFFECTIVE.contains(name) && self.is_on(name) != defaults.is_on(name)).collect()
     }
 
+    /// Whether any release has a gate of this name.
+    pub fn is_known(name: &str) -> bool {
+        KNOWN.lines().any(|line| line.split_whitespace().next() == Some(name))
+    }
+
     /// Whether a gate is on; one that the release does not have is off.
     pub fn is_on(&self, name: &str) -> bool {
         self.states.get(name).is_some_and(|(_, on)| *on)

@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
 
-use super::super::checks::{NOT_PER_DEVICE, invalid_each, is_set, items, list, named, text};
+use super::super::checks::{invalid_each, is_set, items, list, named, text};
 use super::super::podspec;
 use super::capacity;
 use super::fields::{self, Errors};
@@ -175,7 +175,7 @@ fn device_nodes(device: &Value, is_per_device: bool, path: &FieldPath, errors: &
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     if !is_per_device {
         if WAYS.iter().any(|name| is_set(device, name)) {
-            errors.push(FieldError::invalid(path, &Value::Null, NOT_PER_DEVICE));
+            errors.push(FieldError::invalid(path, &Value::Null, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec"));
         }
         return;
     }

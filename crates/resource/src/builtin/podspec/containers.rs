@@ -8,7 +8,7 @@ use machinery::{Value, names};
 use super::environment::{environment, environment_source};
 use super::resources::resources;
 use super::{Errors, Pod, one_of_named};
-use crate::builtin::checks::{NO_SIDECAR, invalid_each, is_set, items, list, named, text};
+use crate::builtin::checks::{invalid_each, is_set, items, list, named, text};
 use crate::builtin::rule_checks;
 
 impl<'a> Pod<'a> {
@@ -152,7 +152,10 @@ fn init_container(container: &Value, grace: Option<i64>, path: &FieldPath, error
     }
     for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if is_set(container, name) {
-            errors.push(FieldError::forbidden(&path.child(name), NO_SIDECAR));
+            errors.push(FieldError::forbidden(
+                &path.child(name),
+                "may not be set for init containers without restartPolicy=Always",
+            ));
         }
     }
 }

@@ -16,4 +16,4 @@ mod written;
 
 pub use order::sort;
 pub use table::{Ruled, of};
-pub use walk::{declared, written, written_status};
+pub use walk::{Pass, errors};

@@ -60,49 +60,36 @@ pub fn of(name: &'static str) -> Option<&'static Ruled> {
     })
 }
 
-/// A line of the table.
-struct Line {
-    number: usize,
-    text: &'static str,
-    fields: &'static str,
-    rule: &'static str,
-}
-
 /// The lines of the table.
 #[derive(Default)]
-struct Lines {
-    by_struct: HashMap<&'static str, Vec<Line>>,
+pub(super) struct Lines {
+    /// Lines of a struct with their numbers.
+    pub(super) by_struct: HashMap<&'static str, Vec<(usize, &'static str)>>,
     /// Packages, and those whose rules they have as well.
     like: HashMap<&'static str, &'static str>,
 }
 
 impl Lines {
-    fn of(text: &'static str) -> Result<Lines, String> {
+    pub(super) fn of(text: &'static str) -> Result<Lines, String> {
         let mut lines = Lines::default();
         for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
-            let mut parts = line.splitn(3, ' ');
-            let (Some(structs), Some(fields), Some(rule)) = (parts.next(), parts.next(), parts.next()) else {
-                return Err(format!("rules.txt:{}: no struct, field and rule: {line}", i + 1));
-            };
-            if fields == "like" {
-                if structs.matches('.').count() != 1 || rule.matches('.').count() != 1 {
-                    return Err(format!("rules.txt:{}: unknown package: {line}", i + 1));
+            let error = |why: &str| format!("rules.txt:{}: {why}: {line}", i + 1);
+            let (structs, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match rest.strip_prefix("like ") {
+                Some(package) if structs.matches('.').count() == 1 => drop(lines.like.insert(structs, package)),
+                Some(_) => return Err(error("unknown package")),
+                None => {
+                    for name in structs.split(',') {
+                        has_struct(name).then_some(()).ok_or_else(|| error("unknown struct"))?;
+                        lines.by_struct.entry(name).or_default().push((i + 1, line));
+                    }
                 }
-                lines.like.insert(structs, rule);
-                continue;
-            }
-            for name in structs.split(',') {
-                let number = i + 1;
-                if !has_struct(name) {
-                    return Err(format!("rules.txt:{number}: unknown struct: {line}"));
-                }
-                lines.by_struct.entry(name).or_default().push(Line { number, text: line, fields, rule });
             }
         }
         Ok(lines)
     }
 
-    fn build(&self, go: &'static GoStruct) -> Result<Ruled, String> {
+    pub(super) fn build(&self, go: &'static GoStruct) -> Result<Ruled, String> {
         let mut ruled = Ruled { name: go.name, fields: vec![], object_name: None, order: None, is_enforced: false };
         self.add_fields(go, &mut ruled)?;
         Ok(ruled)
@@ -118,70 +105,67 @@ impl Lines {
                 _ => ruled.fields.push(RuledField { go: field, rules: None, inner: OnceLock::new() }),
             }
         }
-        let stable = go.name.rsplit_once('.').and_then(|(package, name)| Some((*self.like.get(package)?, name)));
-        if let Some((package, name)) = stable {
-            for line in self.by_struct.get(&*format!("{package}.{name}")).into_iter().flatten() {
-                // the lines are checked where they are about that struct
-                line.fields.split(',').for_each(|field| drop(add(ruled, field, line)));
-            }
+        let lines = |name: &str| self.by_struct.get(name).into_iter().flatten();
+        if let Some((package, name)) = go.name.rsplit_once('.')
+            && let Some(package) = self.like.get(package)
+        {
+            // they are checked where they are about that struct
+            lines(&format!("{package}.{name}")).for_each(|(_, line)| drop(add(ruled, line)));
         }
-        for line in self.by_struct.get(go.name).into_iter().flatten() {
-            line.fields.split(',').try_for_each(|field| add(ruled, field, line))?;
-        }
-        Ok(())
+        lines(go.name)
+            .try_for_each(|(number, line)| add(ruled, line).map_err(|why| format!("rules.txt:{number}: {why}: {line}")))
     }
 }
 
 /// The field that stands for the name of an object.
 const OBJECT_NAME: &str = "metadata.name";
 
-/// Adds the rule of a line about one of its fields.
-fn add(ruled: &mut Ruled, name: &str, line: &Line) -> Result<(), String> {
-    let error = |why: &str| format!("rules.txt:{}: {why}: {}", line.number, line.text);
-    if name == "." {
-        match line.rule {
-            "+enforced" => ruled.is_enforced = true,
-            rule => ruled.order = Some(words::order(rule).ok_or_else(|| error("unknown rule"))?),
+/// Adds the rule of a line to those of its fields.
+fn add(ruled: &mut Ruled, line: &'static str) -> Result<(), String> {
+    let [_, fields, rule] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+        return Err("no struct, field and rule".to_owned());
+    };
+    let own: Vec<&str> = ruled.fields.iter().map(|field| field.go.name).collect();
+    for name in fields.split(',') {
+        let mut named = vec![];
+        match (name, rule) {
+            (".", "+enforced") => ruled.is_enforced = true,
+            (".", rule) => {
+                let order = ruled.order.insert(words::order(rule).ok_or("unknown rule")?);
+                known(&own, order.iter().map(|(name, _)| *name))?;
+            }
+            (OBJECT_NAME, rule) => ruled.object_name.get_or_insert_default().add(rule, fields)?,
+            (name, rule) => {
+                let field = ruled.fields.iter_mut().find(|field| field.go.name == name).ok_or("unknown field")?;
+                let rules = field.rules.get_or_insert_default();
+                rules.add(rule, fields)?;
+                known(&own, rules.declared.condition.iter().map(|(name, ..)| *name))?;
+                named.extend(rules.hides.iter().flat_map(|(_, names)| names));
+                named.extend(rules.order.iter().flatten().map(|(name, _)| name));
+                named.extend(rules.declared.unique.iter().flatten());
+                if !named.is_empty() {
+                    let GoBase::Struct(inner) = field.go.go_type.base else { return Err("no struct".to_owned()) };
+                    // a struct that holds itself is not built yet
+                    known(&field_names(inner), named.into_iter().copied())?;
+                }
+            }
         }
-        let named = |name: &str| ruled.fields.iter().any(|field| field.go.name == name);
-        return is_order(ruled.order.as_ref(), named).then_some(()).ok_or_else(|| error("unknown field"));
     }
-    if name == OBJECT_NAME {
-        return ruled.object_name.get_or_insert_default().add(line.rule, line.fields).map_err(|why| error(&why));
-    }
-    let field = ruled.fields.iter_mut().find(|field| field.go.name == name).ok_or_else(|| error("unknown field"))?;
-    let rules = field.rules.get_or_insert_default();
-    rules.add(line.rule, line.fields).map_err(|why| error(&why))?;
-    let GoBase::Struct(inner) = field.go.go_type.base else {
-        return rules.order.is_none().then_some(()).ok_or_else(|| error("no struct"));
-    };
-    let hidden = rules.hides.iter().flat_map(|(_, names)| names.iter().copied());
-    let named = |name: &str| has_field(inner, name);
-    let is_known = hidden.into_iter().all(named) && is_order(rules.order.as_ref(), named);
-    is_known.then_some(()).ok_or_else(|| error("unknown field"))
+    Ok(())
 }
 
-/// Whether an order names fields, besides those that only errors have.
-fn is_order(order: Option<&Order>, named: impl Fn(&str) -> bool) -> bool {
-    order.into_iter().flatten().all(|(name, _)| *name == "." || name.starts_with('~') || named(name))
+/// Refuses names that no field has, besides those that only errors have.
+fn known<'a>(fields: &[&str], mut named: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let is_known = |name: &str| name == "." || name.starts_with('~') || fields.contains(&name);
+    if named.all(is_known) { Ok(()) } else { Err("unknown field".to_owned()) }
 }
 
-/// Whether a struct has a field, or embeds one that has it.
-fn has_field(name: &str, field: &str) -> bool {
-    go_struct(name).is_some_and(|go| {
-        go.fields.iter().any(|known| match (known.go_type.container, known.go_type.base) {
-            (Container::Embedded, GoBase::Struct(inner)) => has_field(inner, field),
-            _ => known.name == field,
-        })
-    })
-}
-
-/// The first error of a table.
-#[cfg(test)]
-pub fn problem(text: &'static str) -> Option<String> {
-    let lines = match Lines::of(text) {
-        Ok(lines) => lines,
-        Err(why) => return Some(why),
-    };
-    lines.by_struct.keys().find_map(|name| lines.build(go_struct(name)?).err())
+/// The fields of a struct, and of those that it embeds.
+fn field_names(name: &str) -> Vec<&'static str> {
+    let fields = go_struct(name).map_or(&[][..], |go| &go.fields);
+    let names = fields.iter().map(|field| match (field.go_type.container, field.go_type.base) {
+        (Container::Embedded, GoBase::Struct(inner)) => field_names(inner),
+        _ => vec![field.name],
+    });
+    names.flatten().collect()
 }

@@ -1,8 +1,18 @@
 use machinery::field::{FieldError, FieldPath};
+use machinery::types::go_struct;
 use machinery::{Value, json};
 
-use super::table::problem;
-use super::{of, sort, values, walk};
+use super::table::Lines;
+use super::{Pass, errors, of, sort, values};
+
+/// The first error of a table.
+fn problem(text: &'static str) -> Option<String> {
+    let built = Lines::of(text).and_then(|lines| {
+        let structs = lines.by_struct.keys().filter_map(|name| go_struct(name));
+        structs.map(|go| lines.build(go)).collect::<Result<Vec<_>, _>>()
+    });
+    built.err()
+}
 
 fn ruled(name: &'static str) -> &'static super::Ruled {
     of(name).unwrap()
@@ -39,6 +49,9 @@ fn every_line_has_a_meaning() {
         ("core.v1.EnvVar name range 1", "not two numbers"),
         ("core.v1.EnvVar name +max-items few", "no number"),
         ("core.v1.EnvVar name +if type", "no field and value"),
+        ("core.v1.EnvVar name +if type=a", "unknown field"),
+        ("core.v1.PodSpec containers +unique name,zog", "unknown field"),
+        ("core.v1.EnvVar name gated Zog", "unknown gate"),
     ] {
         let text: &'static str = format!("# a comment\n{line}").leak();
         assert_eq!(problem(text), Some(format!("rules.txt:2: {want}: {line}")));
@@ -76,7 +89,7 @@ fn defaults_apply_at_every_depth() {
 #[test]
 fn violations_are_reported_at_their_position() {
     let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"env": [{"value": "x"}]}]}});
-    let errors = walk::written(&pod, None, ruled("core.v1.Pod"), &FieldPath::root());
+    let errors = errors(Pass::Written { of_status: false }, &pod, None, of("core.v1.Pod"), &FieldPath::root());
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
@@ -93,7 +106,10 @@ fn errors_of_new_and_changed_fields() {
     let sub = |name: &str, class: &str| json!({"name": (name), "deviceClassName": (class)});
     let two = of(json!({"name": "a", "firstAvailable": [(sub("b", "c")), (sub("b", "C"))]}));
     let texts = |new: &Value, old: Option<&Value>| -> Vec<String> {
-        walk::declared(new, old, ruled("resource.v1.ResourceClaim")).iter().map(ToString::to_string).collect()
+        errors(Pass::Declared, new, old, super::of("resource.v1.ResourceClaim"), &FieldPath::root())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     };
     let found = texts(&two, None);
     assert!(found[0].starts_with("spec.devices.requests[0].firstAvailable[1]: Duplicate value: {\"name\":\"b\""));
@@ -108,7 +124,8 @@ fn errors_of_new_and_changed_fields() {
 fn one_member_of_a_union_is_set() {
     let slice = |attribute: Value| json!({"spec": {"devices": [{"attributes": {"a": (attribute)}}]}});
     let texts = |attribute: Value| -> Vec<String> {
-        let found = walk::declared(&slice(attribute), None, ruled("resource.v1.ResourceSlice"));
+        let found =
+            errors(Pass::Declared, &slice(attribute), None, of("resource.v1.ResourceSlice"), &FieldPath::root());
         found.iter().map(ToString::to_string).collect()
     };
     assert_eq!(texts(json!({"int": 1})), [""; 0]);

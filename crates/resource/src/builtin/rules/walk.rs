@@ -7,24 +7,18 @@ use machinery::{Map, Value};
 use super::Ruled;
 use super::table::RuledField;
 
-/// The errors of what kube-apiserver checks in functions, of an object without its status; `old` is the object that it replaces.
-pub fn written(object: &Value, old: Option<&Value>, of: &'static Ruled, path: &FieldPath) -> Vec<FieldError> {
-    walk(Pass::Written { of_status: false }, object, old, of, path)
-}
-
-/// The same of a status.
-pub fn written_status(object: &Value, old: &Value, of: &'static Ruled) -> Vec<FieldError> {
-    walk(Pass::Written { of_status: true }, object, Some(old), of, &FieldPath::root())
-}
-
-/// The errors that tags of its types make of an object, and of what it changes of `old`.
-pub fn declared(object: &Value, old: Option<&Value>, of: &'static Ruled) -> Vec<FieldError> {
-    if of.is_enforced { walk(Pass::Declared, object, old, of, &FieldPath::root()) } else { vec![] }
-}
-
-fn walk(pass: Pass, object: &Value, old: Option<&Value>, of: &'static Ruled, path: &FieldPath) -> Vec<FieldError> {
+/// The errors of an object, which replaces `old`, if there is one.
+pub fn errors(
+    pass: Pass,
+    object: &Value,
+    old: Option<&Value>,
+    of: Option<&'static Ruled>,
+    path: &FieldPath,
+) -> Vec<FieldError> {
     let mut walk = Walk { pass, is_update: old.is_some(), errors: vec![] };
-    walk.structure(object, old, of, path, &[]);
+    if let Some(of) = of.filter(|of| of.is_enforced || pass != Pass::Declared) {
+        walk.structure(object, old, of, path, &[]);
+    }
     walk.errors
 }
 

@@ -1,5 +1,6 @@
 //! The words of the table: what a rule asks of a field.
 
+use base::request::FeatureGates;
 use machinery::Value;
 
 use super::super::formats::{self, Format};
@@ -101,7 +102,8 @@ impl Rules {
         let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
         match (word, rest) {
             ("=", _) => self.default = Some(machinery::value::decode(rest.as_bytes()).map_err(|_| "no JSON")?),
-            ("gated", _) => self.gate = Some(rest),
+            ("gated", gate) if gate.is_empty() || FeatureGates::is_known(gate) => self.gate = Some(gate),
+            ("gated", _) => return Err("unknown gate".to_owned()),
             ("required", _) => self.required = Some(rest),
             ("in", _) => self.values = names(rest)?,
             ("min", _) => {

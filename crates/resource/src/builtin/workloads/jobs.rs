@@ -8,7 +8,7 @@ use schema::shape::{named, same, same_fields};
 use super::failures::failure_policy;
 use super::prepare::JOB_LABELS;
 use super::{labels_or_null, shown_selector, template_errors};
-use crate::builtin::checks::{GENERATED_SELECTOR, invalid_shown, is_set, is_usable_selector, list, text};
+use crate::builtin::checks::{invalid_shown, is_set, is_usable_selector, list, text};
 use crate::builtin::defaults::restore;
 use crate::builtin::{checks, job_rules, pods};
 
@@ -180,7 +180,11 @@ pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release
     let (spec, path) =
         (object.at(&["spec", "jobTemplate", "spec"]).unwrap_or(&empty), path.child("jobTemplate").child("spec"));
     if let Some(selector) = spec.get("selector").filter(|selector| !selector.is_null()) {
-        errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), GENERATED_SELECTOR));
+        errors.push(invalid_shown(
+            &path.child("selector"),
+            shown_selector(selector),
+            "`selector` will be auto-generated",
+        ));
     }
     if spec.get("manualSelector").and_then(Value::as_bool) == Some(true) {
         let path = path.child("manualSelector");

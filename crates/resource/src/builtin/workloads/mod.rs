@@ -20,7 +20,7 @@ use machinery::{Map, Release, Value, json};
 use schema::apply::FieldSet;
 use schema::shape::{named, same_fields};
 
-use super::checks::{INVALID_SELECTOR, invalid_shown, is_usable_selector, list, text};
+use super::checks::{invalid_shown, is_usable_selector, list, text};
 use super::defaults::restore;
 use super::{claim_templates, pod_annotations, pods, rollouts};
 
@@ -111,7 +111,7 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
     let is_reported = !["ReplicationController", "DaemonSet"].contains(&object.str_at(&["kind"]));
     if let (Some(selector), None, true) = (selector, usable, is_reported) {
         let is_set = object.str_at(&["kind"]) == "StatefulSet";
-        let (shown, why) = (shown_selector(selector), if is_set { "" } else { INVALID_SELECTOR });
+        let (shown, why) = (shown_selector(selector), if is_set { "" } else { "invalid label selector" });
         errors.push(invalid_shown(&path.child("selector"), shown, why));
         if is_set {
             restart_errors(object, template, &template_path, errors);
