@@ -56,12 +56,12 @@ mod tests {
             ("storagemigration.k8s.io", "v1beta1", 15_800, 9),
             ("example.com", "v1", 1_000, 100),
         ];
-        let row = builtin::KINDS.iter().find(|row| row.kind == "APIService").unwrap();
+        let row = builtin::row_of("apiregistration.k8s.io/v1", "APIService").unwrap();
         for (group, version, of_group, of_version) in cases {
             let spec = api_service(group, version, "true");
             assert_eq!(spec.at(&["spec", "groupPriorityMinimum"]), Some(&Value::Int(of_group)), "{group}");
             assert_eq!(spec.at(&["spec", "versionPriority"]), Some(&Value::Int(of_version)), "{group} {version}");
-            assert_eq!((row.validate)(&spec, None, machinery::Release::NEWEST), [], "{group}");
+            assert_eq!((row.behaviour.validate)(&spec, None, machinery::Release::NEWEST), [], "{group}");
         }
     }
 }

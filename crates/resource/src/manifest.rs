@@ -158,9 +158,9 @@ impl Reader<'_> {
         };
         for object in &mut objects {
             object.set_at(&["kind"], Value::from(row.kind));
-            object.set_at(&["apiVersion"], Value::String(group_version(row.group, row.version)));
+            object.set_at(&["apiVersion"], Value::from(row.api_version));
             row.set_defaults(object, self.gates);
-            (row.default)(object);
+            (row.behaviour.default)(object);
         }
         Ok(objects)
     }

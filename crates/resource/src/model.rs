@@ -6,7 +6,7 @@ use base::request::FeatureGates;
 use machinery::{Release, Status, Text};
 use objects::{Collection, Key};
 
-use super::builtin::OwnSubresource;
+use super::builtin::{OwnSubresource, names_in};
 use super::conversion::Conversion;
 use super::rules::Subresource;
 use super::scheme::group_version;
@@ -83,17 +83,17 @@ impl Resource {
 
     /// Whether objects are stored, so that they can be watched.
     pub fn is_stored(&self) -> bool {
-        self.built_in.is_none_or(|row| row.review.is_none() && row.computed.is_none())
+        self.built_in.is_none_or(builtin::BuiltIn::is_stored)
     }
 
     /// The review that responds to a POST, if objects are not stored.
     pub fn review(&self) -> Option<builtin::Review> {
-        self.built_in.and_then(|row| row.review)
+        self.built_in.and_then(|row| row.behaviour.review)
     }
 
     /// Whether objects are computed when they are read.
     pub fn is_computed(&self) -> bool {
-        self.built_in.is_some_and(|row| row.computed.is_some())
+        self.built_in.is_some_and(|row| row.behaviour.further.computed.is_some())
     }
 
     pub fn is_namespaces(&self) -> bool {
@@ -140,15 +140,9 @@ impl Resource {
         if !storage.served {
             return None;
         }
-        // kube-apiserver still stores CRDs, and the newest kinds for the sake of a downgrade, as v1beta1
-        let version = match (self.group.as_str(), self.kind.as_str()) {
-            (builtin::DEFINITION_GROUP, _) => "v1beta1",
-            ("certificates.k8s.io", "ClusterTrustBundle" | "PodCertificateRequest") => "v1beta1",
-            ("scheduling.k8s.io", "PodGroup" | "Workload") => "v1beta1",
-            ("storagemigration.k8s.io", _) => "v1beta1",
-            ("resource.k8s.io", "DeviceTaintRule") => "v1beta2",
-            _ => storage.name.as_str(),
-        };
+        // kube-apiserver still stores CRDs, and the newest kinds for the sake of a downgrade, in a beta version
+        let own = self.built_in.map(|row| row.storage_hash).filter(|version| !version.is_empty());
+        let version = own.unwrap_or(storage.name.as_str());
         let digest = base::digest::sha256(format!("{}/{version}/{}", self.storage_group(), self.kind).as_bytes());
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
     }
@@ -158,23 +152,18 @@ impl Resource {
 impl Resource {
     /// The verbs that discovery lists.
     pub fn verbs(&self) -> Vec<&'static str> {
-        if self.is_review() {
-            return vec!["create"];
-        }
-        if self.is_computed() {
-            return vec!["get", "list"];
-        }
+        let own = self.built_in.filter(|row| !row.verbs.is_empty());
         let verbs = if self.terminating { self.serving.terminating_verbs } else { self.serving.verbs };
-        verbs.iter().copied().filter(|verb| *verb != "deletecollection" || self.has_delete_collection()).collect()
+        own.map_or_else(|| verbs.to_vec(), |row| names_in(row.verbs).collect())
     }
 
     pub fn has_delete_collection(&self) -> bool {
-        self.built_in.is_none_or(|row| row.delete_collection)
+        self.verbs().contains(&"deletecollection")
     }
 
     /// The subresources of this kind alone.
     pub fn own_subresources(&self) -> &'static [OwnSubresource] {
-        self.built_in.map_or(&[], |row| row.subresources)
+        self.built_in.map_or(&[], |row| &row.subresources)
     }
 
     /// A subresource of this kind alone.
@@ -185,7 +174,7 @@ impl Resource {
     /// Whether the objects of an endpoint can be shown as a table.
     pub fn has_tables(&self, subresource: Subresource) -> bool {
         match subresource {
-            Subresource::Status => self.built_in.is_none_or(|row| row.status_tables),
+            Subresource::Status => self.built_in.is_none_or(|row| row.status.is_some_and(|status| status.has_tables)),
             Subresource::Own(_) => false,
             _ => !self.is_review(),
         }

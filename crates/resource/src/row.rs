@@ -7,20 +7,20 @@ use bytes::Bytes;
 use machinery::{Release, Text};
 use objects::Objects;
 
-use super::builtin::BuiltIn;
+use super::builtin::{BuiltIn, names_in};
 use super::version::Version;
 use schema::ScalePaths;
 
 use super::{Conversion, Resource, Serving};
 
-fn texts(list: &[&'static str]) -> Vec<Text> {
-    list.iter().map(|s| Text::new_static(s)).collect()
+fn texts(list: &'static str) -> Vec<Text> {
+    names_in(list).map(Text::new_static).collect()
 }
 
 fn version(row: &'static BuiltIn, release: Release) -> Arc<Version> {
     let mut version = Version::encoded(Text::new_static(row.version), Bytes::new());
-    version.status = row.status && release >= row.status_since;
-    version.deprecation = row.is_deprecated(release).then(|| Text::new_static(row.deprecation));
+    version.status = row.status.is_some_and(|status| release >= status.since);
+    version.deprecation = row.deprecation(release);
     version.built_in = Some(row);
     version.scale = row.scale.then(|| ScalePaths {
         spec_replicas: Text::new_static(".spec.replicas"),
@@ -56,7 +56,7 @@ pub fn from_row(
         conversion: Conversion::None,
         built_in: Some(row),
         serving: &Serving::BUILT_IN,
-        hooks: row.hooks,
+        hooks: row.behaviour.hooks,
         deletion: &row.deletion,
         third_party: false,
         broken: false,

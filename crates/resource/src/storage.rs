@@ -14,14 +14,6 @@ use store::Store;
 use super::builtin::{self, BuiltIn, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_GROUP};
 use super::group_version;
 
-/// Built-in kinds whose keys do not begin with their plural in kube-apiserver, and what they begin with.
-const FOLDERS: [(&str, &str, &str); 5] = [
-    ("", "endpoints", "services/endpoints"),
-    ("", "nodes", "minions"),
-    ("", "replicationcontrollers", "controllers"),
-    ("", "services", "services/specs"),
-    ("networking.k8s.io", "ingresses", "ingress"),
-];
 /// Groups of built-in kinds that are stored like custom resources: the key includes the group, the value is JSON.
 const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
@@ -39,24 +31,23 @@ struct UpstreamKeys {
     prefix: String,
 }
 
-/// The built-in kind to which a key without the prefix belongs, and the rest of the key.
-fn built_in_under(text: &str) -> Option<(&'static BuiltIn, &str)> {
-    let below = |folder: &str| text.strip_prefix(folder)?.strip_prefix('/');
-    let special = FOLDERS.iter().find_map(|(group, plural, folder)| Some((*group, *plural, below(folder)?)));
-    if let Some((group, plural, rest)) = special {
-        let built_in = builtin::stored_kinds().find(|built_in| built_in.group == group && built_in.plural == plural)?;
-        return Some((built_in, rest));
-    }
-    let (first, rest) = text.split_once('/')?;
-    let is_elsewhere = |built_in: &BuiltIn| folder_of(built_in.group, built_in.plural).is_some();
-    let named = |built_in: &&BuiltIn| built_in.plural == first && !AS_CUSTOM.contains(&built_in.group);
-    builtin::stored_kinds().find(|built_in| named(built_in) && !is_elsewhere(built_in)).map(|built_in| (built_in, rest))
+/// The built-in kinds that are not stored like custom resources.
+fn typed_kinds() -> impl Iterator<Item = &'static BuiltIn> {
+    builtin::stored_kinds().filter(|row| !AS_CUSTOM.contains(&row.group))
 }
 
-/// The first part of the keys of a kind, if that is not its plural.
-fn folder_of(group: &str, plural: &str) -> Option<&'static str> {
-    let found = FOLDERS.iter().find(|(known, name, _)| (*known, *name) == (group, plural));
-    found.map(|(_, _, folder)| *folder)
+/// What the keys of a kind begin with.
+fn folder(row: &'static BuiltIn) -> &'static str {
+    if row.folder.is_empty() { row.plural } else { row.folder }
+}
+
+/// The built-in kind to which a key without the prefix belongs, and the rest of the key.
+fn built_in_under(text: &str) -> Option<(&'static BuiltIn, &str)> {
+    typed_kinds().find_map(|row| Some((row, text.strip_prefix(folder(row))?.strip_prefix('/')?)))
+}
+
+fn typed_kind(group: &str, plural: &str) -> Option<&'static BuiltIn> {
+    typed_kinds().find(|row| row.group == group && row.plural == plural)
 }
 
 fn is_built_in(group: &str, plural: &str) -> bool {
@@ -71,10 +62,9 @@ pub fn upstream_key(key: &Key) -> String {
 /// The part of kube-apiserver's key of an object after the prefix.
 pub fn upstream_path(key: &Key) -> String {
     let Key { group, plural, path } = key;
-    let by_group = AS_CUSTOM.contains(&group.as_str()) || !is_built_in(group, plural);
-    match by_group {
-        true => format!("{group}/{plural}/{path}"),
-        false => format!("{}/{path}", folder_of(group, plural).unwrap_or(plural)),
+    match typed_kind(group, plural) {
+        None => format!("{group}/{plural}/{path}"),
+        Some(row) => format!("{}/{path}", folder(row)),
     }
 }
 
@@ -89,8 +79,7 @@ impl Keys for UpstreamKeys {
         let (group, plural, path) = match first.contains('.') {
             true => {
                 let (plural, path) = rest.split_once('/')?;
-                let elsewhere = !AS_CUSTOM.contains(&first) && is_built_in(first, plural);
-                if elsewhere || path.matches('/').count() > 1 {
+                if typed_kind(first, plural).is_some() || path.matches('/').count() > 1 {
                     return None;
                 }
                 (Text::from(first), Text::from(plural), path)
@@ -131,7 +120,7 @@ impl StorageForm {
 /// The built-in kind of a key whose values are protobuf.
 fn typed(place: &Place) -> Option<&'static BuiltIn> {
     let Key { group, plural, .. } = &place.key;
-    builtin::stored_kinds().find(|s| s.group == *group && s.plural == *plural && !AS_CUSTOM.contains(&s.group))
+    typed_kind(group, plural)
 }
 
 fn is_definition(place: &Place) -> bool {

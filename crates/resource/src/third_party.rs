@@ -42,7 +42,7 @@ pub fn defined(
     let definition = definitions.get(&format!("{plural}.{group}"));
     let defined = definition.map(|stored| from_stored(&stored.body.bytes, objects, client, gates));
     let defined = defined.unwrap_or(Defined { resource: None, names: None });
-    let registration = config.third_party_resources.then(|| registrations(objects, group)).into_iter().flatten();
+    let registration = config.third_party_resources().then(|| registrations(objects, group)).into_iter().flatten();
     let mut own = registration.filter(|(names, _)| *names.plural == **plural);
     let registered =
         own.find_map(|(_, stored)| from_registration(&stored.body.to_value(stored.revision), objects, client, gates));

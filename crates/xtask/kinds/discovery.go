@@ -132,11 +132,9 @@ func readJSON(path string, into any) error {
 // allVerbs are those of a resource that is stored.
 const allVerbs = "create delete deletecollection get list patch update watch"
 
-// kindsTable is kinds.txt.
-func kindsTable(resources []resource) string {
+// discoveryTable is discovery.txt: lines as those of kinds.txt, of which they are the beginning.
+func discoveryTable(resources []resource) string {
 	var out strings.Builder
-	out.WriteString("# The resources of kube-apiserver, by `cargo xtask kinds`: group/version plural kind singular scope, and what else\n")
-	out.WriteString("# there is of short=, categories=, verbs= (all eight if not given); then a line for each subresource.\n")
 	for _, r := range resources {
 		scope := "cluster"
 		if r.namespaced {

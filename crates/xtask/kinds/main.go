@@ -1,7 +1,7 @@
 // Command kinds writes the facts of Kubernetes' built-in kinds as three tables.
 //
 // types.txt has the Go types of all kinds: fields in the order of their struct, with protobuf number, JSON name, type, and
-// how they are printed and merged, and what OpenAPI says of them. kinds.txt has the resources of discovery. The facts are read from the modules that
+// how they are printed and merged, and what OpenAPI says of them. discovery.txt has the resources of discovery. The facts are read from the modules that
 // go.mod names: Go types by reflection, list types, keys and defaults from the published OpenAPI documents, resources from
 // the published discovery document. internal.txt has the internal types that messages print, from their declarations.
 // Descriptions are not read.
@@ -44,7 +44,7 @@ func main() {
 		fail(err)
 	}
 	fail(write(filepath.Join(directory, "types.txt"), types.table()))
-	fail(write(filepath.Join(directory, "kinds.txt"), kindsTable(resources)))
+	fail(write(filepath.Join(directory, "discovery.txt"), discoveryTable(resources)))
 	internal, err := readInternal(api)
 	fail(err)
 	fail(write(filepath.Join(directory, "internal.txt"), internal.table()))

@@ -5,13 +5,14 @@ use std::process::Command;
 use crate::workspace;
 
 /// The tables and their directories.
-const TABLES: [(&str, &str); 3] = [
-    ("types.txt", "crates/machinery/src/types"),
-    ("internal.txt", "crates/machinery/src/types"),
-    ("kinds.txt", "crates/resource/src/builtin"),
-];
+const TABLES: [(&str, &str); 2] =
+    [("types.txt", "crates/machinery/src/types"), ("internal.txt", "crates/machinery/src/types")];
 
-/// Runs the Go program that generates the tables, and writes them to the source directories.
+/// The facts of built-in kinds, whose lines begin with those of discovery.
+const KINDS: &str = "crates/resource/src/builtin/kinds.txt";
+
+/// Runs the Go program that generates the tables, writes them to the source directories, and prints what discovery has and the
+/// facts of kinds have not.
 ///
 /// # Errors
 ///
@@ -31,5 +32,16 @@ pub fn run() -> Result<(), String> {
         std::fs::copy(out.path().join(table), &target).map_err(|error| format!("{}: {error}", target.display()))?;
         println!("{}", target.display());
     }
+    let read =
+        |path: &std::path::Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let (discovery, facts) = (read(&out.path().join("discovery.txt"))?, read(&root.join(KINDS))?);
+    for line in discovery.lines().filter(|line| !is_listed(line, &facts)) {
+        println!("{KINDS} has no line: {line}");
+    }
     Ok(())
+}
+
+/// Whether one of the lines is this one, or begins with it.
+fn is_listed(line: &str, lines: &str) -> bool {
+    lines.lines().any(|known| known.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
 }

@@ -35,7 +35,8 @@ enum Task {
     Dist(dist::DistFlags),
     /// Write the tables of built-in kinds from the facts that Kubernetes publishes.
     ///
-    /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, and writes types.txt and kinds.txt. Needs Go.
+    /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, and writes types.txt and internal.txt,
+    /// and prints the lines of discovery that kinds.txt has not. Needs Go.
     Kinds,
     /// Check layers, sizes, texts and the use of clocks, tasks and channels.
     ///

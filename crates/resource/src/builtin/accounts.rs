@@ -3,10 +3,7 @@
 use machinery::{Release, Value};
 use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, TOKEN_REQUEST, columns};
-use crate::rules::{Deletion, MetadataRules};
-
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "ServiceAccount",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -19,27 +16,8 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const SERVICE_ACCOUNT: BuiltIn = BuiltIn {
-    kind: "ServiceAccount",
-    metadata: MetadataRules::RECHECKED,
-    plural: "serviceaccounts",
-    singular: "serviceaccount",
-    short_names: &["sa"],
-    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
-    subresources: &[OwnSubresource {
-        name: "token",
-        verbs: &["create"],
-        endpoint: OwnEndpoint::Posted(&TOKEN_REQUEST),
-    }],
-    form: Form::Typed(&SHAPE),
-    prepare,
-    warnings,
-    columns: &[columns::AGE],
-    ..BASE
-};
-
 /// Warns of an annotation that is deprecated, unless the object had it.
-fn warnings(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
+pub fn warnings(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
     const DEPRECATED: [&str; 3] = ["metadata", "annotations", "kubernetes.io/enforce-mountable-secrets"];
     if object.at(&DEPRECATED).is_none() || old.is_some_and(|old| old.at(&DEPRECATED).is_some()) {
         return vec![];
@@ -51,7 +29,7 @@ fn warnings(object: &Value, old: Option<&Value>, _release: Release) -> Vec<Strin
 }
 
 /// Reduces references to secrets to their name.
-fn prepare(object: &mut Value, _old: Option<&Value>) {
+pub fn prepare(object: &mut Value, _old: Option<&Value>) {
     let Some(secrets) = object.get_mut("secrets").and_then(Value::as_array_mut) else { return };
     for secret in secrets {
         let name = secret.str_at(&["name"]);

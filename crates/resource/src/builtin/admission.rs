@@ -7,12 +7,11 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
 
+use super::BuiltIn;
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
-use super::{BASE, BuiltIn};
 use crate::limits;
-use crate::rules::{MetadataRules, OnUpdate};
 
 pub const OPERATIONS: Shape = Shape::List("[]v1.OperationType", &OPERATION);
 static OPERATION: Shape = Shape::Text("v1.OperationType");
@@ -20,17 +19,8 @@ static OPERATION: Shape = Shape::Text("v1.OperationType");
 static MATCH_CONDITION: Struct =
     Struct { name: "MatchCondition", fields: &[always("expression", TEXT), always("name", TEXT)] };
 
-/// The fields that the rows of all admission kinds share.
-pub const KIND: BuiltIn = BuiltIn {
-    group: "admissionregistration.k8s.io",
-    categories: &["api-extensions"],
-    namespaced: false,
-    unconditional_update: false,
-    reserves_names: true,
-    metadata: MetadataRules { on_update: &[OnUpdate::Object], ..MetadataRules::CUSTOM },
-    generation: true,
-    ..BASE
-};
+/// The group of all admission kinds.
+const GROUP: &str = "admissionregistration.k8s.io";
 
 const CONDITIONS: Shape = Shape::List("[]v1.MatchCondition", &Shape::Struct(&MATCH_CONDITION));
 pub const MATCH_CONDITIONS: Field = non_empty("matchConditions", CONDITIONS).merged(Merge::Patched("name"));
@@ -52,7 +42,7 @@ pub const STATIC_SUFFIX: &str = ".static.k8s.io";
 impl BuiltIn {
     fn reserved_name_problem(&self, object: &Value) -> Option<String> {
         let name = object.str_at(&["metadata", "name"]);
-        (self.reserves_names && name.ends_with(STATIC_SUFFIX)).then(|| {
+        (self.group == GROUP && name.ends_with(STATIC_SUFFIX)).then(|| {
             format!(
                 "names ending with \"{STATIC_SUFFIX}\" are reserved for static manifest-based configurations and cannot be managed via the API"
             )

@@ -2,9 +2,8 @@
 
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::{BASE, BuiltIn, Form};
-
-static RANGE: Struct = Struct {
+/// The allocated numbers of a range, as a bitmap.
+pub static RANGE: Struct = Struct {
     name: "RangeAllocation",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -13,14 +12,4 @@ static RANGE: Struct = Struct {
         given("metadata", Shape::Struct(&OBJECT_META)),
         always("range", TEXT),
     ],
-};
-
-/// The allocated numbers of a range, as a bitmap.
-pub const RANGE_ALLOCATION: BuiltIn = BuiltIn {
-    kind: "RangeAllocation",
-    plural: "ranges",
-    singular: "range",
-    namespaced: false,
-    form: Form::Typed(&RANGE),
-    ..BASE
 };

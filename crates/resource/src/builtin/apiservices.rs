@@ -8,8 +8,6 @@ use machinery::{Release, Value, json, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, items, one_of, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
-use crate::rules::{MetadataRules, OnUpdate};
 
 /// The label that says when the server maintains an APIService: `onstart` or always (`true`).
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -56,7 +54,7 @@ static STATUS: Struct = Struct {
         .merged(Merge::Patched("type"))],
 };
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "APIService",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -67,32 +65,7 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const API_SERVICE: BuiltIn = BuiltIn {
-    group: REGISTRATION_GROUP,
-    kind: "APIService",
-    plural: API_SERVICES,
-    singular: "apiservice",
-    categories: &["api-extensions"],
-    namespaced: false,
-    status: true,
-    status_metadata: StatusMetadata::Reset,
-    status_tables: false,
-    metadata: MetadataRules {
-        name: |name, _| names::path_segment(name),
-        on_update: &[OnUpdate::Change, OnUpdate::Object],
-        ..MetadataRules::CUSTOM
-    },
-    unconditional_update: false,
-    form: Form::Typed(&SHAPE),
-    default,
-    prepare,
-    validate,
-    validate_status,
-    columns: &[columns::API_SERVICE, columns::AVAILABLE, columns::AGE],
-    ..BASE
-};
-
-fn default(object: &mut Value) {
+pub fn default(object: &mut Value) {
     if let Some(service) = object.get_mut("spec").and_then(|spec| spec.get_mut("service"))
         && service.get("port").is_none()
     {
@@ -101,7 +74,7 @@ fn default(object: &mut Value) {
 }
 
 /// A local APIService is available from its creation.
-fn prepare(object: &mut Value, old: Option<&Value>) {
+pub fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_some() {
         return;
     }
@@ -120,7 +93,7 @@ fn local(now: &str) -> Value {
     json!({"type": "Available", "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
 }
 
-fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = vec![];
@@ -158,7 +131,7 @@ fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldEr
     errors
 }
 
-fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+pub fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let (mut errors, empty) = (vec![], Value::object());
     for (path, condition) in items(new.get("status").unwrap_or(&empty), "conditions", &FieldPath::new("status")) {
         one_of(condition, "status", &path, &["True", "False", "Unknown"], &mut errors);

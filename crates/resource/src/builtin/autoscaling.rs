@@ -4,47 +4,20 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
-use super::autoscaling_versions::{has_metrics, keep_status, newest, to_shown, to_stored};
+use super::autoscaling_versions::{has_metrics, newest};
 use super::checks::{items, list, named, text};
 use super::podspec;
-use super::{BASE, BuiltIn, Form, StoredAs, tables};
 
-/// The row of `autoscaling/v1`.
-pub fn v1() -> &'static BuiltIn {
-    static ROW: BuiltIn = V1;
-    &ROW
+/// The defaults of `autoscaling/v1`.
+pub fn default_v1(object: &mut Value) {
+    if object.at(&["spec", "minReplicas"]).is_none_or(Value::is_null) {
+        object.set_at(&["spec", "minReplicas"], Value::Int(1));
+    }
+    let target = ["spec", "targetCPUUtilizationPercentage"];
+    if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics(object) {
+        object.set_at(&target, Value::Int(80));
+    }
 }
-
-const V1: BuiltIn = BuiltIn {
-    group: "autoscaling",
-    version: "v1",
-    kind: "HorizontalPodAutoscaler",
-    plural: "horizontalpodautoscalers",
-    singular: "horizontalpodautoscaler",
-    short_names: &["hpa"],
-    categories: &["all"],
-    status: true,
-    fresh_status: true,
-    generation: true,
-    generation_gate: "HPAGeneration",
-    form: Form::Named("autoscaling.v1.HorizontalPodAutoscaler"),
-    stored_as: Some(&StoredAs { group: "autoscaling", to_stored, to_shown }),
-    prepare: keep_status,
-    // what only v2 has is in annotations, which writers own as they are shown
-    canonicalize: |object| *object = to_shown(to_stored(std::mem::take(object))),
-    default: |object| {
-        if object.at(&["spec", "minReplicas"]).is_none_or(Value::is_null) {
-            object.set_at(&["spec", "minReplicas"], Value::Int(1));
-        }
-        let target = ["spec", "targetCPUUtilizationPercentage"];
-        if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics(object) {
-            object.set_at(&target, Value::Int(80));
-        }
-    },
-    validate,
-    columns: tables::AUTOSCALER,
-    ..BASE
-};
 
 /// The default scaling rules.
 pub fn default(object: &mut Value) {

@@ -13,14 +13,11 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::checks::{items, list, named, text};
-use super::{OwnEndpoint, OwnSubresource, Part, pem};
+use super::{Part, pem};
 use crate::rules::metadata;
 
-pub const SUBRESOURCES: &[OwnSubresource] = &[OwnSubresource {
-    name: "approval",
-    verbs: &["get", "patch", "update"],
-    endpoint: OwnEndpoint::Part(&Part { prepare: approve, validate: validate_approval, reset: || &APPROVAL_RESETS }),
-}];
+pub const APPROVAL: Part =
+    Part { prepare: approve, validate: validate_approval, reset: Some(|| &APPROVAL_RESETS), ..Part::PLAIN };
 
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));

@@ -4,15 +4,13 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
 use crate::limits;
-use crate::rules::MetadataRules;
 
 static BYTES: Shape = Shape::Bytes;
 pub const BYTE_MAP: Shape = Shape::Map("map[string][]uint8", &BYTES);
 pub const TEXT_MAP: Shape = Shape::Map("map[string]string", &TEXT);
 
-static CONFIG_MAP_SHAPE: Struct = Struct {
+pub static CONFIG_MAP_SHAPE: Struct = Struct {
     name: "ConfigMap",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -22,18 +20,6 @@ static CONFIG_MAP_SHAPE: Struct = Struct {
         non_empty("kind", TEXT),
         given("metadata", Shape::Struct(&OBJECT_META)),
     ],
-};
-
-pub const CONFIG_MAP: BuiltIn = BuiltIn {
-    kind: "ConfigMap",
-    metadata: MetadataRules::RECHECKED,
-    plural: "configmaps",
-    singular: "configmap",
-    short_names: &["cm"],
-    form: Form::Typed(&CONFIG_MAP_SHAPE),
-    validate,
-    columns: &[columns::DATA, columns::AGE],
-    ..BASE
 };
 
 pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
@@ -82,7 +68,7 @@ pub fn immutable_errors(new: &Value, old: Option<&Value>, fields: &[&str]) -> Ve
     errors
 }
 
-fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = immutable_errors(new, old, &["data", "binaryData"]);
     let mut size = 0;
     for field in ["data", "binaryData"] {

@@ -26,10 +26,9 @@ impl BuiltIn {
             return errors;
         }
         let declared = rules::errors(Pass::Declared, object, old, self.go_type(), &FieldPath::root());
-        let checked = |field: &str| self.checked_path.map_or_else(|| field.to_owned(), |path| path(field));
         if !self.keeps_written {
             let replaced: HashSet<(&str, String)> =
-                declared.iter().map(|error| (error.kind.reason(), checked(&error.field))).collect();
+                declared.iter().map(|error| (error.kind.reason(), self.checked_path(&error.field))).collect();
             errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.to_string())));
         }
         drop_repetitions(&mut errors);
@@ -42,7 +41,6 @@ impl BuiltIn {
 mod tests {
     use machinery::json;
 
-    use super::super::rbac;
     use super::*;
 
     #[test]
@@ -54,7 +52,11 @@ mod tests {
             vec![FieldError::required(&at("verbs"), "needed"), resources.clone(), resources]
         };
         let texts = |release| -> Vec<String> {
-            rbac::ROLE.declared_errors(&role, None, written(), release).iter().map(ToString::to_string).collect()
+            super::super::row_named("rbac.authorization.k8s.io/v1", "Role")
+                .declared_errors(&role, None, written(), release)
+                .iter()
+                .map(ToString::to_string)
+                .collect()
         };
         assert_eq!(texts(Release::V1_36).len(), 3);
         let want = ["rules[0].resources: Required value: needed", "rules[0].verbs: Required value"];

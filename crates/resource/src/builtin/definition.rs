@@ -5,69 +5,11 @@ use machinery::{Release, Value};
 use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode_as};
 use schema::shape::Keys;
 
-use super::{BASE, BuiltIn, DEFINITION_GROUP, DEFINITIONS, Form, Hooks, Shaped, StatusMetadata, StoredAs, columns};
-use crate::rules::{Deletion, Dependents, MetadataRules, Preconditions, is_deleting};
-
-pub const DEFINITION: BuiltIn = BuiltIn {
-    group: DEFINITION_GROUP,
-    kind: "CustomResourceDefinition",
-    plural: DEFINITIONS,
-    singular: "customresourcedefinition",
-    short_names: &["crd", "crds"],
-    categories: &["api-extensions"],
-    namespaced: false,
-    status: true,
-    status_metadata: StatusMetadata::Unowned,
-    unconditional_update: false,
-    metadata: MetadataRules::INCLUDED,
-    deletion: Deletion {
-        dependents: Dependents::CollectedOnceDeleting,
-        preconditions: Preconditions::Storage { small_since: Some(Release::V1_37) },
-        begin: begin_deletion,
-        ..Deletion::DEFAULT
-    },
-    hooks: Hooks::Definition,
-    status_tables: false,
-    keyed_by_group: true,
-    form: Form::Definition(ApiVersion::V1),
-    prepare,
-    prepare_status: definition::prepare_for_status_update,
-    validate,
-    validate_status: definition::validate_status_update,
-    warnings,
-    columns: columns::OF_DEFINITIONS,
-    former_columns: Some((Release::V1_37, columns::PLAIN)),
-    ..BASE
-};
-
-/// CRDs in `v1beta1`, which Kubernetes 1.7 to 1.21 served.
-pub const BETA: BuiltIn = BuiltIn {
-    version: "v1beta1",
-    deprecation: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; \
-                  use apiextensions.k8s.io/v1 CustomResourceDefinition",
-    removed_release: "1.22",
-    form: Form::Definition(ApiVersion::V1Beta1),
-    stored_as: Some(&StoredAs {
-        group: DEFINITION_GROUP,
-        to_stored: |beta| definition::beta_to_stored(&beta),
-        to_shown: |stored| definition::to_beta(&stored),
-    }),
-    prepare: |beta, old| match old {
-        None => definition::prepare_beta_for_create(beta),
-        Some(old) => definition::prepare_beta_for_update(beta, old),
-    },
-    validate: |beta, old, release| match old {
-        None => definition::validate_beta_create(beta, release),
-        Some(old) => definition::validate_beta_update(beta, old, release),
-    },
-    warnings: |beta, old, release| {
-        warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref(), release)
-    },
-    ..DEFINITION
-};
+use super::Shaped;
+use crate::rules::is_deleting;
 
 /// The first DELETE adds the finalizer that keeps a CRD until its instances are deleted.
-fn begin_deletion(definition: &mut Value, now: &str) {
+pub fn begin_deletion(definition: &mut Value, now: &str) {
     if is_deleting(definition) {
         if definition.at(&["metadata", "deletionGracePeriodSeconds"]).is_none() {
             definition.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
@@ -116,14 +58,41 @@ pub fn shape(value: &Value, version: ApiVersion, keys: Keys) -> Shaped {
 }
 
 /// Prepares a CRD: keeps the status from the server, and tracks the generation of the spec.
-fn prepare(object: &mut Value, old: Option<&Value>) {
+pub fn prepare(object: &mut Value, old: Option<&Value>) {
     match old {
         None => definition::prepare_for_create(object),
         Some(old) => definition::prepare_for_update(object, old),
     }
 }
 
-fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+/// The same in `v1beta1`, which Kubernetes 1.7 to 1.21 served.
+pub fn prepare_beta(beta: &mut Value, old: Option<&Value>) {
+    match old {
+        None => definition::prepare_beta_for_create(beta),
+        Some(old) => definition::prepare_beta_for_update(beta, old),
+    }
+}
+
+pub fn validate_beta(beta: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+    match old {
+        None => definition::validate_beta_create(beta, release),
+        Some(old) => definition::validate_beta_update(beta, old, release),
+    }
+}
+
+pub fn beta_warnings(beta: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
+    warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref(), release)
+}
+
+pub fn beta_to_stored(beta: Value) -> Value {
+    definition::beta_to_stored(&beta)
+}
+
+pub fn to_beta(stored: Value) -> Value {
+    definition::to_beta(&stored)
+}
+
+pub fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     match old {
         None => definition::validate_create(new, release),
         Some(old) => definition::validate_update(new, old, release),
@@ -131,7 +100,7 @@ fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldErro
 }
 
 /// Warns of formats that are not enforced, in the write that introduces them.
-fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
+pub fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
     match old {
         None => definition::warnings_on_create(new, release),
         Some(old) => definition::warnings_on_update(new, old, release),

@@ -5,11 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, invalid_struct, text};
-use super::{BASE, BuiltIn, Form, Selectable, StoredAs, columns};
 use crate::limits;
-use crate::rules::{Deletion, Dependents, MetadataRules, OnCreate};
-
-const GROUP: &str = "events.k8s.io";
 
 /// Fields that have different names in the two groups, the core name first.
 const RENAMED: [(&str, &str); 7] = [
@@ -35,7 +31,7 @@ static SERIES: Struct = Struct {
     fields: &[always("count", Shape::Int32), always("lastObservedTime", Shape::MicroTime)],
 };
 
-static CORE_SHAPE: Struct = Struct {
+pub static CORE_SHAPE: Struct = Struct {
     name: "Event",
     fields: &[
         non_empty("action", TEXT),
@@ -58,7 +54,7 @@ static CORE_SHAPE: Struct = Struct {
     ],
 };
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "Event",
     fields: &[
         non_empty("action", TEXT),
@@ -81,69 +77,6 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-const KIND: BuiltIn = BuiltIn {
-    kind: "Event",
-    plural: "events",
-    singular: "event",
-    short_names: &["ev"],
-    create_on_update: true,
-    deletion: Deletion { dependents: Dependents::Ignored, ..Deletion::DEFAULT },
-    name_column: false,
-    ..BASE
-};
-
-pub const CORE_EVENT: BuiltIn = BuiltIn {
-    metadata: MetadataRules {
-        // only what every kind checks
-        name: |_, _| vec![],
-        on_create: OnCreate::Last,
-        on_update: &[],
-        ..MetadataRules::CUSTOM
-    },
-    selectable: CORE_FIELDS,
-    form: Form::Typed(&CORE_SHAPE),
-    validate: |new, _, _| common_errors(new, "reportingComponent"),
-    columns: columns::EVENT,
-    ..KIND
-};
-
-pub const EVENT: BuiltIn = BuiltIn {
-    group: GROUP,
-    selectable: FIELDS,
-    form: Form::Typed(&SHAPE),
-    stored_as: Some(&StoredAs { group: "", to_stored: to_core, to_shown: from_core }),
-    validate,
-    columns: columns::EVENT,
-    ..KIND
-};
-
-const CORE_FIELDS: &[Selectable] = &[
-    ("involvedObject.kind", &["involvedObject.kind"]),
-    ("involvedObject.namespace", &["involvedObject.namespace"]),
-    ("involvedObject.name", &["involvedObject.name"]),
-    ("involvedObject.uid", &["involvedObject.uid"]),
-    ("involvedObject.apiVersion", &["involvedObject.apiVersion"]),
-    ("involvedObject.resourceVersion", &["involvedObject.resourceVersion"]),
-    ("involvedObject.fieldPath", &["involvedObject.fieldPath"]),
-    ("reason", &["reason"]),
-    ("reportingComponent", &["reportingComponent"]),
-    ("source", &["source.component", "reportingComponent"]),
-    ("type", &["type"]),
-];
-
-const FIELDS: &[Selectable] = &[
-    ("reason", &["reason"]),
-    ("regarding.kind", &["regarding.kind"]),
-    ("regarding.namespace", &["regarding.namespace"]),
-    ("regarding.name", &["regarding.name"]),
-    ("regarding.uid", &["regarding.uid"]),
-    ("regarding.apiVersion", &["regarding.apiVersion"]),
-    ("regarding.resourceVersion", &["regarding.resourceVersion"]),
-    ("regarding.fieldPath", &["regarding.fieldPath"]),
-    ("reportingController", &["reportingController"]),
-    ("type", &["type"]),
-];
-
 fn renamed(mut object: Value, api_version: &str, names: impl Iterator<Item = (&'static str, &'static str)>) -> Value {
     for (from, to) in names {
         if let Some(value) = object.remove_at(&[from]) {
@@ -154,12 +87,12 @@ fn renamed(mut object: Value, api_version: &str, names: impl Iterator<Item = (&'
     object
 }
 
-fn to_core(object: Value) -> Value {
+pub fn to_core(object: Value) -> Value {
     let object = renamed(object, "v1", RENAMED.into_iter().map(|(core, new)| (new, core)));
     shape::read_stored(&object, &CORE_SHAPE)
 }
 
-fn from_core(object: Value) -> Value {
+pub fn from_core(object: Value) -> Value {
     let object = renamed(object, "events.k8s.io/v1", RENAMED.into_iter());
     shape::read(&object, &SHAPE).value
 }
@@ -169,7 +102,7 @@ fn is_set(object: &Value, path: &[&str]) -> bool {
 }
 
 /// Validates an Event in its core form, regardless of the group through which it is written.
-fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
+pub fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
     let mut errors = vec![];
     let namespace = event.str_at(&["metadata", "namespace"]);
     let involved = event.str_at(&["involvedObject", "namespace"]);
@@ -212,7 +145,7 @@ fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
 }
 
 /// Validates an Event written through events.k8s.io.
-fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let new = to_core(new.clone());
     let old = old.cloned().map(to_core);
     let mut errors = common_errors(&new, "reportingController");

@@ -8,11 +8,10 @@ use std::collections::HashMap;
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::time::parse_rfc3339;
-use machinery::{Release, Value, names};
+use machinery::{Release, Value};
 
 use super::checks::{invalid_internal, invalid_shown, list, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, routing, tables};
-use crate::rules::MetadataRules;
+use super::routing;
 
 type Errors = Vec<FieldError>;
 
@@ -30,43 +29,6 @@ const COMPLETION_SECONDS_MAX: i64 = 10 * 365 * 24 * 60 * 60;
 
 const ENDED: [&str; 3] = ["Canceled", "Completed", "Interrupted"];
 
-pub static REQUESTS: [BuiltIn; 1] = [BuiltIn {
-    kind: "EvictionRequest",
-    plural: "evictionrequests",
-    singular: "evictionrequest",
-    form: Form::Named("lifecycle.v1alpha1.EvictionRequest"),
-    deprecation: "lifecycle.k8s.io/v1alpha1 EvictionRequest is deprecated in v1.40+, unavailable in v1.43+",
-    validate_status: routing::validate_conditions,
-    columns: tables::EVICTION_REQUEST,
-    ..KIND
-}];
-
-pub static EVICTIONS: [BuiltIn; 1] = [BuiltIn {
-    kind: "Eviction",
-    plural: "evictions",
-    singular: "eviction",
-    form: Form::Named("lifecycle.v1alpha1.Eviction"),
-    deprecation: "lifecycle.k8s.io/v1alpha1 Eviction is deprecated in v1.40+, unavailable in v1.43+",
-    validate_status,
-    columns: tables::EVICTION,
-    ..KIND
-}];
-
-const KIND: BuiltIn = BuiltIn {
-    group: "lifecycle.k8s.io",
-    version: "v1alpha1",
-    since: Release::V1_37,
-    gate: "EvictionRequestAPI",
-    removed_release: "1.43",
-    metadata: MetadataRules { name: |name, _| names::dns1123_subdomain(name), ..MetadataRules::BUILT_IN },
-    status: true,
-    fresh_status: true,
-    generation: true,
-    status_metadata: StatusMetadata::Reset,
-    unconditional_update: false,
-    ..BASE
-};
-
 /// The time of a field, in seconds.
 fn time(object: &Value, name: &str) -> Option<i64> {
     parse_rfc3339(text(object, name)).map(|(seconds, _)| seconds)
@@ -80,7 +42,7 @@ fn holds(status: &Value, kind: &str) -> bool {
     list(status, "conditions").iter().any(|one| text(one, "type") == kind && text(one, "status") == "True")
 }
 
-fn validate_status(eviction: &Value, old: &Value, release: Release) -> Errors {
+pub fn validate_status(eviction: &Value, old: &Value, release: Release) -> Errors {
     let (path, empty) = (FieldPath::new("status"), Value::object());
     let (status, before) = (eviction.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
     let mut errors = routing::validate_conditions(eviction, old, release);

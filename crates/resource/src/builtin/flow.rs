@@ -8,8 +8,6 @@ use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_
 
 use super::checks::{invalid_each, items, list, one_of, text};
 use super::defaults::set_default;
-use super::{BASE, BuiltIn, Form, StatusMetadata, columns};
-use crate::rules::{MetadataRules, OnUpdate};
 
 /// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -107,7 +105,7 @@ static STATUS: Struct = Struct {
         .merged(Merge::Patched("type"))],
 };
 
-static SCHEMA_SHAPE: Struct = Struct {
+pub static SCHEMA_SHAPE: Struct = Struct {
     name: "FlowSchema",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -156,7 +154,7 @@ static LEVEL_SPEC: Struct = Struct {
     ],
 };
 
-static LEVEL_SHAPE: Struct = Struct {
+pub static LEVEL_SHAPE: Struct = Struct {
     name: "PriorityLevelConfiguration",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -167,57 +165,6 @@ static LEVEL_SHAPE: Struct = Struct {
     ],
 };
 
-const KIND: BuiltIn = BuiltIn {
-    group: FLOW_GROUP,
-    namespaced: false,
-    status: true,
-    status_metadata: StatusMetadata::Kept,
-    metadata: MetadataRules { on_update: &[OnUpdate::Object], on_status: &[], ..MetadataRules::BUILT_IN },
-    validate_status: validate_states,
-    prepare: |object, old| {
-        if old.is_none() {
-            object.set_at(&["status"], Value::object());
-        }
-    },
-    generation: true,
-    ..BASE
-};
-
-pub const SCHEMA: BuiltIn = BuiltIn {
-    kind: "FlowSchema",
-    plural: "flowschemas",
-    singular: "flowschema",
-    form: Form::Typed(&SCHEMA_SHAPE),
-    default: default_schema,
-    validate: validate_schema,
-    columns: &[
-        columns::PRIORITY_LEVEL,
-        columns::MATCHING_PRECEDENCE,
-        columns::DISTINGUISHER_METHOD,
-        columns::AGE,
-        columns::MISSING_LEVEL,
-    ],
-    ..KIND
-};
-
-pub const LEVEL: BuiltIn = BuiltIn {
-    kind: "PriorityLevelConfiguration",
-    plural: "prioritylevelconfigurations",
-    singular: "prioritylevelconfiguration",
-    form: Form::Typed(&LEVEL_SHAPE),
-    default: default_level,
-    validate: validate_level,
-    columns: &[
-        columns::LEVEL_TYPE,
-        columns::CONCURRENCY_SHARES,
-        columns::QUEUES,
-        columns::HAND_SIZE,
-        columns::QUEUE_LENGTH,
-        columns::AGE,
-    ],
-    ..KIND
-};
-
 /// Sets a number that is absent or 0.
 fn default_positive(object: &mut Value, path: &[&str], number: i64) {
     if object.at(path).and_then(Value::as_int).unwrap_or_default() == 0 {
@@ -225,11 +172,11 @@ fn default_positive(object: &mut Value, path: &[&str], number: i64) {
     }
 }
 
-fn default_schema(object: &mut Value) {
+pub fn default_schema(object: &mut Value) {
     default_positive(object, &["spec", "matchingPrecedence"], 1000);
 }
 
-fn default_level(object: &mut Value) {
+pub fn default_level(object: &mut Value) {
     if object.at(&["spec", "exempt"]).is_some() {
         set_default(object, &["spec", "exempt", "nominalConcurrencyShares"], Value::Int(0));
         set_default(object, &["spec", "exempt", "lendablePercent"], Value::Int(0));
@@ -252,7 +199,7 @@ const EXEMPT_FIELD: &str = "exempt";
 /// Names of the mandatory objects, whose spec is fixed.
 const MANDATORY: [&str; 2] = [EXEMPT_FIELD, "catch-all"];
 
-fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -353,7 +300,7 @@ fn url_problem(url: &str) -> Option<&'static str> {
 }
 
 /// The conditions of a status have types, each another one.
-fn validate_states(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+pub fn validate_states(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let (mut errors, mut known) = (vec![], HashSet::new());
     let status = new.get("status").unwrap_or(&Value::Null);
     for (path, condition) in items(status, "conditions", &FieldPath::new("status")) {
@@ -467,7 +414,7 @@ fn kind_of(member: &str) -> &'static str {
     }
 }
 
-fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
+pub fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];

@@ -3,38 +3,25 @@
 use machinery::Value;
 use machinery::types::{go_struct, message_name};
 
-use super::{Form, Shaped};
+use super::served::{registered, row_of};
+use super::{BuiltIn, Shaped};
 
 /// Types that every group version registers besides its kinds.
 const OPTIONS: [&str; 7] =
     ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
 
-/// Kinds by their `apiVersion`; each has a list.
-const KINDS: [(&str, &[&str]); 3] = [
-    ("v1", &["ComponentStatus"]),
-    ("autoscaling/v1", &["HorizontalPodAutoscaler", "Scale"]),
-    ("policy/v1", &["Eviction"]),
-];
-
-/// Groups of kube-apiserver with none of these kinds.
-const OTHER_GROUPS: [&str; 1] = ["internal.apiserver.k8s.io"];
-
-/// Whether a group is kube-apiserver's own, though this server has no kind in it. The paths of such a group belong to
-/// its built-in routes, which know nothing of CustomResourceDefinitions.
-pub fn is_group(group: &str) -> bool {
-    OTHER_GROUPS.contains(&group)
-        || KINDS.iter().any(|(api_version, _)| api_version.split_once('/').is_some_and(|(known, _)| known == group))
-}
+/// Kinds that are no resources, with their `apiVersion`; each has a list.
+const POSTED: [(&str, &str); 2] = [("autoscaling/v1", "Scale"), ("policy/v1", "Eviction")];
 
 /// Types that are known in every version of every group, even of unknown ones.
 const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 
 /// Whether kube-apiserver can read a body of this type.
 pub fn is_known(api_version: &str, kind: &str) -> bool {
-    let kinds = KINDS.iter().filter(|(known, _)| *known == api_version).flat_map(|(_, kinds)| kinds.iter());
     let is = |known: &str| known == kind || kind.strip_suffix("List") == Some(known);
-    let served = |row: &super::BuiltIn| is(row.kind) && super::group_version(row.group, row.version) == api_version;
-    let listed = kinds.copied().any(is) || registered().any(served);
+    let is_row = |row: &BuiltIn| row.api_version == api_version && is(row.kind);
+    let is_posted = |(of, known): &(&str, &str)| *of == api_version && is(known);
+    let listed = registered().any(is_row) || POSTED.iter().any(is_posted);
     listed || UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && is_group_version(api_version))
 }
 
@@ -65,7 +52,7 @@ pub fn shape(api_version: &str, kind: &str, object: &Value) -> Option<Shaped> {
     }
     let item = kind.strip_suffix("List").and_then(|item| row_of(api_version, item));
     // the table has no shape of CRDs, which decode parts of themselves
-    let is_shaped = is_known(api_version, kind) && !item.is_some_and(|row| matches!(row.form, Form::Definition(_)));
+    let is_shaped = is_known(api_version, kind) && !item.is_some_and(|row| row.is_definition());
     if is_shaped { shape_of_type(&message_name(api_version, kind), object) } else { None }
 }
 
@@ -79,19 +66,8 @@ fn shape_of_type(name: &str, object: &Value) -> Option<Shaped> {
     Some(Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors })
 }
 
-/// The row of a kind, whether it is served or not.
-pub fn row_of(api_version: &str, kind: &str) -> Option<&'static super::BuiltIn> {
-    registered().find(|row| row.kind == kind && super::group_version(row.group, row.version) == api_version)
-}
-
-/// The rows of all versions, whether they are served or not: kube-apiserver registers their types anyway.
-fn registered() -> impl Iterator<Item = &'static super::BuiltIn> {
-    super::kinds().chain(super::unstable::rows()).chain(super::optional::rows())
-}
-
 fn is_group_version(api_version: &str) -> bool {
-    let is_version_of = |row: &super::BuiltIn| super::group_version(row.group, row.version) == api_version;
-    registered().any(is_version_of) || KINDS.iter().any(|(known, _)| *known == api_version)
+    registered().any(|row| row.api_version == api_version)
 }
 
 #[cfg(test)]
@@ -102,9 +78,9 @@ mod tests {
     fn bodies_of_every_known_type_are_decoded() {
         let wrong = Value::from([("metadata", Value::from("x"))]);
         for row in registered() {
-            let api_version = super::super::group_version(row.group, row.version);
+            let api_version = row.api_version;
             for kind in [row.kind.to_owned(), format!("{}List", row.kind)] {
-                let error = shape(&api_version, &kind, &wrong).map(|shaped| shaped.error.unwrap_or_default());
+                let error = shape(api_version, &kind, &wrong).map(|shaped| shaped.error.unwrap_or_default());
                 assert!(error.is_none_or(|error| error.contains(".metadata of type")), "{api_version} {kind}");
             }
         }

@@ -4,9 +4,6 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, columns};
-use crate::rules::MetadataRules;
-
 static SPEC: Struct = Struct {
     name: "LeaseSpec",
     fields: &[
@@ -20,7 +17,7 @@ static SPEC: Struct = Struct {
     ],
 };
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "Lease",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -30,29 +27,14 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-pub const LEASE: BuiltIn = BuiltIn {
-    group: "coordination.k8s.io",
-    kind: "Lease",
-    plural: "leases",
-    singular: "lease",
-    unconditional_update: false,
-    create_on_update: true,
-    metadata: MetadataRules::CUSTOM,
-    form: Form::Typed(&SHAPE),
-    prepare,
-    validate,
-    columns: &[columns::HOLDER, columns::AGE],
-    ..BASE
-};
-
 /// Coordinated leader election is disabled: its fields are dropped.
-fn prepare(object: &mut Value, _old: Option<&Value>) {
+pub fn prepare(object: &mut Value, _old: Option<&Value>) {
     for field in ["strategy", "preferredHolder"] {
         object.remove_at(&["spec", field]);
     }
 }
 
-fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let minimums = [
         ("leaseDurationSeconds", 1, "must be greater than 0"),
         ("leaseTransitions", 0, "must be greater than or equal to 0"),

@@ -6,8 +6,6 @@ use machinery::{Release, Value, names};
 use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, columns, in_version};
-use crate::rules::MetadataRules;
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
@@ -28,7 +26,7 @@ static STATUS: Struct = Struct {
     ],
 };
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "StorageVersionMigration",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -39,53 +37,7 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-/// The resource in 1.35.
-pub const BETA_MIGRATION: BuiltIn = BuiltIn {
-    group: MIGRATION_GROUP,
-    version: "v1beta1",
-    kind: "StorageVersionMigration",
-    plural: MIGRATIONS,
-    singular: "storageversionmigration",
-    namespaced: false,
-    status: true,
-    status_metadata: StatusMetadata::Reset,
-    unconditional_update: false,
-    metadata: MetadataRules::RECHECKED,
-    form: Form::Typed(&SHAPE),
-    gate: "StorageVersionMigrator",
-    deprecation: "storagemigration.k8s.io/v1beta1 StorageVersionMigration is deprecated in v1.37+, unavailable in v1.40+; use storagemigration.k8s.io/v1 StorageVersionMigration",
-    removed_release: "1.40",
-    prepare: |object, old| {
-        if old.is_none() {
-            object.set_at(&["status"], Value::object());
-        }
-    },
-    validate,
-    validate_status,
-    name_column: false,
-    columns: &[columns::PLAIN_NAME, columns::MIGRATED_RESOURCE, columns::MIGRATION_STATUS],
-    ..BASE
-};
-
-/// The resource in both versions. They are stored in `v1beta1`.
-pub static VERSIONS: [BuiltIn; 2] = [BETA_MIGRATION, MIGRATION];
-
-/// The resource since 1.37.
-const MIGRATION: BuiltIn = BuiltIn {
-    version: "v1",
-    since: Release::V1_37,
-    on_by_default: true,
-    deprecation: "",
-    removed_release: "",
-    stored_as: Some(&StoredAs {
-        group: MIGRATION_GROUP,
-        to_stored: |migration| in_version(migration, "storagemigration.k8s.io/v1beta1"),
-        to_shown: |stored| in_version(stored, "storagemigration.k8s.io/v1"),
-    }),
-    ..BETA_MIGRATION
-};
-
-fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());
     let resource = new.at(&["spec", "resource"]).unwrap_or(&empty);
     let (group, plural) = (text(resource, "group"), text(resource, "resource"));
@@ -108,7 +60,7 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
     errors
 }
 
-fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("status"), Value::object());
     let (new, old) = (new.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
     let (version, known) = (text(new, "resourceVersion"), text(old, "resourceVersion"));

@@ -6,6 +6,7 @@ mod allocations;
 mod apiservices;
 mod autoscaling;
 mod autoscaling_versions;
+mod behaviour;
 mod catalogue;
 mod certificates;
 mod checks;
@@ -39,7 +40,6 @@ mod mutations;
 mod namespaces;
 mod nodes;
 mod object_warnings;
-mod optional;
 mod pem;
 mod pod_annotations;
 mod pod_certificates;
@@ -71,42 +71,43 @@ mod served;
 pub mod services;
 mod storage_kinds;
 mod storage_versions;
+mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod third_party;
-mod unstable;
 mod volume_sources;
 mod volumes;
 mod webhooks;
 mod workload_groups;
 mod workloads;
 
-pub use accounts::SERVICE_ACCOUNT;
 pub use admission::STATIC_SUFFIX;
 pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE};
+pub use behaviour::{Behaviour, Further, Hooks, Part, Review, StoredAs};
 pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
 pub use definition::{add_cleanup_finalizer, set_terminating};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
-pub use foreign::{is_known, is_known_in_scheme_of, meta_shape, row_of, shape as shape_of, type_version};
+pub use foreign::{is_known, is_known_in_scheme_of, meta_shape, shape as shape_of, type_version};
 pub use groups::{group_priority, is_built_in_group, is_reserved_group, version_priority};
 pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
 pub use namespaces::NAMESPACE_FINALIZER;
-pub use reviews::TOKEN_REQUEST;
 pub use row::{
-    BuiltIn, Connect, Form, Hooks, Labels, OwnEndpoint, OwnSubresource, Part, Review, Selectable, Shaped,
-    StatusMetadata, StoredAs,
+    BuiltIn, Connect, Generation, Labels, OwnEndpoint, OwnSubresource, Shaped, StatusFacts, StatusMetadata,
+    list as names_in,
 };
 pub use runtime_config::RuntimeConfig;
-pub use served::{beta_definition, served, sibling, stored_kinds};
+pub use served::{beta_definition, row_of, served, sibling, stored_kinds};
 pub use tables::{annotated_fields, selector_text};
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use std::borrow::Cow;
 
+use behaviour::AS_SERVER;
+use machinery::types::{go_struct, message_name};
 use machinery::{FieldError, FieldPath, Release, Text, Value};
-use row::{AS_SERVER, BASE};
+use row::Availability;
 use rules::{Pass, Ruled};
 use schema::definition::ApiVersion;
 use schema::shape::{self, Keys, Struct};
@@ -114,35 +115,59 @@ use schema::shape::{self, Keys, Struct};
 use super::group_version;
 
 impl BuiltIn {
+    /// The conversion of objects that are prepared and validated in their stored form.
+    fn checked_conversion(&self) -> Option<&'static StoredAs> {
+        self.behaviour.conversion.as_ref().filter(|conversion| conversion.checked_path.is_some())
+    }
+
     /// The row of the form in which objects are prepared and validated.
     pub fn checked(&self) -> &BuiltIn {
         let is_stable = |row: &&'static BuiltIn| *row == self && row.stored_as.is_none();
-        match self.checked_path.is_some() {
-            true => kinds().find(is_stable).unwrap_or(self),
-            false => self,
+        match self.checked_conversion() {
+            Some(_) => kinds().find(is_stable).unwrap_or(self),
+            None => self,
         }
+    }
+
+    /// The path of a field in that form.
+    pub fn checked_path(&self, path: &str) -> String {
+        let checked = self.behaviour.conversion.as_ref().and_then(|conversion| conversion.checked_path);
+        checked.map_or_else(|| path.to_owned(), |checked| checked(path))
     }
 
     /// Calls a function with an object in the form in which it is prepared, and with the row of that form.
     pub fn in_checked_form<R>(&self, object: &mut Value, change: impl FnOnce(&BuiltIn, &mut Value) -> R) -> R {
-        let Some(stored) = self.stored_as.filter(|_| self.checked_path.is_some()) else { return change(self, object) };
-        *object = (stored.to_stored)(std::mem::take(object));
+        let Some(conversion) = self.checked_conversion() else { return change(self, object) };
+        *object = (conversion.to_stored)(std::mem::take(object));
         let done = change(self.checked(), object);
-        *object = (stored.to_shown)(std::mem::take(object));
+        *object = (conversion.to_shown)(std::mem::take(object));
         done
     }
 
     /// An object in the form in which it is validated, or compared with one that is prepared.
     pub fn checked_form<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
-        match self.stored_as.filter(|_| self.checked_path.is_some()) {
-            Some(stored) => Cow::Owned((stored.to_stored)(object.clone())),
+        match self.checked_conversion() {
+            Some(conversion) => Cow::Owned((conversion.to_stored)(object.clone())),
             None => Cow::Borrowed(object),
         }
     }
 
+    /// Canonicalizes a changed object before its fields get owners.
+    pub fn canonicalize(&self, object: &mut Value) {
+        if let Some(conversion) = self.behaviour.conversion.as_ref().filter(|conversion| conversion.is_canonical) {
+            *object = (conversion.to_shown)((conversion.to_stored)(std::mem::take(object)));
+        }
+    }
+
+    /// The version of CRDs, which have a decoder of their own.
+    fn definition(&self) -> Option<ApiVersion> {
+        let version = || if self.version == "v1" { ApiVersion::V1 } else { ApiVersion::V1Beta1 };
+        self.is_definition().then(version)
+    }
+
     /// Whether kube-apiserver has a server of its own for the kind, which validates only metadata declaratively.
     fn has_own_server(&self) -> bool {
-        matches!(self.form, Form::Definition(_)) || self.group == REGISTRATION_GROUP
+        self.is_definition() || self.group == REGISTRATION_GROUP
     }
 
     /// The object in its typed shape, with its unknown fields and its first type error.
@@ -152,9 +177,9 @@ impl BuiltIn {
 
     /// As [`BuiltIn::shape`], with or without the keys of maps in the paths of unknown fields.
     pub fn shape_as(&self, object: &Value, keys: Keys) -> Shaped {
-        match self.form {
-            Form::Definition(version) => definition::shape(object, version, keys),
-            Form::Typed(_) | Form::Named(_) => {
+        match self.definition() {
+            Some(version) => definition::shape(object, version, keys),
+            None => {
                 let read = shape::read_request_as(object, self.structure(), keys);
                 Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
             }
@@ -187,9 +212,9 @@ impl BuiltIn {
 
     /// A decoded object as its JSON shows it: without empty lists and maps that Go's encoder omits.
     pub fn printed(&self, object: &Value) -> Value {
-        match self.form {
-            Form::Definition(_) => object.clone(),
-            Form::Typed(_) | Form::Named(_) => shape::read(object, self.structure()).value,
+        match self.is_definition() {
+            true => object.clone(),
+            false => shape::read(object, self.structure()).value,
         }
     }
 
@@ -205,9 +230,9 @@ impl BuiltIn {
 
     /// The errors of an object: those of its kind, then those of the rules of its types.
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-        let validated = (self.validated)(object);
+        let validated = (self.behaviour.further.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
-        let mut errors = (self.validate)(object, old, release);
+        let mut errors = (self.behaviour.validate)(object, old, release);
         errors.extend(rules::errors(Pass::Written { of_status: false }, object, old, self.ruled(), &FieldPath::root()));
         rules::sort(self.go_type(), &mut errors);
         errors
@@ -220,7 +245,7 @@ impl BuiltIn {
     }
 
     /// A subresource of this kind alone.
-    pub fn own_subresource(&self, name: &str) -> Option<&'static OwnSubresource> {
+    pub fn own_subresource(&self, name: &str) -> Option<&OwnSubresource> {
         self.subresources.iter().find(|own| own.name == name)
     }
 
@@ -235,7 +260,7 @@ impl BuiltIn {
 
     /// The errors of a status: those of its kind, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-        let mut errors = (self.validate_status)(object, old, release);
+        let mut errors = (self.behaviour.status.validate)(object, old, release);
         let pass = Pass::Written { of_status: true };
         errors.extend(rules::errors(pass, object, Some(old), self.ruled(), &FieldPath::root()));
         rules::sort(self.go_type(), &mut errors);
@@ -244,54 +269,50 @@ impl BuiltIn {
 
     /// The Go type of the kind.
     pub fn go_type(&self) -> Option<&'static Ruled> {
-        match self.form {
-            Form::Named(go) => rules::of(go),
-            Form::Typed(_) => {
-                let version = group_version(self.group, self.version);
-                rules::of(machinery::types::go_struct(&machinery::types::message_name(&version, self.kind))?.name)
-            }
-            Form::Definition(_) => None,
-        }
+        let name = message_name(&group_version(self.group, self.form), self.kind);
+        rules::of(go_struct(&name)?.name).filter(|_| !self.is_definition())
     }
 
     /// The same, if its rules hold: kinds with a shape of their own check what they share with others themselves.
     pub fn ruled(&self) -> Option<&'static Ruled> {
-        self.go_type().filter(|_| matches!(self.form, Form::Named(_)))
+        self.go_type().filter(|_| self.behaviour.shape.is_none())
     }
 
     /// The zero value of the kind's Go type.
     pub fn zero(&self) -> Value {
-        match self.form {
-            Form::Definition(version) => definition::zero(version),
-            Form::Typed(_) | Form::Named(_) => shape::read(&Value::object(), self.structure()).value,
+        match self.definition() {
+            Some(version) => definition::zero(version),
+            None => shape::read(&Value::object(), self.structure()).value,
         }
     }
 
     /// Converts an object to its stored form.
     pub fn to_stored(&self, object: Value) -> Value {
-        let object = match self.form {
-            Form::Typed(_) | Form::Named(_) => shape::read_stored(&object, self.structure()),
-            // of either version, see `stored_as`
-            Form::Definition(ApiVersion::V1) => schema::definition::to_stored(&object),
-            Form::Definition(ApiVersion::V1Beta1) => object,
+        let object = match self.definition() {
+            None => shape::read_stored(&object, self.structure()),
+            // of either version, see the conversion
+            Some(ApiVersion::V1) => schema::definition::to_stored(&object),
+            Some(ApiVersion::V1Beta1) => object,
         };
-        match self.stored_as {
-            Some(stored) => (stored.to_stored)(object),
-            None => object,
+        match (self.stored_as, &self.behaviour.conversion) {
+            (Some(_), Some(conversion)) => (conversion.to_stored)(object),
+            (Some(stored), None) => in_version(object, stored),
+            (None, _) => object,
         }
     }
 
     /// Converts a stored object to this version of the kind.
     pub fn to_shown(&self, object: Value) -> Value {
-        match self.stored_as {
-            Some(stored) => (stored.to_shown)(object),
-            None => object,
+        match (self.stored_as, &self.behaviour.conversion) {
+            (Some(_), Some(conversion)) => (conversion.to_shown)(object),
+            (Some(_), None) => in_version(object, self.api_version),
+            (None, _) => object,
         }
     }
 
     /// The group under which objects are stored.
     pub fn storage_group(&self) -> &'static str {
-        self.stored_as.map_or(self.group, |stored| stored.group)
+        self.stored_as.map_or(self.group, |stored| stored.split_once('/').map_or("", |(group, _)| group))
     }
 
     /// The Go package of the internal type, as errors show it.
@@ -301,12 +322,15 @@ impl BuiltIn {
 
     /// The shape of the kind.
     pub fn structure(&self) -> &'static Struct {
-        match self.form {
-            Form::Typed(shape) => shape,
-            Form::Named(go) => shape::named(go),
-            Form::Definition(ApiVersion::V1) => &shape::DEFINITION,
-            Form::Definition(ApiVersion::V1Beta1) => &shape::DEFINITION_BETA,
-        }
+        self.structure.get_or_init(|| match (self.definition(), self.behaviour.shape) {
+            (Some(ApiVersion::V1), _) => &shape::DEFINITION,
+            (Some(ApiVersion::V1Beta1), _) => &shape::DEFINITION_BETA,
+            (None, Some(shape)) => shape,
+            (None, None) => {
+                let name = message_name(&group_version(self.group, self.form), self.kind);
+                shape::named(go_struct(&name).unwrap_or_else(|| panic!("no Go type {name}")).name)
+            }
+        })
     }
 
     /// The schema of the kind as far as patches and OpenAPI need it.
@@ -322,28 +346,28 @@ impl BuiltIn {
     /// The text of a selectable field, if it is one.
     pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
         let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
-        let text = |path: &&str| match path.strip_prefix('=') {
+        let text = |path: &str| match path.strip_prefix('=') {
             Some(text) => text.to_owned(),
             None => match object.at(&path.split('.').collect::<Vec<_>>()) {
                 Some(Value::Int(number)) => number.to_string(),
                 found => found.and_then(Value::as_str).unwrap_or_default().to_owned(),
             },
         };
-        let found = paths.iter().map(text).find(|text| !text.is_empty());
+        let found = paths.split('|').map(text).find(|text| !text.is_empty());
         Some(Text::from(found.unwrap_or_default()))
     }
 
     /// The columns of tables besides the name, in a release.
     pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
-        match self.former_columns {
+        match self.behaviour.further.former_columns {
             Some((since, columns)) if release < since => columns,
-            _ => self.columns,
+            _ => self.behaviour.columns,
         }
     }
 
     /// Whether `rows` of an empty table is null, as for all kinds with default columns.
     pub fn has_null_rows(&self) -> bool {
-        self.columns.iter().any(|column| column.name == columns::CREATED_AT.name)
+        self.behaviour.columns.iter().any(|column| column.name == columns::CREATED_AT.name)
     }
 }
 
@@ -358,40 +382,10 @@ pub const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
 /// Their plural.
 pub const DEFINITIONS: &str = "customresourcedefinitions";
 
-/// The built-in kinds with forms of their own.
-pub static KINDS: [BuiltIn; 27] = [
-    config::CONFIG_MAP,
-    namespaces::NAMESPACE,
-    secrets::SECRET,
-    accounts::SERVICE_ACCOUNT,
-    services::SERVICE,
-    quotas::RESOURCE_QUOTA,
-    events::CORE_EVENT,
-    events::EVENT,
-    leases::LEASE,
-    rbac::ROLE,
-    rbac::ROLE_BINDING,
-    rbac::CLUSTER_ROLE,
-    rbac::CLUSTER_ROLE_BINDING,
-    webhooks::VALIDATING,
-    webhooks::MUTATING,
-    policies::POLICY,
-    policies::BINDING,
-    flow::SCHEMA,
-    flow::LEVEL,
-    reviews::SELF_SUBJECT,
-    reviews::SELF_ACCESS,
-    reviews::ACCESS,
-    reviews::LOCAL_ACCESS,
-    reviews::SELF_RULES,
-    reviews::TOKEN,
-    definition::DEFINITION,
-    apiservices::API_SERVICE,
-];
-
-/// Every built-in kind that is served by default.
+/// Every version of a built-in kind that is served by default, the newest one of a kind first.
 pub fn kinds() -> impl Iterator<Item = &'static BuiltIn> + Clone {
-    KINDS.iter().chain(catalogue::CATALOGUE)
+    let is_served = |row: &&BuiltIn| matches!(row.lifecycle.availability, Availability::Default | Availability::On);
+    table::rows().iter().filter(is_served)
 }
 
 /// Whether an update leaves everything but the metadata and the status of a kind, which is named by its Go type, as it was.
@@ -414,4 +408,10 @@ pub fn track_generation(object: &mut Value, old: Option<&Value>) {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
+}
+
+/// The row of a kind that tests are about.
+#[cfg(test)]
+pub fn row_named(api_version: &str, kind: &str) -> &'static BuiltIn {
+    row_of(api_version, kind).unwrap_or_else(|| panic!("no row of {api_version} {kind}"))
 }

@@ -6,15 +6,11 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Text, Value};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
-use super::admission::{self as shared, KIND};
+use super::admission::{self as shared};
 use super::checks::{items, list, one_of, text};
 use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
 use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
-use super::{BuiltIn, Form, StoredAs, columns, in_version};
-
-/// The version in which they are stored.
-const STORED: &str = "admissionregistration.k8s.io/v1beta1";
 
 static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
 static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
@@ -41,7 +37,7 @@ static POLICY_SPEC: Struct = Struct {
     ],
 };
 
-static POLICY_SHAPE: Struct = Struct {
+pub static POLICY_SHAPE: Struct = Struct {
     name: "MutatingAdmissionPolicy",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -60,7 +56,7 @@ static BINDING_SPEC: Struct = Struct {
     ],
 };
 
-static BINDING_SHAPE: Struct = Struct {
+pub static BINDING_SHAPE: Struct = Struct {
     name: "MutatingAdmissionPolicyBinding",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -70,90 +66,22 @@ static BINDING_SHAPE: Struct = Struct {
     ],
 };
 
-/// MutatingAdmissionPolicies. They are stored in `v1beta1`.
-pub static POLICIES: [BuiltIn; 3] = [
-    BuiltIn { since: Release::V1_36, stored_as: Some(&STABLE), on_by_default: true, ..POLICY },
-    BuiltIn {
-        version: "v1beta1",
-        deprecation: "admissionregistration.k8s.io/v1beta1 MutatingAdmissionPolicy is deprecated in v1.37+, unavailable in v1.40+; use admissionregistration.k8s.io/v1 MutatingAdmissionPolicy",
-        removed_release: "1.40",
-        ..POLICY
-    },
-    BuiltIn {
-        version: "v1alpha1",
-        stored_as: Some(&ALPHA),
-        deprecation: "admissionregistration.k8s.io/v1alpha1 MutatingAdmissionPolicy is deprecated in v1.35+, unavailable in v1.38+",
-        removed_release: "1.38",
-        ..POLICY
-    },
-];
+/// The defaults of bindings in `v1alpha1`.
+pub fn default_alpha_binding(binding: &mut Value) {
+    policies::default_resources(binding, "matchResources");
+    if binding.at(&["spec", "paramRef"]).is_some_and(|reference| !reference.is_null()) {
+        set_default(binding, &["spec", "paramRef", "parameterNotFoundAction"], Value::from("Deny"));
+    }
+}
 
-/// MutatingAdmissionPolicyBindings, in the same versions.
-pub static BINDINGS: [BuiltIn; 3] = [
-    BuiltIn { since: Release::V1_36, stored_as: Some(&STABLE), on_by_default: true, ..BINDING },
-    BuiltIn {
-        version: "v1beta1",
-        deprecation: "admissionregistration.k8s.io/v1beta1 MutatingAdmissionPolicyBinding is deprecated in v1.37+, unavailable in v1.40+; use admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding",
-        removed_release: "1.40",
-        ..BINDING
-    },
-    BuiltIn {
-        version: "v1alpha1",
-        stored_as: Some(&ALPHA),
-        default: |binding| {
-            policies::default_resources(binding, "matchResources");
-            if binding.at(&["spec", "paramRef"]).is_some_and(|reference| !reference.is_null()) {
-                set_default(binding, &["spec", "paramRef", "parameterNotFoundAction"], Value::from("Deny"));
-            }
-        },
-        deprecation: "admissionregistration.k8s.io/v1alpha1 MutatingAdmissionPolicyBinding is deprecated in v1.35+, unavailable in v1.38+",
-        removed_release: "1.38",
-        ..BINDING
-    },
-];
-
-static STABLE: StoredAs = StoredAs {
-    group: KIND.group,
-    to_stored: |shown| in_version(shown, STORED),
-    to_shown: |stored| in_version(stored, "admissionregistration.k8s.io/v1"),
-};
-
-static ALPHA: StoredAs = StoredAs {
-    group: KIND.group,
-    to_stored: |shown| in_version(shown, STORED),
-    to_shown: |stored| in_version(stored, "admissionregistration.k8s.io/v1alpha1"),
-};
-
-const POLICY: BuiltIn = BuiltIn {
-    kind: "MutatingAdmissionPolicy",
-    plural: "mutatingadmissionpolicies",
-    singular: "mutatingadmissionpolicy",
-    form: Form::Typed(&POLICY_SHAPE),
-    default: default_policy,
-    validate: validate_policy,
-    columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
-    ..KIND
-};
-
-const BINDING: BuiltIn = BuiltIn {
-    kind: "MutatingAdmissionPolicyBinding",
-    plural: "mutatingadmissionpolicybindings",
-    singular: "mutatingadmissionpolicybinding",
-    form: Form::Typed(&BINDING_SHAPE),
-    default: |object| policies::default_resources(object, "matchResources"),
-    validate: validate_binding,
-    columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
-    ..KIND
-};
-
-fn default_policy(object: &mut Value) {
+pub fn default_policy(object: &mut Value) {
     policies::default_resources(object, "matchConstraints");
     if let Some(spec) = object.get_mut("spec") {
         set_default(spec, &["failurePolicy"], Value::from("Fail"));
     }
 }
 
-fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
+pub fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -175,7 +103,7 @@ fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError
     errors
 }
 
-fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
+pub fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = policies::binding_errors(spec);

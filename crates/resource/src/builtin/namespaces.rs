@@ -7,49 +7,18 @@ use machinery::{Release, Value};
 use schema::apply::FieldSet;
 use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::{BASE, BuiltIn, Form, OwnEndpoint, OwnSubresource, Part, columns};
+use super::Part;
 use crate::rules::metadata;
-use crate::rules::{Deletion, MetadataRules, Preconditions, label_name, set_deletion_time};
+use crate::rules::set_deletion_time;
 
 /// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-pub const NAMESPACE: BuiltIn = BuiltIn {
-    kind: "Namespace",
-    plural: "namespaces",
-    singular: "namespace",
-    short_names: &["ns"],
-    namespaced: false,
-    status: true,
-    metadata: MetadataRules { name: |name, _| label_name(name), ..MetadataRules::RECHECKED },
-    deletion: Deletion {
-        returns_object: true,
-        preconditions: Preconditions::Storage { small_since: None },
-        unreadable: false,
-        finalizers: &["spec", "finalizers"],
-        begin: begin_deletion,
-        ..Deletion::DEFAULT
-    },
-    subresources: &[OwnSubresource {
-        name: "finalize",
-        verbs: &["update"],
-        endpoint: OwnEndpoint::Part(&Part {
-            prepare: finalize,
-            validate: |new, old, release| validate(new, Some(old), release),
-            reset: || &FINALIZE_RESETS,
-        }),
-    }],
-    delete_collection: false,
-    selectable: &[("status.phase", &["status.phase"])],
-    form: Form::Typed(&SHAPE),
-    columns: &[columns::PHASE, columns::AGE],
-    default,
-    prepare,
-    // the name may have been generated
-    complete_stored: default,
-    validate,
-    validate_status,
-    ..BASE
+pub const FINALIZE: Part = Part {
+    prepare: finalize,
+    validate: |new, old, release| validate(new, Some(old), release),
+    reset: Some(|| &FINALIZE_RESETS),
+    ..Part::PLAIN
 };
 
 static FINALIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
@@ -64,7 +33,7 @@ fn finalize(namespace: &mut Value, old: &Value) {
 }
 
 /// A Namespace that is being deleted is Terminating, without a grace period.
-fn begin_deletion(namespace: &mut Value, now: &str) {
+pub fn begin_deletion(namespace: &mut Value, now: &str) {
     if set_deletion_time(namespace, now) {
         namespace.set_at(&["status", "phase"], Value::from("Terminating"));
     }
@@ -96,7 +65,7 @@ static STATUS: Struct = Struct {
     ],
 };
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "Namespace",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -108,7 +77,7 @@ static SHAPE: Struct = Struct {
 };
 
 /// Defaults: the label with the name, and the phase Active.
-fn default(object: &mut Value) {
+pub fn default(object: &mut Value) {
     if object.str_at(&["status", "phase"]).is_empty() {
         object.set_at(&["status", "phase"], Value::from("Active"));
     }
@@ -119,7 +88,7 @@ fn default(object: &mut Value) {
 }
 
 /// The finalizers of a namespace's spec.
-fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("spec.finalizers");
     let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
     let mut errors = vec![];
@@ -137,7 +106,7 @@ fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldErr
 }
 
 /// A namespace is Active and has its finalizer from the start; updates leave spec and status alone.
-fn prepare(object: &mut Value, old: Option<&Value>) {
+pub fn prepare(object: &mut Value, old: Option<&Value>) {
     match old {
         None => {
             object.set_at(&["status"], [("phase", Value::from("Active"))].into());
@@ -157,7 +126,7 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
 }
 
 /// The phase is `Terminating` exactly if the namespace is being deleted.
-fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+pub fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("status.Phase");
     let phase = Value::from(new.str_at(&["status", "phase"]));
     let deleting = new.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());

@@ -13,7 +13,7 @@ use x509_parser::prelude::FromDer as _;
 use super::certificates::signer_errors;
 use super::checks::{self, invalid_each, invalid_internal, invalid_shown, is_set, list, named, text};
 use super::request_pem::{self, RequestKey};
-use super::{StoredAs, in_version, pem, pod_keys};
+use super::{in_version, pem, pod_keys};
 
 type Errors = Vec<FieldError>;
 
@@ -74,15 +74,15 @@ pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Erro
     errors
 }
 
-/// The storage version, which has more fields in its spec than `v1`.
-pub static STORED: StoredAs = StoredAs {
-    group: "certificates.k8s.io",
-    to_stored: |request| in_version(request, "certificates.k8s.io/v1beta1"),
-    to_shown: |mut stored| {
-        ["pkixPublicKey", "proofOfPossession"].iter().for_each(|name| drop(stored.remove_at(&["spec", name])));
-        in_version(stored, "certificates.k8s.io/v1")
-    },
-};
+/// A request in the storage version, which has more fields in its spec than `v1`.
+pub fn to_stored(request: Value) -> Value {
+    in_version(request, "certificates.k8s.io/v1beta1")
+}
+
+pub fn to_shown(mut stored: Value) -> Value {
+    ["pkixPublicKey", "proofOfPossession"].iter().for_each(|name| drop(stored.remove_at(&["spec", name])));
+    in_version(stored, "certificates.k8s.io/v1")
+}
 
 /// The longest time that certificates of a signer may last.
 pub(super) fn seconds_max(signer: &str) -> i64 {

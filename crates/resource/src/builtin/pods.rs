@@ -10,69 +10,10 @@ use super::checks::{items, list, text};
 use super::pod_gates::take_additions;
 use super::podspec::{self, image_errors, take_label_keys};
 pub use super::podspec::{selector_operators, validate_spec};
-use super::row::NO_RESETS;
-use super::services::PROXY_VERBS;
-use super::{BASE, BuiltIn, Connect, Form, OwnEndpoint, OwnSubresource, Part, Review, Selectable};
 use super::{pod_annotations, pod_volumes};
 
 /// The lists of containers in a Pod's spec.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-
-pub const SELECTABLE: &[Selectable] = &[
-    ("spec.nodeName", &["spec.nodeName"]),
-    ("spec.restartPolicy", &["spec.restartPolicy"]),
-    ("spec.schedulerName", &["spec.schedulerName"]),
-    ("spec.serviceAccountName", &["spec.serviceAccountName"]),
-    ("status.nominatedNodeName", &["status.nominatedNodeName"]),
-    ("status.phase", &["status.phase"]),
-    ("status.podIP", &["status.podIP"]),
-];
-
-/// Subresources with streams, by the kind of their options.
-const fn streams(name: &'static str, options: &'static str) -> OwnSubresource {
-    OwnSubresource { name, verbs: &["create", "get"], endpoint: OwnEndpoint::Connect(Connect::Streams(options)) }
-}
-
-const fn part(name: &'static str, part: &'static Part) -> OwnSubresource {
-    OwnSubresource { name, verbs: &["get", "patch", "update"], endpoint: OwnEndpoint::Part(part) }
-}
-
-/// kube-apiserver's storages of `ephemeralcontainers` and `resize` name no reset fields, so that managedFields follow
-/// what a request would have changed.
-pub const SUBRESOURCES: &[OwnSubresource] = &[
-    streams("attach", "PodAttachOptions"),
-    OwnSubresource { name: "binding", verbs: &["create"], endpoint: OwnEndpoint::Posted(&BINDING) },
-    part("ephemeralcontainers", &Part { prepare: add_ephemeral, validate: validate_ephemeral, reset: || &NO_RESETS }),
-    OwnSubresource { name: "eviction", verbs: &["create"], endpoint: OwnEndpoint::Posted(&EVICTION) },
-    streams("exec", "PodExecOptions"),
-    OwnSubresource { name: "log", verbs: &["get"], endpoint: OwnEndpoint::Connect(Connect::Log) },
-    streams("portforward", "PodPortForwardOptions"),
-    OwnSubresource {
-        name: "proxy",
-        verbs: PROXY_VERBS,
-        endpoint: OwnEndpoint::Connect(Connect::Proxy("PodProxyOptions")),
-    },
-    part("resize", &Part { prepare: resize, validate: validate_resize, reset: || &NO_RESETS }),
-];
-
-/// The kind that is posted to `pods/binding`.
-static BINDING: BuiltIn = BuiltIn {
-    review: Some(Review::Binding),
-    kind: "Binding",
-    plural: "pods",
-    form: Form::Named("core.v1.Binding"),
-    ..BASE
-};
-
-/// The kind that is posted to `pods/eviction`.
-static EVICTION: BuiltIn = BuiltIn {
-    review: Some(Review::Eviction),
-    group: "policy",
-    kind: "Eviction",
-    plural: "pods",
-    form: Form::Named("policy.v1.Eviction"),
-    ..BASE
-};
 
 /// Keeps the stored Pod, except one part.
 fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
@@ -91,7 +32,7 @@ fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Val
 }
 
 /// `ephemeralcontainers` writes the list of ephemeral containers.
-fn add_ephemeral(pod: &mut Value, old: &Value) {
+pub fn add_ephemeral(pod: &mut Value, old: &Value) {
     let is_empty = |list: &Value| list.as_array().is_none_or(<[Value]>::is_empty);
     keep_all_but(pod, old, |pod, new| match new.at(&["spec", "ephemeralContainers"]) {
         Some(list) if !is_empty(list) => pod.set_at(&["spec", "ephemeralContainers"], list.clone()),
@@ -100,7 +41,7 @@ fn add_ephemeral(pod: &mut Value, old: &Value) {
 }
 
 /// Ephemeral containers are added, and stay as they are.
-fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+pub fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("spec");
     let (empty, mut errors) = (Value::object(), vec![]);
     let (spec, old) = (pod.get("spec").unwrap_or(&empty), old.get("spec").unwrap_or(&empty));
@@ -130,7 +71,7 @@ fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldE
 }
 
 /// `resize` writes the resources of containers.
-fn resize(pod: &mut Value, old: &Value) {
+pub fn resize(pod: &mut Value, old: &Value) {
     let new = pod.clone();
     keep_all_but(pod, old, |pod, _| {
         for kind in ["containers", "initContainers"] {
@@ -152,7 +93,7 @@ fn resize(pod: &mut Value, old: &Value) {
     });
 }
 
-fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
+pub fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     validate_spec(pod.get("spec").unwrap_or(&empty), &path, &mut errors);

@@ -9,11 +9,10 @@ use schema::shape::{
     CONDITION, LABEL_SELECTOR, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts,
 };
 
-use super::admission::{self as shared, KIND};
+use super::admission::{self as shared};
 use super::checks::{condition_errors, invalid_each, items, list, one_of, selector_member, text};
 use super::defaults::set_default;
 use super::expressions::{Scope, compile, expression_error};
-use super::{BuiltIn, Form, StatusMetadata, columns};
 use crate::limits;
 
 static NAMED_RULE: Struct = Struct {
@@ -90,7 +89,7 @@ static POLICY_STATUS: Struct = Struct {
     ],
 };
 
-static POLICY_SHAPE: Struct = Struct {
+pub static POLICY_SHAPE: Struct = Struct {
     name: "ValidatingAdmissionPolicy",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -123,7 +122,7 @@ static BINDING_SPEC: Struct = Struct {
     ],
 };
 
-static BINDING_SHAPE: Struct = Struct {
+pub static BINDING_SHAPE: Struct = Struct {
     name: "ValidatingAdmissionPolicyBinding",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -133,33 +132,9 @@ static BINDING_SHAPE: Struct = Struct {
     ],
 };
 
-pub const POLICY: BuiltIn = BuiltIn {
-    kind: "ValidatingAdmissionPolicy",
-    plural: "validatingadmissionpolicies",
-    singular: "validatingadmissionpolicy",
-    status: true,
-    status_metadata: StatusMetadata::Reset,
-    form: Form::Typed(&POLICY_SHAPE),
-    default: default_policy,
-    prepare: prepare_policy,
-    validate: validate_policy,
-    validate_status: |new, _, release| {
-        condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status"), release)
-    },
-    columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],
-    ..KIND
-};
-
-pub const BINDING: BuiltIn = BuiltIn {
-    kind: "ValidatingAdmissionPolicyBinding",
-    plural: "validatingadmissionpolicybindings",
-    singular: "validatingadmissionpolicybinding",
-    form: Form::Typed(&BINDING_SHAPE),
-    default: |object| default_resources(object, "matchResources"),
-    validate: validate_binding,
-    columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
-    ..KIND
-};
+pub fn validate_status(new: &Value, _: &Value, release: Release) -> Vec<FieldError> {
+    condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status"), release)
+}
 
 pub fn default_resources(object: &mut Value, name: &str) {
     if let Some(resources) = object.get_mut("spec").and_then(|spec| spec.get_mut(name)) {
@@ -167,7 +142,7 @@ pub fn default_resources(object: &mut Value, name: &str) {
     }
 }
 
-fn default_policy(object: &mut Value) {
+pub fn default_policy(object: &mut Value) {
     default_resources(object, "matchConstraints");
     if let Some(spec) = object.get_mut("spec") {
         set_default(spec, &["failurePolicy"], Value::from("Fail"));
@@ -175,13 +150,13 @@ fn default_policy(object: &mut Value) {
 }
 
 /// Only the server writes the status.
-fn prepare_policy(object: &mut Value, old: Option<&Value>) {
+pub fn prepare_policy(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], Value::object());
     }
 }
 
-fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
+pub fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
     let mut errors = vec![];
@@ -368,7 +343,7 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
     }
 }
 
-fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
+pub fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let empty = Value::object();
     let spec = new.get("spec").unwrap_or(&empty);
     let mut errors = binding_errors(spec);

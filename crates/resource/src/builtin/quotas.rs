@@ -7,8 +7,6 @@ use machinery::{Map, Release, Value, names};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{OBJECT_COUNTS, invalid_each, list, text};
-use super::{BASE, BuiltIn, Form, columns, object_warnings};
-use crate::rules::Deletion;
 
 static SCOPE: Shape = Shape::Text("v1.ResourceQuotaScope");
 const AMOUNTS: Shape = Shape::Map("v1.ResourceList", &Shape::Amount);
@@ -42,7 +40,7 @@ static SPEC: Struct = Struct {
 static STATUS: Struct =
     Struct { name: "ResourceQuotaStatus", fields: &[non_empty("hard", AMOUNTS), non_empty("used", AMOUNTS)] };
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "ResourceQuota",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -51,22 +49,6 @@ static SHAPE: Struct = Struct {
         always("spec", Shape::Struct(&SPEC)),
         always("status", Shape::Struct(&STATUS)),
     ],
-};
-
-pub const RESOURCE_QUOTA: BuiltIn = BuiltIn {
-    kind: "ResourceQuota",
-    plural: "resourcequotas",
-    singular: "resourcequota",
-    short_names: &["quota"],
-    status: true,
-    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
-    form: Form::Typed(&SHAPE),
-    prepare,
-    validate,
-    warnings: object_warnings::of_quota,
-    validate_status,
-    columns: &[columns::REQUESTS, columns::LIMITS, columns::AGE],
-    ..BASE
 };
 
 const COMPUTE: [&str; 10] = [
@@ -107,7 +89,7 @@ fn is_standard(name: &str) -> bool {
     OBJECT_COUNTS.contains(&name) || COMPUTE.contains(&name) || huge
 }
 
-fn prepare(object: &mut Value, old: Option<&Value>) {
+pub fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], Value::object());
     }
@@ -143,7 +125,7 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
     }
 }
 
-fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     amount_errors(new, "spec", "hard", &mut errors);
     let empty = Value::object();
@@ -263,7 +245,7 @@ fn selector_errors(quota: &Value, selector: &Value, errors: &mut Vec<FieldError>
     errors.extend(conflicts(&names).into_iter().map(&invalid));
 }
 
-fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
+pub fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     amount_errors(new, "status", "hard", &mut errors);
     amount_errors(new, "status", "used", &mut errors);

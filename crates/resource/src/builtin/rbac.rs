@@ -5,8 +5,6 @@ use machinery::{Release, Value, names};
 use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
-use super::{BASE, BuiltIn, Form, Hooks, columns};
-use crate::rules::{Deletion, MetadataRules};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -35,7 +33,7 @@ static AGGREGATION: Struct =
 const RULES: Shape = Shape::List("[]v1.PolicyRule", &Shape::Struct(&POLICY_RULE));
 const SUBJECTS: Shape = Shape::List("[]v1.Subject", &Shape::Struct(&SUBJECT));
 
-static ROLE_SHAPE: Struct = Struct {
+pub static ROLE_SHAPE: Struct = Struct {
     name: "Role",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -45,7 +43,7 @@ static ROLE_SHAPE: Struct = Struct {
     ],
 };
 
-static CLUSTER_ROLE_SHAPE: Struct = Struct {
+pub static CLUSTER_ROLE_SHAPE: Struct = Struct {
     name: "ClusterRole",
     fields: &[
         given("aggregationRule", Shape::Struct(&AGGREGATION)),
@@ -64,77 +62,17 @@ const BINDING_FIELDS: &[Field] = &[
     non_empty("subjects", SUBJECTS),
 ];
 
-static ROLE_BINDING_SHAPE: Struct = Struct { name: "RoleBinding", fields: BINDING_FIELDS };
-static CLUSTER_ROLE_BINDING_SHAPE: Struct = Struct { name: "ClusterRoleBinding", fields: BINDING_FIELDS };
-
-const KIND: BuiltIn = BuiltIn {
-    group: GROUP,
-    metadata: MetadataRules { name: |name, _| names::path_segment(name), ..MetadataRules::RECHECKED },
-    create_on_update: true,
-    deletion: Deletion { unreadable: false, ..Deletion::DEFAULT },
-    columns: columns::PLAIN,
-    ..BASE
-};
-
-pub const ROLE: BuiltIn = BuiltIn {
-    hooks: Hooks::Role,
-    kind: "Role",
-    plural: "roles",
-    singular: "role",
-    form: Form::Typed(&ROLE_SHAPE),
-    validate: |new, _, _| validate_rules(new, RoleScope::Namespace),
-    ..KIND
-};
-
-pub const CLUSTER_ROLE: BuiltIn = BuiltIn {
-    hooks: Hooks::Role,
-    kind: "ClusterRole",
-    plural: "clusterroles",
-    singular: "clusterrole",
-    namespaced: false,
-    form: Form::Typed(&CLUSTER_ROLE_SHAPE),
-    validate: validate_cluster_role,
-    ..KIND
-};
-
-const BINDING_COLUMNS: &[columns::BuiltInColumn] =
-    &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
-const CLUSTER_BINDING_COLUMNS: &[columns::BuiltInColumn] =
-    &[columns::CLUSTER_ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
-
-pub const ROLE_BINDING: BuiltIn = BuiltIn {
-    hooks: Hooks::RoleBinding,
-    kind: "RoleBinding",
-    plural: "rolebindings",
-    singular: "rolebinding",
-    form: Form::Typed(&ROLE_BINDING_SHAPE),
-    default: default_binding,
-    validate: |new, old, release| validate_binding(new, old, RoleScope::Namespace, release),
-    columns: BINDING_COLUMNS,
-    ..KIND
-};
-
-pub const CLUSTER_ROLE_BINDING: BuiltIn = BuiltIn {
-    hooks: Hooks::RoleBinding,
-    kind: "ClusterRoleBinding",
-    plural: "clusterrolebindings",
-    singular: "clusterrolebinding",
-    namespaced: false,
-    form: Form::Typed(&CLUSTER_ROLE_BINDING_SHAPE),
-    default: default_binding,
-    validate: |new, old, release| validate_binding(new, old, RoleScope::Cluster, release),
-    columns: CLUSTER_BINDING_COLUMNS,
-    ..KIND
-};
+pub static ROLE_BINDING_SHAPE: Struct = Struct { name: "RoleBinding", fields: BINDING_FIELDS };
+pub static CLUSTER_ROLE_BINDING_SHAPE: Struct = Struct { name: "ClusterRoleBinding", fields: BINDING_FIELDS };
 
 /// Where a role or a binding is valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RoleScope {
+pub enum RoleScope {
     Cluster,
     Namespace,
 }
 
-fn validate_rules(role: &Value, scope: RoleScope) -> Vec<FieldError> {
+pub fn validate_rules(role: &Value, scope: RoleScope) -> Vec<FieldError> {
     let mut errors = vec![];
     for (path, rule) in items(role, "rules", &FieldPath::root()) {
         rule_errors(rule, scope, &path, &mut errors);
@@ -165,7 +103,7 @@ fn rule_errors(rule: &Value, scope: RoleScope, path: &FieldPath, errors: &mut Ve
     }
 }
 
-fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = validate_rules(new, RoleScope::Cluster);
     let Some(aggregation) = new.get("aggregationRule") else { return errors };
     let path = FieldPath::new("aggregationRule");
@@ -184,7 +122,7 @@ fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Release) -
 }
 
 /// Roles, users and groups are of the group of RBAC.
-fn default_binding(object: &mut Value) {
+pub fn default_binding(object: &mut Value) {
     if object.str_at(&["roleRef", "apiGroup"]).is_empty() {
         object.set_at(&["roleRef", "apiGroup"], Value::from(GROUP));
     }
@@ -195,7 +133,7 @@ fn default_binding(object: &mut Value) {
     }
 }
 
-fn validate_binding(new: &Value, old: Option<&Value>, scope: RoleScope, release: Release) -> Vec<FieldError> {
+pub fn validate_binding(new: &Value, old: Option<&Value>, scope: RoleScope, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let empty = Value::object();
     let (path, reference) = (FieldPath::new("roleRef"), new.get("roleRef").unwrap_or(&empty));

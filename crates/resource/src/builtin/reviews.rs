@@ -5,9 +5,7 @@ use machinery::{Release, Value, names};
 use schema::shape::{Field, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, invalid_shown, items, list, text};
-use super::{BASE, BuiltIn, Form, Review};
 use crate::limits;
-use crate::rules::MetadataRules;
 
 static REQUIREMENT: Struct = Struct {
     name: "LabelSelectorRequirement",
@@ -156,66 +154,13 @@ static SELF_FIELDS: [Field; 5] = fields(&SELF_SPEC, &STATUS);
 static FIELDS: [Field; 5] = fields(&SPEC, &STATUS);
 static RULES_FIELDS: [Field; 5] = fields(&RULES_SPEC, &RULES_STATUS);
 static TOKEN_FIELDS: [Field; 5] = fields(&TOKEN_SPEC, &TOKEN_STATUS);
-static TOKEN_SHAPE: Struct = Struct { name: "TokenReview", fields: &TOKEN_FIELDS };
-static SELF_ACCESS_SHAPE: Struct = Struct { name: "SelfSubjectAccessReview", fields: &SELF_FIELDS };
-static ACCESS_SHAPE: Struct = Struct { name: "SubjectAccessReview", fields: &FIELDS };
-static LOCAL_ACCESS_SHAPE: Struct = Struct { name: "LocalSubjectAccessReview", fields: &FIELDS };
-static RULES_SHAPE: Struct = Struct { name: "SelfSubjectRulesReview", fields: &RULES_FIELDS };
+pub static TOKEN_SHAPE: Struct = Struct { name: "TokenReview", fields: &TOKEN_FIELDS };
+pub static SELF_ACCESS_SHAPE: Struct = Struct { name: "SelfSubjectAccessReview", fields: &SELF_FIELDS };
+pub static ACCESS_SHAPE: Struct = Struct { name: "SubjectAccessReview", fields: &FIELDS };
+pub static LOCAL_ACCESS_SHAPE: Struct = Struct { name: "LocalSubjectAccessReview", fields: &FIELDS };
+pub static RULES_SHAPE: Struct = Struct { name: "SelfSubjectRulesReview", fields: &RULES_FIELDS };
 
-const KIND: BuiltIn =
-    BuiltIn { group: "authorization.k8s.io", namespaced: false, metadata: MetadataRules::INCLUDED, ..BASE };
-
-pub const SELF_ACCESS: BuiltIn = BuiltIn {
-    review: Some(Review::SelfAccess),
-    kind: "SelfSubjectAccessReview",
-    plural: "selfsubjectaccessreviews",
-    singular: "selfsubjectaccessreview",
-    form: Form::Typed(&SELF_ACCESS_SHAPE),
-    validate: |review, _, release| validate(review, Subject::Requester, release),
-    ..KIND
-};
-
-pub const ACCESS: BuiltIn = BuiltIn {
-    review: Some(Review::Access),
-    kind: "SubjectAccessReview",
-    plural: "subjectaccessreviews",
-    singular: "subjectaccessreview",
-    form: Form::Typed(&ACCESS_SHAPE),
-    validate: |review, _, release| validate(review, Subject::Named, release),
-    ..KIND
-};
-
-pub const LOCAL_ACCESS: BuiltIn = BuiltIn {
-    review: Some(Review::Access),
-    kind: "LocalSubjectAccessReview",
-    plural: "localsubjectaccessreviews",
-    singular: "localsubjectaccessreview",
-    namespaced: true,
-    form: Form::Typed(&LOCAL_ACCESS_SHAPE),
-    validate: |review, _, release| validate_local(review, release),
-    ..KIND
-};
-
-pub const SELF_RULES: BuiltIn = BuiltIn {
-    review: Some(Review::SelfRules),
-    kind: "SelfSubjectRulesReview",
-    plural: "selfsubjectrulesreviews",
-    singular: "selfsubjectrulesreview",
-    form: Form::Typed(&RULES_SHAPE),
-    ..KIND
-};
-
-pub const TOKEN: BuiltIn = BuiltIn {
-    review: Some(Review::Token),
-    group: "authentication.k8s.io",
-    kind: "TokenReview",
-    plural: "tokenreviews",
-    singular: "tokenreview",
-    form: Form::Typed(&TOKEN_SHAPE),
-    ..KIND
-};
-
-static SELF_SUBJECT_REVIEW: Struct = Struct {
+pub static SELF_SUBJECT_REVIEW: Struct = Struct {
     name: "SelfSubjectReview",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -225,33 +170,12 @@ static SELF_SUBJECT_REVIEW: Struct = Struct {
     ],
 };
 
-pub const SELF_SUBJECT: BuiltIn = BuiltIn {
-    group: "authentication.k8s.io",
-    kind: "SelfSubjectReview",
-    plural: "selfsubjectreviews",
-    singular: "selfsubjectreview",
-    namespaced: false,
-    review: Some(Review::SelfSubject),
-    form: Form::Typed(&SELF_SUBJECT_REVIEW),
-    ..BASE
-};
-
-/// The TokenRequest of `serviceaccounts/token`; it is not a resource.
-pub static TOKEN_REQUEST: BuiltIn = BuiltIn {
-    review: Some(Review::TokenRequest),
-    group: "authentication.k8s.io",
-    kind: "TokenRequest",
-    plural: "serviceaccounts",
-    namespaced: true,
-    form: Form::Named("authentication.v1.TokenRequest"),
-    default: |request| {
-        if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
-            request.set_at(&["spec", "expirationSeconds"], Value::Int(limits::TOKEN_SECONDS));
-        }
-    },
-    validate: |request, _, _| validate_request(request),
-    ..KIND
-};
+/// The default of a TokenRequest, which is posted to `serviceaccounts/token`.
+pub fn default_request(request: &mut Value) {
+    if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
+        request.set_at(&["spec", "expirationSeconds"], Value::Int(limits::TOKEN_SECONDS));
+    }
+}
 
 /// Whether an object reference of a TokenRequest is to a webhook configuration.
 fn is_webhook(reference: &Value) -> bool {
@@ -259,7 +183,7 @@ fn is_webhook(reference: &Value) -> bool {
         && reference.str_at(&["apiVersion"]) == "admissionregistration.k8s.io/v1"
 }
 
-fn validate_request(request: &Value) -> Vec<FieldError> {
+pub fn validate_request(request: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("spec");
     let empty = Value::object();
     let spec = request.get("spec").unwrap_or(&empty);
@@ -326,14 +250,14 @@ fn shown_path(attributes: &Value) -> Value {
 
 /// Whose access a review is about.
 #[derive(PartialEq, Eq)]
-enum Subject {
+pub enum Subject {
     /// The user who sends the review.
     Requester,
     /// The user and groups in the spec.
     Named,
 }
 
-fn validate(review: &Value, subject: Subject, release: Release) -> Vec<FieldError> {
+pub fn validate(review: &Value, subject: Subject, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (empty, path) = (Value::object(), FieldPath::new("spec"));
     let spec = review.get("spec").unwrap_or(&empty);
@@ -371,12 +295,14 @@ fn attributes_error(
     }
 }
 
+/// The kind of reviews that have a namespace.
+const LOCAL: &str = "LocalSubjectAccessReview";
+
 /// Metadata may hold only fields that the server sets.
 fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     let Some(metadata) = review.get("metadata") else { return };
     let fields = metadata.as_object().into_iter().flat_map(machinery::Map::iter);
-    let own =
-        |key: &str| key == "managedFields" || (key == "namespace" && review.str_at(&["kind"]) == LOCAL_ACCESS.kind);
+    let own = |key: &str| key == "managedFields" || (key == "namespace" && review.str_at(&["kind"]) == LOCAL);
     let is_set = |value: &Value| match value {
         Value::Null => false,
         Value::Object(map) => !map.is_empty(),
@@ -384,14 +310,14 @@ fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
         _ => true,
     };
     if fields.into_iter().any(|(key, value)| !own(key) && is_set(value)) {
-        let is_local = review.str_at(&["kind"]) == LOCAL_ACCESS.kind;
+        let is_local = review.str_at(&["kind"]) == LOCAL;
         let why = if is_local { "must be empty except for namespace" } else { "must be empty" };
         let shown = machinery::types::published_json(metadata, "meta.v1.ObjectMeta");
         errors.push(invalid_shown(&FieldPath::new("metadata"), shown, why));
     }
 }
 
-fn validate_local(review: &Value, release: Release) -> Vec<FieldError> {
+pub fn validate_local(review: &Value, release: Release) -> Vec<FieldError> {
     let mut errors = validate(review, Subject::Named, release);
     let path = FieldPath::new("spec");
     let at = |name: &str| review.at(&["spec", name]).filter(|value| !value.is_null());

@@ -2,10 +2,14 @@
 //!
 //! They are disabled by default: kube-apiserver has removed them, or has them as beta APIs.
 
+use std::collections::BTreeSet;
+
 use base::request::FeatureGates;
 use machinery::Release;
 
-use super::{BuiltIn, autoscaling, group_version, kinds, optional, unstable};
+use super::row::{Availability, Key};
+use super::table::{groups, rows};
+use super::{BuiltIn, THIRD_PARTY_GROUP, group_version};
 
 /// The name of the stable APIs, which has no effect here.
 const STABLE: &str = "api/ga";
@@ -13,138 +17,76 @@ const STABLE: &str = "api/ga";
 /// The names of several APIs.
 const SEVERAL: [&str; 4] = ["api/all", "api/alpha", "api/beta", "api/legacy"];
 
-/// The versions of kube-apiserver that are off by default.
-const OFF_BY_DEFAULT: [&str; 18] = [
-    "admissionregistration.k8s.io/v1alpha1",
-    "admissionregistration.k8s.io/v1beta1",
-    "authentication.k8s.io/v1alpha1",
-    "authentication.k8s.io/v1beta1",
-    "certificates.k8s.io/v1alpha1",
-    "certificates.k8s.io/v1beta1",
-    "coordination.k8s.io/v1alpha2",
-    "coordination.k8s.io/v1beta1",
-    "internal.apiserver.k8s.io/v1alpha1",
-    "lifecycle.k8s.io/v1alpha1",
-    "networking.k8s.io/v1beta1",
-    "resource.k8s.io/v1alpha3",
-    "resource.k8s.io/v1beta1",
-    "resource.k8s.io/v1beta2",
-    "scheduling.k8s.io/v1alpha3",
-    "scheduling.k8s.io/v1beta1",
-    "storage.k8s.io/v1beta1",
-    "storagemigration.k8s.io/v1beta1",
-];
-
-/// An API that is served if it is enabled.
-struct Switch {
-    name: &'static str,
-    /// Names of several APIs that include this one; the others are always served here, or never.
-    among: &'static [&'static str],
-    set: fn(&mut RuntimeConfig, bool),
-}
-
-/// The names that include the APIs that kube-apiserver has removed.
-const REMOVED: [&str; 3] = ["api/all", "api/beta", "api/legacy"];
-
-static SWITCHES: [Switch; 2] = [
-    // CRDs in v1beta1, 1.7 to 1.21
-    Switch { name: "apiextensions.k8s.io/v1beta1", among: &REMOVED, set: |config, on| config.beta_definitions = on },
-    // ThirdPartyResources, 1.1 to 1.7
-    Switch { name: "extensions/v1beta1", among: &REMOVED, set: |config, on| config.third_party_resources = on },
-];
-
-/// The optional APIs that are enabled.
+/// The APIs that are enabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     pub release: Release,
-    /// `apiextensions.k8s.io/v1beta1`.
-    pub beta_definitions: bool,
-    /// `extensions/v1beta1`.
-    pub third_party_resources: bool,
     gates: FeatureGates,
-    /// The kinds that are switched on: a bit for each of [`optional_rows`].
-    on: u64,
-    /// The kinds that are switched off: a bit for each of [`switchable`].
-    off: u128,
-}
-
-/// The kinds that are served by default and can be switched off.
-fn switchable() -> impl Iterator<Item = &'static BuiltIn> {
-    kinds().chain([autoscaling::v1()])
-}
-
-/// The kinds, and the versions of kinds, that have to be switched on, unless they are on by default.
-fn optional_rows() -> impl Iterator<Item = &'static BuiltIn> {
-    unstable::rows().iter().chain(optional::rows())
-}
-
-/// The place of a row.
-fn place_of(mut rows: impl Iterator<Item = &'static BuiltIn>, row: &BuiltIn) -> Option<usize> {
-    rows.position(|known| (known.group, known.version, known.plural) == (row.group, row.version, row.plural))
+    /// The versions of kinds that are not as they are by default.
+    switched: BTreeSet<Key>,
 }
 
 impl RuntimeConfig {
-    /// Parses `name=true`, `name=false`, or `name` for true. A name of one API takes precedence over a name of several;
-    /// otherwise the last one wins. Versions whose feature gate is off are not served in any case. The error is one line.
+    /// Parses `name=true`, `name=false`, or `name` for true. A name of one API takes precedence over a name of several, and the name
+    /// of a resource over that of its version; otherwise the last one wins. Versions whose feature gate is off are not served in
+    /// any case. The error is one line.
     pub fn parse(list: &[String], gates: &FeatureGates) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
-        entries.sort_by_key(|entry| !SEVERAL.contains(&entry.name));
-        let mut config = RuntimeConfig::of(gates);
-        for &Entry { name, on } in &entries {
-            let meant = SWITCHES.iter().filter(|switch| switch.name == name || switch.among.contains(&name));
-            meant.for_each(|switch| (switch.set)(&mut config, on));
-        }
-        // the name of a resource counts more than that of its version
-        entries.sort_by_key(|entry| version_of(entry.name) != entry.name);
-        for &Entry { name, on } in &entries {
-            for (bit, _) in switchable().enumerate().filter(|(_, row)| names(name, row)) {
-                config.off = config.off & !(1 << bit) | u128::from(!on) << bit;
-            }
-            for (bit, _) in optional_rows().enumerate().filter(|(_, row)| includes(name, row)) {
-                config.on = config.on & !(1 << bit) | u64::from(on) << bit;
+        entries.sort_by_key(|entry| (!SEVERAL.contains(&entry.name), version_of(entry.name) != entry.name));
+        let mut config =
+            RuntimeConfig { release: gates.release(), gates: gates.clone(), switched: BTreeSet::default() };
+        for Entry { name, on } in entries {
+            for row in rows().iter().filter(|row| is_switched_by(row, name)) {
+                match row.is_on_by_default() == on {
+                    true => config.switched.remove(&row.key()),
+                    false => config.switched.insert(row.key()),
+                };
             }
         }
         Ok(config)
     }
 
-    /// The defaults.
-    fn of(gates: &FeatureGates) -> RuntimeConfig {
-        let release = gates.release();
-        let bits = optional_rows().enumerate().filter(|(_, row)| row.on_by_default);
-        let on = bits.fold(0, |on, (bit, _)| on | 1 << bit);
-        RuntimeConfig { release, gates: gates.clone(), on, ..RuntimeConfig::default() }
-    }
-
-    /// Whether a kind, or a version of one, that has to be switched on is on.
-    pub fn enables(&self, row: &BuiltIn) -> bool {
-        self.has(row) && place_of(optional_rows(), row).is_some_and(|bit| self.on >> bit & 1 == 1)
-    }
-
-    /// Whether a kind that is served by default is still on.
+    /// Whether a version of a kind is on, the release has it, and its feature gate is on.
     pub fn serves(&self, row: &BuiltIn) -> bool {
-        self.has(row) && place_of(switchable(), row).is_none_or(|bit| self.off >> bit & 1 == 0)
+        let is_on = row.is_on_by_default() != self.switched.contains(&row.key());
+        let is_removed = row.lifecycle.removed.parse().is_ok_and(|removed: Release| self.release >= removed);
+        is_on
+            && self.release >= row.lifecycle.since
+            && !is_removed
+            && (row.gate.is_empty() || self.gates.is_on(row.gate))
     }
 
-    /// Whether a release has a version, and its feature gate is on.
-    fn has(&self, row: &BuiltIn) -> bool {
-        let is_removed = row.removed_release.parse().is_ok_and(|removed: Release| self.release >= removed);
-        self.release >= row.since && !is_removed && (row.gate.is_empty() || self.gates.is_on(row.gate))
+    /// Whether ThirdPartyResources are served.
+    pub fn third_party_resources(&self) -> bool {
+        rows().iter().any(|row| row.group == THIRD_PARTY_GROUP && self.serves(row))
+    }
+}
+
+impl BuiltIn {
+    fn is_on_by_default(&self) -> bool {
+        matches!(self.lifecycle.availability, Availability::Default | Availability::On)
     }
 }
 
 /// Whether the name of a version or a resource is that of a kind.
 fn names(name: &str, row: &BuiltIn) -> bool {
-    let version = group_version(row.group, row.version);
-    let resource = name.strip_prefix(version.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    name == version.as_str() || resource == Some(row.plural)
+    let resource = name.strip_prefix(row.api_version).and_then(|rest| rest.strip_prefix('/'));
+    name == row.api_version || resource == Some(row.plural)
 }
 
-/// Whether a name includes a kind that is off by default: that of its version, of its resource, or of several APIs.
-fn includes(name: &str, row: &BuiltIn) -> bool {
+/// Whether a name switches a kind: that of its version, of its resource, or of several APIs.
+fn is_switched_by(row: &BuiltIn, name: &str) -> bool {
+    let (is_several, is_legacy) = match row.lifecycle.availability {
+        Availability::Never => return false,
+        Availability::Default => (false, false),
+        Availability::On | Availability::Off => (true, false),
+        Availability::Legacy => (true, true),
+    };
     match name {
-        "api/all" => true,
-        "api/alpha" => row.version.contains("alpha"),
-        "api/beta" => row.version.contains("beta"),
+        "api/all" => is_several,
+        "api/alpha" => is_several && row.version.contains("alpha"),
+        "api/beta" => is_several && row.version.contains("beta"),
+        "api/legacy" => is_legacy,
         _ => names(name, row),
     }
 }
@@ -162,16 +104,12 @@ impl<'a> Entry<'a> {
             "false" => false,
             other => return Err(format!("{name}={other}: a value is true or false")),
         };
-        let known = SWITCHES.iter().map(|switch| switch.name).chain(SEVERAL).chain([STABLE]).any(|known| known == name);
-        let is_optional =
-            || optional_rows().any(|row| names(name, row) || group_version(row.group, row.version) == version_of(name));
-        if known || is_always_served(name) || OFF_BY_DEFAULT.contains(&version_of(name)) || is_optional() {
+        if name == STABLE || SEVERAL.contains(&name) || is_version(version_of(name)) {
             return Ok(Entry { name, on });
         }
         let group = name.split('/').next().unwrap_or_default();
-        let is_group = |version: &str| version.split_once('/').is_some_and(|(known, _)| known == group);
-        let served = || kinds().map(|built_in| group_version(built_in.group, built_in.version));
-        if OFF_BY_DEFAULT.iter().any(|version| is_group(version)) || served().any(|version| is_group(&version)) {
+        let is_known = |row: &BuiltIn| row.group == group && row.lifecycle.availability != Availability::Legacy;
+        if !group.is_empty() && rows().iter().any(is_known) {
             return Err(format!("group version {} that has not been registered", version_of(name)));
         }
         Err(format!("unknown api groups {group}"))
@@ -183,30 +121,33 @@ fn version_of(name: &str) -> &str {
     name.match_indices('/').nth(1).map_or(name, |(at, _)| &name[..at])
 }
 
-fn is_always_served(name: &str) -> bool {
-    switchable().any(|built_in| group_version(built_in.group, built_in.version) == version_of(name))
+fn is_version(name: &str) -> bool {
+    let of_group = |version: &str, group: &str| group_version(group, version) == name;
+    groups().iter().any(|group| group.versions.iter().any(|(version, _)| of_group(version, group.name)))
+}
+
+/// Whether a version has kinds that are served by default.
+fn is_served_by_default(name: &str) -> bool {
+    rows().iter().any(|row| row.lifecycle.availability == Availability::Default && row.api_version == name)
 }
 
 impl RuntimeConfig {
     /// The names that change nothing: those of APIs that are as named anyway, and of APIs that are not served.
     pub fn without_effect<'a>(list: &'a [String], gates: &FeatureGates) -> Vec<&'a str> {
         let changes = |entry: &Entry<'_>| {
-            let served = |on: bool| {
-                RuntimeConfig::parse(&[format!("{}={on}", entry.name)], gates).ok().map(|config| config.served())
+            let served = |on: bool| -> Option<Vec<bool>> {
+                let config = RuntimeConfig::parse(&[format!("{}={on}", entry.name)], gates).ok()?;
+                Some(rows().iter().map(|row| config.serves(row)).collect())
             };
             // the requested value is the default
-            let holds = entry.name == STABLE || (is_always_served(entry.name) && entry.on);
-            let is_off = !entry.on && OFF_BY_DEFAULT.contains(&entry.name);
-            holds || is_off || served(true) != served(false)
+            let is_default = match entry.on {
+                true => entry.name == STABLE || is_served_by_default(version_of(entry.name)),
+                false => entry.name == STABLE || is_version(entry.name) && !is_served_by_default(entry.name),
+            };
+            is_default || served(true) != served(false)
         };
         let entries = list.iter().filter_map(|entry| Entry::parse(entry).ok());
         entries.filter(|entry| !changes(entry)).map(|entry| entry.name).collect()
-    }
-
-    /// What is served of all that can be switched.
-    fn served(&self) -> (bool, bool, Vec<bool>) {
-        let rows = optional_rows().map(|row| self.enables(row)).chain(switchable().map(|row| self.serves(row)));
-        (self.beta_definitions, self.third_party_resources, rows.collect())
     }
 }
 
@@ -217,7 +158,7 @@ mod tests {
     #[test]
     fn enables_apis_by_name() {
         type Want = Result<(bool, bool), &'static str>;
-        let cases: [(&str, Want); 12] = [
+        let cases: [(&str, Want); 13] = [
             ("", Ok((false, false))),
             ("apiextensions.k8s.io/v1beta1=true", Ok((true, false))),
             ("extensions/v1beta1", Ok((false, true))),
@@ -230,11 +171,12 @@ mod tests {
             ("api/all=yes", Err("api/all=yes: a value is true or false")),
             ("batch/v7=true", Err("group version batch/v7 that has not been registered")),
             ("boats/v1=true", Err("unknown api groups boats")),
+            ("extensions/v1=true", Err("unknown api groups extensions")),
         ];
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let got = RuntimeConfig::parse(&list, &FeatureGates::of(Release::V1_35))
-                .map(|c| (c.beta_definitions, c.third_party_resources));
+                .map(|config| (config.serves(super::super::beta_definition()), config.third_party_resources()));
             assert_eq!(got, want.map_err(str::to_owned), "{text}");
         }
     }
@@ -262,12 +204,19 @@ mod tests {
         }
     }
 
+    /// Whether the versions of a kind are switched one by one, since none of them is always served.
+    fn is_single(row: &BuiltIn) -> bool {
+        let is_switched =
+            |version: &BuiltIn| matches!(version.lifecycle.availability, Availability::On | Availability::Off);
+        rows().iter().filter(|version| *version == row).all(is_switched)
+    }
+
     #[test]
-    fn optional_kinds_are_optional_rows() {
+    fn optional_kinds_are_switched_on() {
         let on = |text: &str| -> String {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let config = RuntimeConfig::parse(&list, &FeatureGates::default()).unwrap();
-            let all = optional::rows().filter(|row| config.enables(row));
+            let all = rows().iter().filter(|row| is_single(row) && config.serves(row));
             all.map(|row| format!("{} {}", row.version, row.plural)).collect::<Vec<_>>().join(", ")
         };
         const STABLE: &str =
@@ -277,7 +226,7 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(on(text), want, "{text}");
         }
-        let beta = "v1beta1 mutatingadmissionpolicies, v1beta1 mutatingadmissionpolicybindings, v1beta1 storageversionmigrations, v1beta1 leasecandidates";
+        let beta = "v1beta1 mutatingadmissionpolicies, v1beta1 mutatingadmissionpolicybindings, v1beta1 leasecandidates, v1beta1 storageversionmigrations";
         let alpha = "v1alpha1 mutatingadmissionpolicies, v1alpha1 mutatingadmissionpolicybindings, v1alpha2 leasecandidates, v1alpha3 resourcepoolstatusrequests, v1alpha1 storageversions";
         let cases = [
             ("api/beta", beta),
@@ -308,13 +257,13 @@ mod tests {
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let config = RuntimeConfig::parse(&list, &FeatureGates::default()).unwrap();
-            assert_eq!(unstable::rows().iter().filter(|row| config.enables(row)).count(), want, "{text}");
+            let older = rows().iter().filter(|row| row.lifecycle.availability == Availability::Off && !is_single(row));
+            assert_eq!(older.filter(|row| config.serves(row)).count(), want, "{text}");
         }
     }
 
     #[test]
     fn kinds_are_switched_off() {
-        assert!(switchable().count() < 128 && optional_rows().count() < 64, "a bit for each");
         let cases = [
             ("", "apps/v1/deployments batch/v1/jobs autoscaling/v1/horizontalpodautoscalers"),
             ("batch/v1=false", "apps/v1/deployments autoscaling/v1/horizontalpodautoscalers"),
@@ -327,7 +276,7 @@ mod tests {
         for (text, want) in cases {
             let list: Vec<String> = text.split(',').filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
             let config = RuntimeConfig::parse(&list, &FeatureGates::default()).unwrap();
-            let is_on = |name: &&str| switchable().any(|row| names(name, row) && config.serves(row));
+            let is_on = |name: &&str| rows().iter().any(|row| names(name, row) && config.serves(row));
             let all = ["apps/v1/deployments", "batch/v1/jobs", "autoscaling/v1/horizontalpodautoscalers"];
             assert_eq!(all.into_iter().filter(is_on).collect::<Vec<_>>().join(" "), want, "{text}");
         }
@@ -378,8 +327,8 @@ mod tests {
             let gates = FeatureGates::parse(&split(gates), release).unwrap();
             let config = RuntimeConfig::parse(&split(text), &gates).unwrap();
             let groups = ["storagemigration.k8s.io", "admissionregistration.k8s.io"];
-            let rows = optional::rows().filter(|row| groups.contains(&row.group) && config.enables(row));
-            let shown: Vec<&str> = rows.map(|row| row.version).collect();
+            let of_groups = rows().iter().filter(|row| groups.contains(&row.group) && is_single(row));
+            let shown: Vec<&str> = of_groups.filter(|row| config.serves(row)).map(|row| row.version).collect();
             shown.join(",")
         };
         let cases = [
@@ -390,7 +339,7 @@ mod tests {
             ("admissionregistration.k8s.io/v1beta1=true", "", Release::V1_35, "v1beta1,v1beta1"),
             ("storagemigration.k8s.io/v1beta1=true", "", Release::V1_36, "v1,v1"),
             ("storagemigration.k8s.io/v1beta1=true", "StorageVersionMigrator=true", Release::V1_36, "v1,v1,v1beta1"),
-            ("api/beta=true", "", Release::V1_37, "v1,v1beta1,v1,v1beta1,v1beta1,v1"),
+            ("api/beta=true", "", Release::V1_37, "v1,v1beta1,v1,v1beta1,v1,v1beta1"),
             ("storagemigration.k8s.io/v1=false", "", Release::V1_37, "v1,v1"),
             ("api/legacy=true", "", Release::V1_37, "v1,v1,v1"),
         ];

@@ -7,11 +7,10 @@ use machinery::{Release, Value};
 use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::config::{BYTE_MAP, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
-use super::{BASE, BuiltIn, Form, columns, key_pair};
+use super::key_pair;
 use crate::limits;
-use crate::rules::MetadataRules;
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "Secret",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -22,20 +21,6 @@ static SHAPE: Struct = Struct {
         non_empty("stringData", TEXT_MAP),
         non_empty("type", Shape::Text("v1.SecretType")),
     ],
-};
-
-pub const SECRET: BuiltIn = BuiltIn {
-    kind: "Secret",
-    metadata: MetadataRules::RECHECKED,
-    plural: "secrets",
-    singular: "secret",
-    selectable: &[("type", &["type"])],
-    form: Form::Typed(&SHAPE),
-    default,
-    validate,
-    warnings,
-    columns: &[columns::TYPE, columns::SECRET_DATA, columns::AGE],
-    ..BASE
 };
 
 /// The data that a type of Secret requires.
@@ -62,7 +47,7 @@ const TYPES: [(&str, Needs); 6] = [
 ];
 
 /// `stringData` is written into `data` and not kept; the type defaults to Opaque.
-fn default(object: &mut Value) {
+pub fn default(object: &mut Value) {
     if object.str_at(&["type"]).is_empty() {
         object.set_at(&["type"], Value::from("Opaque"));
     }
@@ -79,7 +64,7 @@ fn bytes(secret: &Value, key: &str) -> Option<Vec<u8>> {
     Some(STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default())
 }
 
-fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     if let Some(old) = old
         && old.get("type") != new.get("type")
@@ -143,7 +128,7 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
 }
 
 /// A certificate that does not match its key is accepted with a warning.
-fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
     if new.str_at(&["type"]) != "kubernetes.io/tls" {
         return vec![];
     }

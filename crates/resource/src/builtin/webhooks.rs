@@ -7,11 +7,11 @@ use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
 use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
-use super::admission::{self as shared, KIND};
+use super::BuiltIn;
+use super::admission::{self as shared};
 use super::checks::{items, list, one_of, selector_member, text};
 use super::defaults::set_default;
 use super::expressions::Scope;
-use super::{BuiltIn, Form, columns};
 use crate::limits;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -75,7 +75,7 @@ static MUTATING_HOOK: Struct = Struct {
     ],
 };
 
-static VALIDATING_SHAPE: Struct = Struct {
+pub static VALIDATING_SHAPE: Struct = Struct {
     name: "ValidatingWebhookConfiguration",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -86,7 +86,7 @@ static VALIDATING_SHAPE: Struct = Struct {
     ],
 };
 
-static MUTATING_SHAPE: Struct = Struct {
+pub static MUTATING_SHAPE: Struct = Struct {
     name: "MutatingWebhookConfiguration",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -97,41 +97,11 @@ static MUTATING_SHAPE: Struct = Struct {
     ],
 };
 
-pub const VALIDATING: BuiltIn = BuiltIn {
-    kind: "ValidatingWebhookConfiguration",
-    plural: "validatingwebhookconfigurations",
-    singular: "validatingwebhookconfiguration",
-    form: Form::Typed(&VALIDATING_SHAPE),
-    default: default_hooks,
-    validate,
-    warnings,
-    columns: &[columns::WEBHOOKS, columns::AGE],
-    // kube-apiserver counts lists that become empty
-    generation: false,
-    prepare: super::track_generation,
-    ..KIND
-};
-
-pub const MUTATING: BuiltIn = BuiltIn {
-    kind: "MutatingWebhookConfiguration",
-    plural: "mutatingwebhookconfigurations",
-    singular: "mutatingwebhookconfiguration",
-    form: Form::Typed(&MUTATING_SHAPE),
-    default: default_mutating,
-    validate,
-    warnings,
-    columns: &[columns::WEBHOOKS, columns::AGE],
-    // kube-apiserver counts lists that become empty
-    generation: false,
-    prepare: super::track_generation,
-    ..KIND
-};
-
 fn hooks(object: &mut Value) -> impl Iterator<Item = &mut Value> {
     object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-fn default_hooks(object: &mut Value) {
+pub fn default_hooks(object: &mut Value) {
     for hook in hooks(object) {
         shared::default_match(hook, &["rules"]);
         set_default(hook, &["failurePolicy"], Value::from("Fail"));
@@ -143,14 +113,14 @@ fn default_hooks(object: &mut Value) {
     }
 }
 
-fn default_mutating(object: &mut Value) {
+pub fn default_mutating(object: &mut Value) {
     default_hooks(object);
     for hook in hooks(object) {
         set_default(hook, &["reinvocationPolicy"], Value::from("Never"));
     }
 }
 
-fn validate(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
+pub fn validate(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let mut known = HashSet::new();
     for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
@@ -165,7 +135,7 @@ fn validate(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
 }
 
 /// Warns of rules for resources that webhooks do not see.
-fn warnings(new: &Value, _: Option<&Value>, release: Release) -> Vec<String> {
+pub fn warnings(new: &Value, _: Option<&Value>, release: Release) -> Vec<String> {
     let mut warnings = vec![];
     if release < Release::V1_37 {
         return warnings;
@@ -192,7 +162,7 @@ fn excluded_resources(rule: &Value) -> Vec<String> {
         let group = groups.iter().position(|group| *group == row.group)?;
         Some((group, resources.iter().position(|resource| *resource == row.plural)?))
     };
-    let reviews = super::KINDS.iter().filter(|row| row.review.is_some());
+    let reviews = super::kinds().filter(|row| row.behaviour.review.is_some() && !row.group.is_empty());
     let mut named: Vec<_> = reviews.filter_map(|row| Some((position(row)?, row))).collect();
     named.sort_by_key(|(position, _)| *position);
     named.dedup_by_key(|(position, _)| *position);

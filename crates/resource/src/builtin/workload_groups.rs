@@ -8,97 +8,15 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
 use super::checks::{items, list, text};
-use super::{BASE, BuiltIn, Form, StatusMetadata, StoredAs, in_version, routing, tables};
+use super::routing;
 
 /// The levels of templates in a Workload, those of PodGroups included.
 const LEVELS_MAX: usize = 4;
 
-/// `v1beta1` is the storage version; `v1alpha3` has the same form.
-static STORED: StoredAs = StoredAs {
-    group: "scheduling.k8s.io",
-    to_stored: |shown| in_version(shown, "scheduling.k8s.io/v1beta1"),
-    to_shown: |stored| in_version(stored, "scheduling.k8s.io/v1alpha3"),
-};
-
-pub static WORKLOADS: [BuiltIn; 2] = [
-    BuiltIn { form: Form::Named("scheduling.v1beta1.Workload"), ..WORKLOAD },
-    BuiltIn {
-        version: "v1alpha3",
-        form: Form::Named("scheduling.v1alpha3.Workload"),
-        stored_as: Some(&STORED),
-        deprecation: "",
-        removed_release: "",
-        ..WORKLOAD
-    },
-];
-
-const WORKLOAD: BuiltIn = BuiltIn {
-    kind: "Workload",
-    plural: "workloads",
-    singular: "workload",
-    gate: "GenericWorkload",
-    deprecation: "scheduling.k8s.io/v1beta1 Workload is deprecated in v1.40+, unavailable in v1.43+",
-    validate: validate_workload,
-    ..KIND
-};
-
-pub static POD_GROUPS: [BuiltIn; 2] = [
-    BuiltIn { form: Form::Named("scheduling.v1beta1.PodGroup"), ..POD_GROUP },
-    BuiltIn {
-        version: "v1alpha3",
-        form: Form::Named("scheduling.v1alpha3.PodGroup"),
-        stored_as: Some(&STORED),
-        deprecation: "",
-        removed_release: "",
-        ..POD_GROUP
-    },
-];
-
-const POD_GROUP: BuiltIn = BuiltIn {
-    kind: "PodGroup",
-    plural: "podgroups",
-    singular: "podgroup",
-    gate: "GenericWorkload",
-    deprecation: "scheduling.k8s.io/v1beta1 PodGroup is deprecated in v1.40+, unavailable in v1.43+",
-    status: true,
-    fresh_status: true,
-    status_metadata: StatusMetadata::Reset,
-    validate: validate_group,
-    validate_status: validate_group_status,
-    columns: tables::POD_GROUP,
-    ..KIND
-};
-
-pub static COMPOSITE_POD_GROUPS: [BuiltIn; 1] = [BuiltIn {
-    version: "v1alpha3",
-    kind: "CompositePodGroup",
-    plural: "compositepodgroups",
-    singular: "compositepodgroup",
-    gate: "CompositePodGroup",
-    form: Form::Named("scheduling.v1alpha3.CompositePodGroup"),
-    removed_release: "",
-    status: true,
-    fresh_status: true,
-    status_metadata: StatusMetadata::Reset,
-    validate_status: routing::validate_conditions,
-    columns: tables::COMPOSITE_POD_GROUP,
-    ..KIND
-}];
-
-const KIND: BuiltIn = BuiltIn {
-    group: "scheduling.k8s.io",
-    version: "v1beta1",
-    since: Release::V1_37,
-    removed_release: "1.43",
-    unconditional_update: false,
-    keeps_written: true,
-    ..BASE
-};
-
 const GROUPS: &str = "podGroupTemplates";
 const COMPOSITES: &str = "compositePodGroupTemplates";
 
-fn validate_workload(workload: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_workload(workload: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     let spec = workload.get("spec").unwrap_or(&empty);
     let mut names: HashSet<&str> = list(spec, GROUPS).iter().map(|group| text(group, "name")).collect();
@@ -173,7 +91,7 @@ fn without_children(template: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
     items(template, COMPOSITES, path).for_each(|(path, template)| without_children(template, &path, errors));
 }
 
-fn validate_group(group: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
+pub fn validate_group(group: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let is_set = |name: &str| group.at(&["spec", name]).is_some_and(|value| !value.is_null());
     let is_missing = old.is_none() && is_set("parentCompositePodGroupName") && !is_set("workloadRef");
     let path = FieldPath::new("spec").child("workloadRef");
@@ -181,7 +99,7 @@ fn validate_group(group: &Value, old: Option<&Value>, _release: Release) -> Vec<
     is_missing.then(error).into_iter().collect()
 }
 
-fn validate_group_status(group: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+pub fn validate_group_status(group: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let mut errors = routing::validate_conditions(group, old, release);
     let empty = Value::object();
     let (status, spec) = (group.get("status").unwrap_or(&empty), group.get("spec").unwrap_or(&empty));

@@ -16,7 +16,7 @@ use super::timestamps::Uncoerced;
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, not_a_string, type_error, type_text, typed_version};
 use crate::builtin::{self, BuiltIn, DEFINITION_GROUP, REGISTRATION_GROUP};
-use crate::{Registry, group_version, unknown_kind};
+use crate::{Registry, unknown_kind};
 
 /// The codec of a built-in kind.
 pub struct BuiltInCodec {
@@ -51,7 +51,7 @@ impl Codec for BuiltInCodec {
         normalized.map_err(|why| bad_body(&self.first_type_error(|| document.json_text(), &object, why)))?;
         report(&strict, document, validation, warn, bad_body)?;
         self.at.body_type().check_version(&given)?;
-        if let Some(error) = (self.row.check_body)(&object) {
+        if let Some(error) = (self.row.behaviour.further.check_body)(&object) {
             let name = object.str_at(&["metadata", "name"]);
             return Err(Status::invalid(self.row.group, self.row.kind, name, &[error]));
         }
@@ -153,9 +153,9 @@ impl Codec for BuiltInCodec {
         Status::invalid(self.row.storage_group(), self.row.kind, name, errors)
     }
 
-    /// Keys of built-in kinds omit the group unless the row sets `keyed_by_group`.
+    /// Keys of built-in kinds omit the group, except for CRDs.
     fn shown_key(&self, key: &Key) -> String {
-        match self.row.keyed_by_group {
+        match self.row.is_definition() {
             true => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
             false => crate::upstream_key(key),
         }
@@ -190,7 +190,7 @@ impl BuiltInCodec {
         }
         *object = shaped.value;
         self.row.set_defaults(object, &self.at.resource.gates);
-        (self.row.default)(object);
+        (self.row.behaviour.default)(object);
         Ok(())
     }
 
@@ -303,8 +303,7 @@ impl BuiltInCodec {
         document: Option<&Document>,
     ) -> Option<String> {
         let is = |row: &&BuiltIn| {
-            (row.kind == kind || kind.strip_suffix("List") == Some(row.kind))
-                && group_version(row.group, row.version) == api_version
+            (row.kind == kind || kind.strip_suffix("List") == Some(row.kind)) && row.api_version == api_version
         };
         let scheme = |group: &str| [DEFINITION_GROUP, REGISTRATION_GROUP].into_iter().find(|own| *own == group);
         let own = scheme(self.row.group);

@@ -12,6 +12,8 @@ pub struct Deletion {
     pub propagation: Option<Propagation>,
     /// The warning about a deletion that does not say how dependents are treated; empty if there is none.
     pub advice: &'static str,
+    /// Objects that a delete of one object cannot remove, with the reason. A deletecollection removes them, as in kube-apiserver.
+    pub permanent: &'static [(&'static str, &'static str)],
     pub preconditions: Preconditions,
     /// Whether an object that cannot be read can be deleted.
     pub unreadable: bool,
@@ -83,6 +85,7 @@ impl Deletion {
         dependents: Dependents::Collected,
         propagation: None,
         advice: "",
+        permanent: &[],
         preconditions: Preconditions::Registry,
         unreadable: true,
         finalizers: &[],

@@ -6,7 +6,7 @@ use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
-use crate::builtin::{BuiltIn, Part, StatusMetadata, UNCOUNTED, track_generation};
+use crate::builtin::{BuiltIn, Generation, Part, StatusMetadata, UNCOUNTED, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
 
@@ -52,18 +52,18 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn early_warnings(&self, object: &Value) -> Vec<String> {
-        (self.0.row.early_warnings)(object)
+        (self.0.row.behaviour.further.early_warnings)(object)
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
         let gates = &self.0.at.resource.gates;
         self.0.row.in_checked_form(object, |row, object| {
-            if row.fresh_status {
+            if row.status.is_some_and(|status| status.is_reset) {
                 set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
             }
             row.drop_gated(object, None, gates);
-            (row.prepare)(object, None);
-            if row.counts_generation(gates) {
+            (row.behaviour.prepare)(object, None);
+            if row.counts_generation(gates) && row.generation != Generation::Updates {
                 track_generation(object, None);
             }
         });
@@ -79,23 +79,24 @@ impl Strategy for BuiltInStrategy {
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
-        let warnings = (row.warnings)(&row.checked_form(object), None, self.release());
+        let warnings = (row.behaviour.warnings)(&row.checked_form(object), None, self.release());
         row.reserved_name_warning(object, true, gates).into_iter().chain(warnings).collect()
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         let (gates, old) = (&self.0.at.resource.gates, &*self.0.row.checked_form(old));
         self.0.row.in_checked_form(object, |row, object| {
-            if row.status {
+            if row.status.is_some() {
                 set_or_remove(object, &["status"], old.get("status").cloned());
             }
             metadata::restore_system_fields(object, old);
-            if row.counts_gated && !is_same(row, object, old) {
+            if row.generation == Generation::Gated && !is_same(row, object, old) {
                 track_generation(object, Some(old));
             }
             row.drop_gated(object, Some(old), gates);
-            (row.prepare)(object, Some(old));
-            if row.counts_generation(gates) && !is_same(row, object, old) {
+            (row.behaviour.prepare)(object, Some(old));
+            let is_counted = row.generation == Generation::Literal || !is_same(row, object, old);
+            if row.counts_generation(gates) && is_counted {
                 track_generation(object, Some(old));
             }
         });
@@ -112,16 +113,17 @@ impl Strategy for BuiltInStrategy {
 
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
-        let warnings = (row.warnings)(&row.checked_form(object), Some(&row.checked_form(old)), self.release());
+        let (shown, before) = (row.checked_form(object), row.checked_form(old));
+        let warnings = (row.behaviour.warnings)(&shown, Some(&before), self.release());
         row.reserved_name_warning(object, false, gates).into_iter().chain(warnings).collect()
     }
 
     fn canonicalize(&self, object: &mut Value) {
-        self.0.row.in_checked_form(object, |row, object| (row.canonicalize)(object));
+        self.0.row.canonicalize(object);
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        let own = self.0.row.resets.map(|resets| resets());
+        let own = self.0.row.behaviour.further.resets.map(|resets| resets());
         own.or(version.status.then_some(&reset::STATUS))
     }
 
@@ -146,15 +148,15 @@ impl Strategy for BuiltInStatus {
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         let (gates, old) = (&self.0.at.resource.gates, &*self.0.row.checked_form(old));
         self.0.row.in_checked_form(object, |row, object| {
-            with_status_of(object, old, row.status_metadata != StatusMetadata::Kept);
-            if row.status_metadata == StatusMetadata::Reset {
+            with_status_of(object, old, row.status_metadata() != StatusMetadata::Kept);
+            if row.status_metadata() == StatusMetadata::Reset {
                 for field in RESET_FOR_STATUS {
                     let path = ["metadata", field];
                     set_or_remove(object, &path, old.at(&path).cloned());
                 }
             }
             row.drop_gated(object, Some(old), gates);
-            (row.prepare_status)(object, old);
+            (row.behaviour.status.prepare)(object, old);
         });
     }
 
@@ -168,18 +170,18 @@ impl Strategy for BuiltInStatus {
     }
 
     fn warnings_on_update(&self, object: &Value, _old: &Value) -> Vec<String> {
-        (self.0.row.status_warnings)(object, self.release())
+        (self.0.row.behaviour.status.warnings)(object, self.release())
     }
 
     fn canonicalize(&self, object: &mut Value) {
-        self.0.row.in_checked_form(object, |row, object| (row.canonicalize)(object));
+        self.0.row.canonicalize(object);
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
-        if let Some(resets) = self.0.row.status_resets {
-            return Some(resets());
+        if let Some(reset) = self.0.row.behaviour.status.reset {
+            return Some(reset());
         }
-        match self.0.row.status_metadata {
+        match self.0.row.status_metadata() {
             StatusMetadata::Written => Some(&reset::SPEC),
             StatusMetadata::Unowned if self.release() >= Release::V1_36 => Some(&reset::SPEC),
             StatusMetadata::Unowned | StatusMetadata::Reset | StatusMetadata::Kept => Some(&reset::ALL_BUT_STATUS),
@@ -209,7 +211,7 @@ impl Strategy for PartStrategy {
     }
 
     fn reset_fields(&self, _version: &Version) -> Option<&'static FieldSet> {
-        Some((self.1.reset)())
+        self.1.reset.map(|reset| reset())
     }
 
     fn allow_unconditional_update(&self) -> bool {

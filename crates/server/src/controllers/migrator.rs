@@ -282,10 +282,10 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
 mod tests {
     use super::*;
     use objects::{Objects, Storage};
-    use resource::builtin::KINDS;
+    use resource::builtin::kinds;
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
-        let built_in = KINDS.iter().find(|built_in| built_in.kind == kind).unwrap();
+        let built_in = kinds().find(|built_in| built_in.kind == kind).unwrap();
         let resource = Arc::new(resource::from_row(built_in, &[], objects, &base::request::FeatureGates::default()));
         let version = resource.storage_version().clone();
         Target { resource, version }

@@ -330,7 +330,7 @@ struct Subresource {
 fn subresources(resource: &Resource, own_version: &Version) -> Vec<Subresource> {
     let own = resource.own_subresources().iter();
     let mut all: Vec<Subresource> =
-        own.map(|own| Subresource { name: own.name, kind: own.kind(), verbs: own.verbs }).collect();
+        own.map(|own| Subresource { name: own.name, kind: own.kind(), verbs: &own.verbs }).collect();
     if own_version.status {
         all.push(Subresource { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
     }

@@ -210,7 +210,7 @@ pub fn deprecated(request: &Request) {
         version: (&request.version.name).into(),
         resource: (&request.resource.plural).into(),
         subresource: request.subresource.as_str().into(),
-        removed_release: request.version.built_in.map_or("", |row| row.removed_release),
+        removed_release: request.version.built_in.map_or("", |row| row.lifecycle.removed),
     };
     METRICS.requested_deprecated_apis.get_or_create(&deprecated_api).set(1);
 }

@@ -256,7 +256,8 @@ mod tests {
                 from_definition(&crd(schema).to_json().into(), &objects, &Default::default(), &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
-        let built_in = resource::from_row(&builtin::KINDS[0], &[], &objects, &Default::default());
+        let built_in =
+            resource::from_row(builtin::row_of("v1", "ConfigMap").unwrap(), &[], &objects, &Default::default());
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone(), Arc::default());

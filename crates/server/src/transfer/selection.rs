@@ -65,7 +65,9 @@ impl ObjectSelection {
 fn resolve_built_in(name: &str) -> Option<String> {
     let kinds = builtin::kinds().filter(|kind| kind.group.is_empty());
     let mut kinds = kinds.chain(builtin::kinds().filter(|kind| !kind.group.is_empty()));
-    let names = |kind: &builtin::BuiltIn| [&[kind.plural, kind.singular], kind.short_names].concat();
+    let names = |kind: &builtin::BuiltIn| {
+        [kind.plural, kind.singular].into_iter().chain(builtin::names_in(kind.short_names)).collect::<Vec<_>>()
+    };
     let kind = kinds.find(|kind| is_named(name, kind.group, &names(kind)))?;
     Some(full(kind.plural, kind.group))
 }

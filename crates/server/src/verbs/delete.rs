@@ -93,9 +93,8 @@ fn advise(request: &Request, options: &DeleteOptions) {
 
 /// Fails for an object that cannot be deleted, such as a PriorityClass of the system.
 fn check_permanent(request: &Request) -> Result<(), Status> {
-    let permanent = request.resource.built_in().map_or(&[][..], |built_in| built_in.permanent);
     let resource = &request.resource;
-    match permanent.iter().find(|(name, _)| *name == request.name().as_str()) {
+    match resource.deletion.permanent.iter().find(|(name, _)| *name == request.name().as_str()) {
         Some((name, why)) => Err(Status::forbidden(&resource.group, &resource.plural, name, why)),
         None => Ok(()),
     }

@@ -282,7 +282,7 @@ impl Request {
 
     /// The objects of a kind that is not stored but computed, such as ComponentStatus.
     fn computed(&self) -> Option<Vec<Value>> {
-        self.resource.built_in().and_then(|row| row.computed).map(|all| all())
+        self.resource.built_in().and_then(|row| row.behaviour.further.computed).map(|all| all())
     }
 
     /// An object in the form of the endpoint: in its version, or the view of its subresource.

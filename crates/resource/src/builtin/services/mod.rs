@@ -4,6 +4,8 @@
 pub mod addresses;
 mod validate;
 
+pub use validate::{validate, validate_status, warnings};
+
 use std::collections::HashSet;
 
 use machinery::{Release, Value, json, names};
@@ -12,8 +14,6 @@ use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, 
 use super::checks::{list, text};
 use super::config::TEXT_MAP;
 use super::defaults::set_default;
-use super::{BASE, BuiltIn, Connect, Form, Hooks, OwnEndpoint, OwnSubresource, columns, object_warnings};
-use crate::rules::{Deletion, MetadataRules};
 
 static PORT: Struct = Struct {
     name: "ServicePort",
@@ -88,7 +88,7 @@ static STATUS: Struct = Struct {
     ],
 };
 
-static SHAPE: Struct = Struct {
+pub static SHAPE: Struct = Struct {
     name: "Service",
     fields: &[
         non_empty("apiVersion", TEXT),
@@ -99,42 +99,11 @@ static SHAPE: Struct = Struct {
     ],
 };
 
-/// The verbs of a proxy.
-pub const PROXY_VERBS: &[&str] = &["create", "delete", "get", "patch", "update"];
-
-pub const SERVICE: BuiltIn = BuiltIn {
-    kind: "Service",
-    plural: "services",
-    singular: "service",
-    short_names: &["svc"],
-    categories: &["all"],
-    status: true,
-    metadata: MetadataRules { name, ..MetadataRules::BUILT_IN },
-    hooks: Hooks::Service,
-    subresources: &[OwnSubresource {
-        name: "proxy",
-        verbs: PROXY_VERBS,
-        endpoint: OwnEndpoint::Connect(Connect::Proxy("ServiceProxyOptions")),
-    }],
-    create_on_update: true,
-    deletion: Deletion { returns_object: true, ..Deletion::DEFAULT },
-    columns: columns::SERVICE,
-    form: Form::Typed(&SHAPE),
-    default,
-    prepare,
-    selectable: &[("spec.clusterIP", &["spec.clusterIP"]), ("spec.type", &["spec.type"])],
-    validate: validate::validate,
-    validate_status: validate::validate_status,
-    warnings: validate::warnings,
-    status_warnings: object_warnings::of_balancers,
-    ..BASE
-};
-
-fn name(name: &str, release: Release) -> Vec<String> {
+pub fn name(name: &str, release: Release) -> Vec<String> {
     if release >= Release::V1_36 { names::dns1123_label(name) } else { names::dns1035_label(name) }
 }
 
-fn default(object: &mut Value) {
+pub fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
     // an empty list asks for an allocation like an absent one
     for name in ["clusterIPs", "ipFamilies"] {
@@ -225,7 +194,7 @@ pub fn needs_health_check(spec: &Value) -> bool {
 }
 
 /// Keeps the status, and drops fields that the new type does not use, unless the same update changes them.
-fn prepare(object: &mut Value, old: Option<&Value>) {
+pub fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], json!({"loadBalancer": {}}));
     }

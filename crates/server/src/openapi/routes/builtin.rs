@@ -150,7 +150,7 @@ impl<'a> Endpoint<'a> {
         let part = self.part(own.name);
         let kind = own.kind().map(|(group, version, kind)| (group.to_owned(), version.to_owned(), kind.to_owned()));
         match (own.endpoint, kind) {
-            (OwnEndpoint::Part(_), _) => part.writes(own.verbs),
+            (OwnEndpoint::Part(_), _) => part.writes(&own.verbs),
             (OwnEndpoint::Posted(row), Some(kind)) => {
                 let object = schema::built_in_name(row.group, row.version, row.kind);
                 vec![Endpoint { kind, object, ..part }.create()]

@@ -1,0 +1,182 @@
+//! What is done with the objects of a kind, as far as its facts do not say it.
+
+use std::sync::LazyLock;
+
+use machinery::{FieldError, Release, Value, names};
+use schema::apply::FieldSet;
+use schema::shape::Struct;
+
+use super::columns::{self, BuiltInColumn};
+use crate::rules::Deletion;
+
+/// The functions of a kind, or of one version of it.
+pub struct Behaviour {
+    /// `GROUP/KIND`, or `GROUP/VERSION/KIND` for one version; the core group has no name, but a version.
+    pub of: &'static str,
+    /// The shape of its objects, if that is not in the table of Go types.
+    pub shape: Option<&'static Struct>,
+    /// Sets defaults that the table of rules does not have.
+    pub default: fn(&mut Value),
+    /// Changes an object before it is validated; the second is the stored one.
+    pub prepare: fn(&mut Value, Option<&Value>),
+    /// The errors besides those of the tables of rules.
+    pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
+    /// Warnings about what is accepted and not advised.
+    pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
+    /// The problems of a name.
+    pub name: fn(&str, Release) -> Vec<String>,
+    /// The status endpoint.
+    pub status: Part,
+    /// The other subresources that write a part of the object, by name.
+    pub parts: &'static [(&'static str, Part)],
+    /// How objects are converted to the version in which they are stored, if not by its name alone.
+    pub conversion: Option<StoredAs>,
+    pub deletion: Deletion,
+    /// The columns of tables besides the name.
+    pub columns: &'static [BuiltInColumn],
+    /// Additional work of the verbs around writes.
+    pub hooks: Hooks,
+    /// The review that responds to a POST, if objects of the kind are not stored.
+    pub review: Option<Review>,
+    pub further: Further,
+}
+
+/// The strategy of a subresource that writes a part of the object.
+pub struct Part {
+    /// Changes an object before it is validated, and restores what the endpoint does not write; the second is the stored object.
+    pub prepare: fn(&mut Value, &Value),
+    pub validate: fn(&Value, &Value, Release) -> Vec<FieldError>,
+    pub warnings: fn(&Value, Release) -> Vec<String>,
+    /// The fields that the endpoint does not write, for managedFields; those of a status follow from its facts if there is none.
+    pub reset: Option<fn() -> &'static FieldSet>,
+}
+
+/// The conversion between a version and the one in which its objects are stored.
+pub struct StoredAs {
+    pub to_stored: fn(Value) -> Value,
+    pub to_shown: fn(Value) -> Value,
+    /// Whether a changed object is converted there and back before its fields get owners.
+    pub is_canonical: bool,
+    /// The path of a field in the stored form, if objects are prepared and validated in that.
+    pub checked_path: Option<fn(&str) -> String>,
+}
+
+/// Additional work of the verbs around writes of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hooks {
+    None,
+    /// Reserves cluster IPs and node ports.
+    Service,
+    /// Prevents privilege escalation: authors can only grant permissions that they have.
+    Role,
+    RoleBinding,
+    /// Names and establishes what a CRD defines.
+    Definition,
+    ThirdPartyResource,
+    /// Sets the user of a certificate signing request.
+    CertificateRequest,
+    /// Requires a permission for the signer to write the status.
+    PodCertificateRequest,
+    /// Restricts administrative access to devices.
+    ResourceClaim,
+}
+
+/// The handler in the verbs of a POST of a kind that is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Review {
+    SelfSubject,
+    Access,
+    SelfAccess,
+    SelfRules,
+    Token,
+    TokenRequest,
+    /// Assigns a Pod to a Node.
+    Binding,
+    /// Deletes a Pod unless a budget forbids it.
+    Eviction,
+}
+
+/// What few kinds need.
+pub struct Further {
+    /// Refuses the body of a create or an update before anything of it is reset.
+    pub check_body: fn(&Value) -> Option<FieldError>,
+    /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
+    pub early_warnings: fn(&Value) -> Vec<String>,
+    /// The object as it is validated, if that is another one.
+    pub validated: fn(&Value) -> Option<Value>,
+    /// Completes an object that is to be stored by defaults that depend on what was prepared. kube-apiserver sets them when it
+    /// reads the stored object.
+    pub complete_stored: fn(&mut Value),
+    /// The fields that the main endpoint resets, if that is not the status alone.
+    pub resets: Option<fn() -> &'static FieldSet>,
+    /// The objects of a kind that is computed when it is read.
+    pub computed: Option<fn() -> Vec<Value>>,
+    /// The conditions of an object's row in a table.
+    pub row_conditions: fn(&Value) -> Option<Value>,
+    /// The columns before a release.
+    pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
+}
+
+impl Behaviour {
+    pub const NONE: Behaviour = Behaviour {
+        of: "",
+        shape: None,
+        default: |_| {},
+        prepare: |_, _| {},
+        validate: |_, _, _| vec![],
+        warnings: |_, _, _| vec![],
+        name: |name, _| names::dns1123_subdomain(name),
+        status: Part::PLAIN,
+        parts: &[],
+        conversion: None,
+        deletion: Deletion::DEFAULT,
+        columns: &[columns::AGE],
+        hooks: Hooks::None,
+        review: None,
+        further: Further::NONE,
+    };
+}
+
+impl Part {
+    pub const PLAIN: Part =
+        Part { prepare: |_, _| {}, validate: |_, _, _| vec![], warnings: |_, _| vec![], reset: None };
+}
+
+impl StoredAs {
+    pub const fn new(to_stored: fn(Value) -> Value, to_shown: fn(Value) -> Value) -> StoredAs {
+        StoredAs { to_stored, to_shown, is_canonical: false, checked_path: None }
+    }
+}
+
+impl Further {
+    pub const NONE: Further = Further {
+        check_body: |_| None,
+        early_warnings: |_| vec![],
+        validated: |_| None,
+        complete_stored: |_| {},
+        resets: None,
+        computed: None,
+        row_conditions: |_| None,
+        former_columns: None,
+    };
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Part")
+    }
+}
+
+/// How the server itself writes what follows from a posted object.
+pub static AS_SERVER: Part = Part { prepare: keep_owners, reset: Some(|| &NO_RESETS), ..Part::PLAIN };
+
+/// Writes of the server itself have no owner.
+fn keep_owners(object: &mut Value, old: &Value) {
+    let path = ["metadata", "managedFields"];
+    match old.at(&path) {
+        Some(owners) => object.set_at(&path, owners.clone()),
+        None => drop(object.remove_at(&path)),
+    }
+}
+
+pub static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));

@@ -1,0 +1,217 @@
+//! The kinds of access control: reviews, roles, certificates, admission, flow control.
+
+use super::super::behaviour::{Behaviour, Further, Hooks, Part, Review, StoredAs};
+use super::super::columns::BuiltInColumn;
+use super::super::{
+    certificates, columns, flow, mutations, pod_certificates, policies, rbac, reviews, tables, webhooks,
+};
+
+const NONE: Behaviour = Behaviour::NONE;
+
+const BINDING_COLUMNS: &[BuiltInColumn] =
+    &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
+const CLUSTER_BINDING_COLUMNS: &[BuiltInColumn] =
+    &[columns::CLUSTER_ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
+
+const MUTATING_BINDING: Behaviour = Behaviour {
+    of: "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding",
+    shape: Some(&mutations::BINDING_SHAPE),
+    default: |object| policies::default_resources(object, "matchResources"),
+    validate: mutations::validate_binding,
+    columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
+    ..NONE
+};
+
+pub static KINDS: &[Behaviour] = &[
+    Behaviour {
+        of: "authentication.k8s.io/SelfSubjectReview",
+        shape: Some(&reviews::SELF_SUBJECT_REVIEW),
+        review: Some(Review::SelfSubject),
+        ..NONE
+    },
+    Behaviour {
+        of: "authentication.k8s.io/TokenReview",
+        shape: Some(&reviews::TOKEN_SHAPE),
+        review: Some(Review::Token),
+        ..NONE
+    },
+    Behaviour {
+        of: "authorization.k8s.io/LocalSubjectAccessReview",
+        shape: Some(&reviews::LOCAL_ACCESS_SHAPE),
+        validate: |review, _, release| reviews::validate_local(review, release),
+        review: Some(Review::Access),
+        ..NONE
+    },
+    Behaviour {
+        of: "authorization.k8s.io/SelfSubjectAccessReview",
+        shape: Some(&reviews::SELF_ACCESS_SHAPE),
+        validate: |review, _, release| reviews::validate(review, reviews::Subject::Requester, release),
+        review: Some(Review::SelfAccess),
+        ..NONE
+    },
+    Behaviour {
+        of: "authorization.k8s.io/SelfSubjectRulesReview",
+        shape: Some(&reviews::RULES_SHAPE),
+        review: Some(Review::SelfRules),
+        ..NONE
+    },
+    Behaviour {
+        of: "authorization.k8s.io/SubjectAccessReview",
+        shape: Some(&reviews::ACCESS_SHAPE),
+        validate: |review, _, release| reviews::validate(review, reviews::Subject::Named, release),
+        review: Some(Review::Access),
+        ..NONE
+    },
+    Behaviour {
+        of: "certificates.k8s.io/CertificateSigningRequest",
+        prepare: certificates::prepare,
+        validate: certificates::validate,
+        name: super::any_name,
+        status: Part {
+            prepare: certificates::prepare_status,
+            validate: certificates::validate_status,
+            reset: Some(certificates::status_resets),
+            ..Part::PLAIN
+        },
+        parts: &[("approval", certificates::APPROVAL)],
+        columns: tables::SIGNING_REQUEST,
+        hooks: Hooks::CertificateRequest,
+        further: Further { resets: Some(certificates::resets), ..Further::NONE },
+        ..NONE
+    },
+    Behaviour {
+        of: "certificates.k8s.io/ClusterTrustBundle",
+        validate: certificates::validate_bundle,
+        name: super::any_name,
+        columns: tables::TRUST_BUNDLE,
+        ..NONE
+    },
+    Behaviour {
+        of: "certificates.k8s.io/PodCertificateRequest",
+        validate: pod_certificates::validate,
+        status: Part { validate: pod_certificates::validate_status, ..Part::PLAIN },
+        conversion: Some(StoredAs::new(pod_certificates::to_stored, pod_certificates::to_shown)),
+        columns: tables::POD_CERTIFICATE_REQUEST,
+        hooks: Hooks::PodCertificateRequest,
+        ..NONE
+    },
+    Behaviour {
+        of: "rbac.authorization.k8s.io/ClusterRoleBinding",
+        shape: Some(&rbac::CLUSTER_ROLE_BINDING_SHAPE),
+        default: rbac::default_binding,
+        validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Cluster, release),
+        name: super::path_segment,
+        columns: CLUSTER_BINDING_COLUMNS,
+        hooks: Hooks::RoleBinding,
+        ..NONE
+    },
+    Behaviour {
+        of: "rbac.authorization.k8s.io/ClusterRole",
+        shape: Some(&rbac::CLUSTER_ROLE_SHAPE),
+        validate: rbac::validate_cluster_role,
+        name: super::path_segment,
+        columns: columns::PLAIN,
+        hooks: Hooks::Role,
+        ..NONE
+    },
+    Behaviour {
+        of: "rbac.authorization.k8s.io/RoleBinding",
+        shape: Some(&rbac::ROLE_BINDING_SHAPE),
+        default: rbac::default_binding,
+        validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Namespace, release),
+        name: super::path_segment,
+        columns: BINDING_COLUMNS,
+        hooks: Hooks::RoleBinding,
+        ..NONE
+    },
+    Behaviour {
+        of: "rbac.authorization.k8s.io/Role",
+        shape: Some(&rbac::ROLE_SHAPE),
+        validate: |new, _, _| rbac::validate_rules(new, rbac::RoleScope::Namespace),
+        name: super::path_segment,
+        columns: columns::PLAIN,
+        hooks: Hooks::Role,
+        ..NONE
+    },
+    Behaviour {
+        of: "admissionregistration.k8s.io/MutatingAdmissionPolicy",
+        shape: Some(&mutations::POLICY_SHAPE),
+        default: mutations::default_policy,
+        validate: mutations::validate_policy,
+        columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
+        ..NONE
+    },
+    MUTATING_BINDING,
+    Behaviour {
+        of: "admissionregistration.k8s.io/v1alpha1/MutatingAdmissionPolicyBinding",
+        default: mutations::default_alpha_binding,
+        ..MUTATING_BINDING
+    },
+    Behaviour {
+        of: "admissionregistration.k8s.io/MutatingWebhookConfiguration",
+        shape: Some(&webhooks::MUTATING_SHAPE),
+        default: webhooks::default_mutating,
+        validate: webhooks::validate,
+        warnings: webhooks::warnings,
+        columns: &[columns::WEBHOOKS, columns::AGE],
+        ..NONE
+    },
+    Behaviour {
+        of: "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
+        shape: Some(&policies::POLICY_SHAPE),
+        default: policies::default_policy,
+        prepare: policies::prepare_policy,
+        validate: policies::validate_policy,
+        status: Part { validate: policies::validate_status, ..Part::PLAIN },
+        columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],
+        ..NONE
+    },
+    Behaviour {
+        of: "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
+        shape: Some(&policies::BINDING_SHAPE),
+        default: |object| policies::default_resources(object, "matchResources"),
+        validate: policies::validate_binding,
+        columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
+        ..NONE
+    },
+    Behaviour {
+        of: "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
+        shape: Some(&webhooks::VALIDATING_SHAPE),
+        default: webhooks::default_hooks,
+        validate: webhooks::validate,
+        warnings: webhooks::warnings,
+        columns: &[columns::WEBHOOKS, columns::AGE],
+        ..NONE
+    },
+    Behaviour {
+        of: "flowcontrol.apiserver.k8s.io/FlowSchema",
+        shape: Some(&flow::SCHEMA_SHAPE),
+        default: flow::default_schema,
+        validate: flow::validate_schema,
+        status: Part { validate: flow::validate_states, ..Part::PLAIN },
+        columns: &[
+            columns::PRIORITY_LEVEL,
+            columns::MATCHING_PRECEDENCE,
+            columns::DISTINGUISHER_METHOD,
+            columns::AGE,
+            columns::MISSING_LEVEL,
+        ],
+        ..NONE
+    },
+    Behaviour {
+        of: "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
+        shape: Some(&flow::LEVEL_SHAPE),
+        default: flow::default_level,
+        validate: flow::validate_level,
+        status: Part { validate: flow::validate_states, ..Part::PLAIN },
+        columns: &[
+            columns::LEVEL_TYPE,
+            columns::CONCURRENCY_SHARES,
+            columns::QUEUES,
+            columns::HAND_SIZE,
+            columns::QUEUE_LENGTH,
+            columns::AGE,
+        ],
+        ..NONE
+    },
+];

@@ -1,0 +1,216 @@
+//! The kinds of the core group, of events and of extensions.
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::{Release, Value};
+
+use super::super::behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
+use super::super::{
+    accounts, allocations, columns, components, config, events, limit_ranges, namespaces, nodes, object_warnings,
+    pod_annotations, pod_status, pod_warnings, pods, quotas, reviews, secrets, services, tables, third_party, volumes,
+    workloads,
+};
+use crate::rules::{Deletion, Preconditions, label_name};
+
+const NONE: Behaviour = Behaviour::NONE;
+
+pub static KINDS: &[Behaviour] = &[
+    Behaviour { of: "v1/Binding", review: Some(Review::Binding), ..NONE },
+    Behaviour {
+        of: "v1/ComponentStatus",
+        columns: tables::COMPONENT,
+        further: Further { computed: Some(components::all), ..Further::NONE },
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/ConfigMap",
+        shape: Some(&config::CONFIG_MAP_SHAPE),
+        validate: config::validate,
+        columns: &[columns::DATA, columns::AGE],
+        ..NONE
+    },
+    Behaviour { of: "v1/Endpoints", columns: tables::ENDPOINTS, warnings: object_warnings::of_endpoints, ..NONE },
+    Behaviour {
+        of: "v1/Event",
+        shape: Some(&events::CORE_SHAPE),
+        validate: |new, _, _| events::common_errors(new, "reportingComponent"),
+        name: super::any_name,
+        columns: columns::EVENT,
+        ..NONE
+    },
+    Behaviour {
+        of: "events.k8s.io/Event",
+        shape: Some(&events::SHAPE),
+        validate: events::validate,
+        conversion: Some(StoredAs::new(events::to_core, events::from_core)),
+        columns: columns::EVENT,
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/LimitRange",
+        default: limit_ranges::default,
+        prepare: limit_ranges::prepare,
+        validate: limit_ranges::validate,
+        columns: columns::PLAIN,
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/Namespace",
+        shape: Some(&namespaces::SHAPE),
+        default: namespaces::default,
+        prepare: namespaces::prepare,
+        validate: namespaces::validate,
+        name: |name, _| label_name(name),
+        status: Part { validate: namespaces::validate_status, ..Part::PLAIN },
+        parts: &[("finalize", namespaces::FINALIZE)],
+        deletion: Deletion {
+            preconditions: Preconditions::Storage { small_since: None },
+            unreadable: false,
+            finalizers: &["spec", "finalizers"],
+            begin: namespaces::begin_deletion,
+            ..Deletion::DEFAULT
+        },
+        columns: &[columns::PHASE, columns::AGE],
+        // the name may have been generated
+        further: Further { complete_stored: namespaces::default, ..Further::NONE },
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/Node",
+        default: nodes::default,
+        validate: nodes::validate,
+        warnings: nodes::warnings,
+        status: Part { validate: nodes::validate_status, ..Part::PLAIN },
+        columns: tables::NODE,
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/PersistentVolumeClaim",
+        prepare: volumes::prepare_claim,
+        validate: volumes::validate_claim,
+        warnings: object_warnings::of_claim,
+        status: Part { validate: volumes::validate_claim_status, ..Part::PLAIN },
+        columns: tables::CLAIM,
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/PersistentVolume",
+        default: volumes::default_volume,
+        prepare: volumes::prepare_volume,
+        validate: volumes::validate_volume,
+        warnings: object_warnings::of_volume,
+        status: Part { prepare: volumes::prepare_volume_status, ..Part::PLAIN },
+        columns: tables::VOLUME,
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/Pod",
+        default: pods::default,
+        prepare: pods::prepare,
+        validate: pods::validate,
+        warnings: pod_warnings::of_pod,
+        status: Part {
+            prepare: pod_status::prepare,
+            validate: pod_status::validate,
+            warnings: object_warnings::of_pod_status,
+            ..Part::PLAIN
+        },
+        // kube-apiserver's storages of these name no reset fields, so that managedFields follow what a request would have changed
+        parts: &[
+            ("ephemeralcontainers", part(pods::add_ephemeral, pods::validate_ephemeral)),
+            ("resize", part(pods::resize, pods::validate_resize)),
+        ],
+        deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..Deletion::DEFAULT },
+        columns: tables::POD,
+        further: Further {
+            early_warnings: pod_annotations::early_warnings,
+            row_conditions: tables::ended,
+            ..Further::NONE
+        },
+        ..NONE
+    },
+    Behaviour { of: "policy/v1/Eviction", review: Some(Review::Eviction), ..NONE },
+    Behaviour {
+        of: "v1/PodTemplate",
+        default: workloads::default_template,
+        validate: workloads::validate_pod_template,
+        warnings: pod_warnings::of_workload,
+        columns: tables::POD_TEMPLATE,
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/ReplicationController",
+        default: workloads::default_controller,
+        validate: workloads::validate_controller,
+        warnings: pod_warnings::of_workload,
+        name: super::declared_name,
+        status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
+        columns: tables::REPLICAS,
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/ResourceQuota",
+        shape: Some(&quotas::SHAPE),
+        prepare: quotas::prepare,
+        validate: quotas::validate,
+        warnings: object_warnings::of_quota,
+        status: Part { validate: quotas::validate_status, ..Part::PLAIN },
+        columns: &[columns::REQUESTS, columns::LIMITS, columns::AGE],
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/Secret",
+        shape: Some(&secrets::SHAPE),
+        default: secrets::default,
+        validate: secrets::validate,
+        warnings: secrets::warnings,
+        columns: &[columns::TYPE, columns::SECRET_DATA, columns::AGE],
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/ServiceAccount",
+        shape: Some(&accounts::SHAPE),
+        prepare: accounts::prepare,
+        warnings: accounts::warnings,
+        ..NONE
+    },
+    Behaviour {
+        of: "authentication.k8s.io/v1/TokenRequest",
+        default: reviews::default_request,
+        validate: |request, _, _| reviews::validate_request(request),
+        review: Some(Review::TokenRequest),
+        ..NONE
+    },
+    Behaviour {
+        of: "v1/Service",
+        shape: Some(&services::SHAPE),
+        default: services::default,
+        prepare: services::prepare,
+        validate: services::validate,
+        warnings: services::warnings,
+        name: services::name,
+        status: Part { validate: services::validate_status, warnings: object_warnings::of_balancers, ..Part::PLAIN },
+        columns: columns::SERVICE,
+        hooks: Hooks::Service,
+        ..NONE
+    },
+    Behaviour { of: "v1/RangeAllocation", shape: Some(&allocations::RANGE), ..NONE },
+    Behaviour {
+        of: "extensions/ThirdPartyResource",
+        shape: Some(&third_party::SHAPE),
+        validate: |registration, _, _| schema::definition::validate_third_party(registration),
+        columns: &[columns::DESCRIPTION, columns::VERSIONS],
+        hooks: Hooks::ThirdPartyResource,
+        further: Further {
+            check_body: |registration| match registration.str_at(&["metadata", "namespace"]) {
+                "" => None,
+                _ => Some(FieldError::forbidden(&FieldPath::new("metadata.namespace"), "not allowed on this type")),
+            },
+            ..Further::NONE
+        },
+        ..NONE
+    },
+];
+
+const fn part(prepare: fn(&mut Value, &Value), validate: fn(&Value, &Value, Release) -> Vec<FieldError>) -> Part {
+    Part { prepare, validate, reset: Some(|| &NO_RESETS), ..Part::PLAIN }
+}

@@ -1,0 +1,317 @@
+//! Reads the facts of kinds: `kinds.txt`, whose head describes its form.
+
+use std::sync::{LazyLock, OnceLock};
+
+use machinery::Release;
+
+use super::behaviour::Behaviour;
+use super::catalogue::behaviour_of;
+use super::row::{
+    Availability, BuiltIn, Connect, Generation, Labels, Lifecycle, OwnEndpoint, OwnSubresource, StatusFacts,
+    StatusMetadata, list,
+};
+use crate::rules::{Dependents, MetadataRules, OnCreate, OnUpdate, Propagation};
+
+static TEXT: &str = include_str!("kinds.txt");
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(TEXT).unwrap_or_else(|why| panic!("{why}")));
+
+/// Every version of every kind, those of one kind beside each other, in their order in discovery.
+pub fn rows() -> &'static [BuiltIn] {
+    &TABLE.rows
+}
+
+/// Every group.
+pub fn groups() -> &'static [KindGroup] {
+    &TABLE.groups
+}
+
+/// A group of kinds.
+pub struct KindGroup {
+    pub name: &'static str,
+    /// `groupPriorityMinimum` of its APIServices.
+    pub priority: u32,
+    /// Whether no custom resource is served in it, although none of its kinds is served by default.
+    pub is_reserved: bool,
+    /// Its versions, and `versionPriority` of their APIServices.
+    pub versions: Vec<(&'static str, i64)>,
+}
+
+#[derive(Default)]
+struct Table {
+    groups: Vec<KindGroup>,
+    rows: Vec<BuiltIn>,
+}
+
+impl Table {
+    /// The error has the name of the file and the number of the line.
+    fn parse(text: &'static str) -> Result<Table, String> {
+        let mut table = Table::default();
+        let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        for (number, line) in lines {
+            table.read(line).map_err(|why| format!("kinds.txt:{number}: {why}"))?;
+        }
+        Ok(table)
+    }
+
+    fn read(&mut self, line: &'static str) -> Result<(), String> {
+        if let Some(group) = line.strip_prefix("group ") {
+            self.groups.push(KindGroup::parse(group)?);
+            return Ok(());
+        }
+        if !line.starts_with(' ') {
+            self.rows.push(self.row(line)?);
+            return Ok(());
+        }
+        let row = self.rows.last_mut().ok_or("a line of a kind without the kind")?;
+        match line.strip_prefix("  ") {
+            Some(words) => row.set_all(words.split(' ')),
+            None => row.add_subresource(line.trim_start()),
+        }
+    }
+
+    /// The row that begins with a line.
+    fn row(&self, line: &'static str) -> Result<BuiltIn, String> {
+        let mut words = line.split(' ');
+        let mut next = || words.next().ok_or("a kind has a version, a plural, a kind, a singular and a scope");
+        let (api_version, plural, kind, singular, scope) = (next()?, next()?, next()?, next()?, next()?);
+        let mut row = BuiltIn::new(api_version, kind);
+        if !self.groups.last().is_some_and(|group| group.has(row.group, row.version)) {
+            return Err(format!("{api_version} is not a version of the group"));
+        }
+        if let Some(newer) = self.rows.iter().rfind(|newer| **newer == row) {
+            row = row.inheriting(newer);
+        }
+        (row.plural, row.singular) = (plural, singular);
+        row.namespaced = match scope {
+            "namespaced" => true,
+            "cluster" => false,
+            _ => return Err(format!("unknown scope {scope}")),
+        };
+        row.set_all(words)?;
+        Ok(row)
+    }
+}
+
+impl KindGroup {
+    fn parse(line: &'static str) -> Result<KindGroup, String> {
+        let mut words = line.split(' ').peekable();
+        let name = words.next().filter(|name| *name != "core").unwrap_or_default();
+        let priority = words.next().and_then(|priority| priority.parse().ok()).ok_or("a group has a priority")?;
+        let is_reserved = words.next_if_eq(&"reserved").is_some();
+        let version = |word: &'static str| {
+            let (version, priority) = word.split_once('=')?;
+            Some((version, priority.parse().ok()?))
+        };
+        let versions = words.map(|word| version(word).ok_or(format!("no version and its priority: {word}")));
+        Ok(KindGroup { name, priority, is_reserved, versions: versions.collect::<Result<_, _>>()? })
+    }
+
+    pub fn has(&self, group: &str, version: &str) -> bool {
+        self.name == group && self.versions.iter().any(|(known, _)| *known == version)
+    }
+}
+
+impl BuiltIn {
+    /// A version of a kind without any facts.
+    fn new(api_version: &'static str, kind: &'static str) -> BuiltIn {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let behaviour: &'static Behaviour = behaviour_of(group, api_version, kind);
+        BuiltIn {
+            group,
+            version,
+            api_version,
+            kind,
+            plural: "",
+            singular: "",
+            short_names: "",
+            categories: "",
+            verbs: "",
+            namespaced: true,
+            status: None,
+            scale: false,
+            subresources: vec![],
+            selectable: vec![],
+            labels: Labels::Default,
+            generation: Generation::None,
+            generation_gate: "",
+            metadata: MetadataRules { name: behaviour.name, ..MetadataRules::BUILT_IN },
+            deletion: behaviour.deletion,
+            unconditional_update: true,
+            create_on_update: false,
+            keeps_written: false,
+            name_column: true,
+            default_mark: "",
+            lifecycle: Lifecycle {
+                availability: Availability::Default,
+                since: Release::V1_35,
+                deprecated: "",
+                removed: "",
+                replacement: "",
+            },
+            gate: "",
+            stored_as: None,
+            folder: "",
+            storage_hash: "",
+            form: version,
+            structure: OnceLock::new(),
+            behaviour,
+        }
+    }
+
+    /// This version with the facts of a newer one, except for those that say where it is served and stored.
+    fn inheriting(self, newer: &BuiltIn) -> BuiltIn {
+        let BuiltIn { version, api_version, lifecycle, stored_as, form, structure, behaviour, .. } = self;
+        BuiltIn { version, api_version, lifecycle, stored_as, form, structure, behaviour, ..newer.clone() }
+    }
+
+    fn set_all(&mut self, mut words: impl Iterator<Item = &'static str>) -> Result<(), String> {
+        words.try_for_each(|word| self.set(word))
+    }
+
+    fn set(&mut self, word: &'static str) -> Result<(), String> {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        match (name, value) {
+            ("short", _) => self.short_names = value,
+            ("categories", _) => self.categories = value,
+            ("verbs", _) => self.verbs = value,
+            ("fields", _) => {
+                self.selectable = list(value).map(|field| field.split_once(':').unwrap_or((field, field))).collect();
+            }
+            ("selector-errors", "kind") => self.labels = Labels::OfKind,
+            ("selector-errors", "version") => self.labels = Labels::OfVersion,
+            ("put", _) => return list(value).try_for_each(|what| self.set_put(what)),
+            ("declared", "beside") => self.keeps_written = true,
+            ("no-name-column", "") => self.name_column = false,
+            ("default-mark", _) => self.default_mark = value,
+            ("delete", "object") => self.deletion.returns_object = true,
+            ("delete", "orphans") => self.deletion.propagation = Some(Propagation::Orphan),
+            ("dependents", "ignored") => self.deletion.dependents = Dependents::Ignored,
+            ("unreadable", "kept") => self.deletion.unreadable = false,
+            ("generation-gate", _) => self.generation_gate = value,
+            ("generation", "changes") => self.generation = Generation::Changes,
+            ("generation", "gated") => self.generation = Generation::Gated,
+            ("generation", "literal") => self.generation = Generation::Literal,
+            ("generation", "updates") => self.generation = Generation::Updates,
+            _ if self.metadata.set(name, value) => {}
+            _ => return self.set_lifecycle(word, name, value),
+        }
+        Ok(())
+    }
+
+    fn set_put(&mut self, what: &str) -> Result<(), String> {
+        match what {
+            "creates" => self.create_on_update = true,
+            "conditional" => self.unconditional_update = false,
+            _ => return Err(format!("unknown word put={what}")),
+        }
+        Ok(())
+    }
+
+    /// Where the version is served and stored.
+    fn set_lifecycle(&mut self, word: &str, name: &str, value: &'static str) -> Result<(), String> {
+        match (name, value) {
+            ("on", "") => self.lifecycle.availability = Availability::On,
+            ("off", "") => self.lifecycle.availability = Availability::Off,
+            ("legacy", "") => self.lifecycle.availability = Availability::Legacy,
+            ("unserved", "") => self.lifecycle.availability = Availability::Never,
+            ("since", _) => self.lifecycle.since = release(value)?,
+            ("gate", _) => self.gate = value,
+            ("deprecated", _) => self.lifecycle.deprecated = value,
+            ("removed", _) => self.lifecycle.removed = value,
+            ("use", _) => self.lifecycle.replacement = value,
+            ("stored-as", _) => self.stored_as = Some(value),
+            ("folder", _) => self.folder = value,
+            ("storage-hash", _) => self.storage_hash = value,
+            ("form", _) => self.form = value,
+            _ => return Err(format!("unknown word {word}")),
+        }
+        Ok(())
+    }
+
+    fn add_subresource(&mut self, line: &'static str) -> Result<(), String> {
+        let mut words = line.split(' ').peekable();
+        let name = words.next().unwrap_or_default();
+        let given = words.next_if(|word| !word.contains('=')).map(|api_version| (api_version, words.next()));
+        let verbs = words.next().and_then(|word| word.strip_prefix("verbs=")).ok_or("a subresource has verbs")?;
+        let endpoint = match (name, given) {
+            ("status", None) => {
+                self.status = Some(StatusFacts::parse(words)?);
+                return Ok(());
+            }
+            ("scale", _) => {
+                self.scale = true;
+                return Ok(());
+            }
+            ("log", None) => OwnEndpoint::Connect(Connect::Log),
+            ("proxy", Some((_, Some(kind)))) => OwnEndpoint::Connect(Connect::Proxy(kind)),
+            (_, Some((api_version, Some(kind)))) if verbs == "create" => {
+                let mut posted = BuiltIn::new(api_version, kind);
+                (posted.plural, posted.namespaced, posted.verbs) = (self.plural, self.namespaced, verbs);
+                posted.set_all(words.by_ref())?;
+                OwnEndpoint::Posted(Box::leak(Box::new(posted)))
+            }
+            (_, Some((_, Some(kind)))) => OwnEndpoint::Connect(Connect::Streams(kind)),
+            _ => {
+                let part = self.behaviour.parts.iter().find(|(part, _)| *part == name);
+                OwnEndpoint::Part(part.map(|(_, part)| part).ok_or(format!("{} does not write {name}", self.kind))?)
+            }
+        };
+        if let Some(word) = words.next() {
+            return Err(format!("unknown word {word}"));
+        }
+        self.subresources.push(OwnSubresource { name, verbs: list(verbs).collect(), endpoint });
+        Ok(())
+    }
+}
+
+impl StatusFacts {
+    fn parse(words: impl Iterator<Item = &'static str>) -> Result<StatusFacts, String> {
+        let mut facts =
+            StatusFacts { since: Release::V1_35, is_reset: true, metadata: StatusMetadata::Written, has_tables: true };
+        for word in words {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("since", since) => facts.since = release(since)?,
+                ("settable", "") => facts.is_reset = false,
+                ("no-tables", "") => facts.has_tables = false,
+                ("metadata", "reset") => facts.metadata = StatusMetadata::Reset,
+                ("metadata", "kept") => facts.metadata = StatusMetadata::Kept,
+                ("metadata", "unowned") => facts.metadata = StatusMetadata::Unowned,
+                _ => return Err(format!("unknown word {word}")),
+            }
+        }
+        Ok(facts)
+    }
+}
+
+impl MetadataRules {
+    /// Sets what a word says; whether it is one about metadata.
+    fn set(&mut self, name: &str, value: &str) -> bool {
+        match (name, value, checks(value)) {
+            ("on-create", "last", _) => self.on_create = OnCreate::Last,
+            ("on-update", _, Some(checks)) => self.on_update = checks,
+            ("on-status", _, Some(checks)) => self.on_status = checks,
+            ("any-finalizer", "", _) => self.standard_finalizers = false,
+            ("metadata", "included", _) => {
+                (self.on_create, self.on_update, self.on_status) = (OnCreate::Included, &[], &[]);
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn checks(text: &str) -> Option<&'static [OnUpdate]> {
+    Some(match text {
+        "none" => &[],
+        "object" => &[OnUpdate::Object],
+        "change" => &[OnUpdate::Change],
+        "object,change" => &[OnUpdate::Object, OnUpdate::Change],
+        "change,object" => &[OnUpdate::Change, OnUpdate::Object],
+        _ => return None,
+    })
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    text.parse().map_err(|_| format!("{text} is not a release that is served"))
+}
