@@ -53,7 +53,7 @@ impl Report {
         let name = definition.str_at(&["metadata", "name"]).to_owned();
         if definition.str_at(&["apiVersion"]) != BETA {
             self.of = (name.clone(), String::new());
-            let unknown = schema::shape::read(definition, &schema::shape::DEFINITION).unknown;
+            let unknown = schema::shape::read(definition, schema::definition::ApiVersion::V1.structure()).unknown;
             unknown.iter().for_each(|field| self.problem(&format!("{name}: unknown field {field:?}")));
         }
         let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();

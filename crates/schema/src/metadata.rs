@@ -10,7 +10,7 @@ use crate::limits::SUBRESOURCE_BYTES_MAX;
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::{FieldError, FieldPath, Map, Release, Text, Value, names};
 
-use crate::shape::{self, OBJECT_META};
+use crate::shape::{self, object_meta};
 
 /// How parts of wrong types are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub enum Malformed {
 /// paths (`metadata.x`) are returned; null becomes `{}`. Fields of wrong types are refused or dropped.
 pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, String> {
     if let Some(metadata) = object.get_mut("metadata") {
-        shape::convert_whole_numbers(metadata, &OBJECT_META);
+        shape::convert_whole_numbers(metadata, object_meta());
     }
     let Some(metadata) = object.get("metadata") else { return Ok(vec![]) };
-    let mut read = shape::read(metadata, &OBJECT_META);
+    let mut read = shape::read(metadata, object_meta());
     if let Some(error) = read.error {
         if malformed != Malformed::Drop {
             return Err(error);
@@ -47,8 +47,8 @@ pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, Str
 /// Why metadata is no `ObjectMeta`, in the words of Go's conversion of maps to structs; `None` if it is one.
 pub fn conversion_error(metadata: &Value) -> Option<String> {
     let mut metadata = metadata.clone();
-    shape::convert_whole_numbers(&mut metadata, &OBJECT_META);
-    let errors = shape::read(&metadata, &OBJECT_META).errors;
+    shape::convert_whole_numbers(&mut metadata, object_meta());
+    let errors = shape::read(&metadata, object_meta()).errors;
     shape::first_conversion_error(&errors, &metadata, "meta.v1.ObjectMeta")
 }
 
@@ -57,7 +57,7 @@ fn well_formed(fields: &Map) -> Value {
     let mut out = Map::new();
     for (name, value) in fields.iter() {
         let single = Value::Object([(name.clone(), value.clone())].into_iter().collect());
-        let read = shape::read(&single, &OBJECT_META);
+        let read = shape::read(&single, object_meta());
         if let (None, Value::Object(map)) = (read.error, read.value) {
             map.into_iter().for_each(|(k, v)| {
                 out.insert(k, v);

@@ -147,7 +147,7 @@ pub const CONTEXTS: &[Context] = &[
     ], b"{\"op\":\"test\",\"path\":\"\",\"value\":1}]"),
     context("merge-patch", b"{\"data\":{", MEMBERS, b"\"z\":null}}"),
     context("merge-patch", b"{\"data\":", &[b" "], b"{\"z\":null}").nesting(b"{\"abcdefgh\":", b"}", b"}"),
-    context("strategic-patch", b"{\"list\":[", &[b"{\"name\":\"n1\"},", b"{\"name\":\"#\",\"value\":1},", b"{\"$patch\":\"delete\",\"name\":\"n2\"},", b"1,"], b"{\"name\":\"z\"}]}"),
+    context("strategic-patch", b"{\"secrets\":[", &[b"{\"name\":\"n1\"},", b"{\"name\":\"#\",\"value\":1},", b"{\"$patch\":\"delete\",\"name\":\"n2\"},", b"1,"], b"{\"name\":\"z\"}]}"),
     context("strategic-patch", b"{\"data\":{", MEMBERS, b"\"z\":null}}"),
     context("strategic-patch", b"{\"metadata\":{\"$deleteFromPrimitiveList/finalizers\":[", &[b"\"a\",", b"\"#\","], b"\"z\"]}}"),
     context("strategic-patch", b"{\"metadata\":{\"finalizers\":[", &[b"\"a\",", b"\"#\","], b"\"z\"]}}"),

@@ -72,7 +72,7 @@ fn protobuf(input: &[u8]) {
 /// A body of a built-in kind: unknown fields and wrong types are reported in the order of the document.
 fn typed(input: &[u8]) {
     let Ok(decoded) = decode_strict(input) else { return };
-    for shape in [&shape::OBJECT_META, &shape::DEFINITION] {
+    for shape in [shape::object_meta(), ApiVersion::V1.structure()] {
         let read = shape::read(&decoded.value, shape);
         let _ = shape::first_error(&read.errors, Some(&key_order(input)));
     }
@@ -114,7 +114,7 @@ fn fields(input: &[u8]) {
 /// The document that is patched.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let items: Value = (0..1_000).map(|i| json!({"name": (format!("n{i}")), "value": i})).collect();
-    json!({"metadata": {"name": "a", "finalizers": ["a", "b"]}, "list": (items), "data": {"a": "b"}})
+    json!({"metadata": {"name": "a", "finalizers": ["a", "b"]}, "secrets": (items), "data": {"a": "b"}})
 });
 
 fn json_patch(input: &[u8]) {
@@ -131,13 +131,8 @@ fn merge_patch(input: &[u8]) {
 }
 
 fn strategic_patch(input: &[u8]) {
-    static META: LazyLock<PatchMeta> = LazyLock::new(|| {
-        let list = json!({"type": "array", "items": {"type": "object"},
-            "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"});
-        PatchMeta::of_kind(&json!({"type": "object", "properties": {"list": (list)}}))
-    });
     let Ok(patch) = strategic_merge::decode_patch(input, Unknown::Reported) else { return };
-    let _ = strategic_merge::apply(DOCUMENT.clone(), patch.value, &META);
+    let _ = strategic_merge::apply(DOCUMENT.clone(), patch.value, PatchMeta::of_type("core.v1.ServiceAccount"));
 }
 
 fn definitions(input: &[u8]) {

@@ -305,7 +305,7 @@ impl DeleteOptions {
 
     /// The options of a body with this text, before validation.
     pub fn read(body: &Value, text: &[u8]) -> Result<Value, Status> {
-        let read = shape::read(body, &shape::DELETE_OPTIONS);
+        let read = shape::read(body, shape::named("meta.v1.DeleteOptions"));
         let error = shape::first_error_in(&read.errors, text).or(read.error);
         error.map_or(Ok(read.value), |error| Err(Status::bad_request(error)))
     }

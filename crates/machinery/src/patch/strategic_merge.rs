@@ -8,6 +8,7 @@ use super::merge_patch::drop_nulls;
 use super::{PatchError, StrictError, Unknown, decode_object};
 use crate::limits::MERGED_LIST_ITEMS_MAX;
 use crate::status::Status;
+use crate::types::{Container, GoBase, GoField, GoStruct, go_struct};
 use crate::value::{Map, Text, Value};
 
 mod order;
@@ -17,70 +18,38 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder";
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
 
-/// How the fields of an object merge.
-#[derive(Clone, Debug, Default)]
-pub struct PatchMeta {
-    fields: Vec<(Text, FieldMeta)>,
-}
+/// How the fields of an object merge: as the table of Go types says of its struct.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PatchMeta(Option<&'static GoStruct>);
 
 /// How one field merges.
-#[derive(Clone, Debug, Default)]
-pub struct FieldMeta {
+#[derive(Clone, Copy, Debug, Default)]
+struct FieldMeta {
     /// Lists are merged instead of replaced.
-    pub merge: bool,
+    merge: bool,
     /// Objects are replaced instead of merged.
-    pub replace: bool,
+    replace: bool,
     /// The key of the items of a list of objects.
-    pub merge_key: Text,
+    merge_key: &'static str,
     /// How the object, or the items of the list, merge in turn.
-    pub child: PatchMeta,
+    child: PatchMeta,
 }
 
-static NO_FIELD: FieldMeta =
-    FieldMeta { merge: false, replace: false, merge_key: Text::new_static(""), child: PatchMeta { fields: vec![] } };
-
 impl PatchMeta {
-    /// The metadata of a built-in kind: what `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` say in its
-    /// OpenAPI schema, and the built-in rules of its metadata.
-    pub fn of_kind(schema: &Value) -> PatchMeta {
-        let mut meta = PatchMeta::of_schema(schema);
-        let list = |key: &'static str| FieldMeta { merge: true, merge_key: key.into(), ..FieldMeta::default() };
-        let mut metadata = PatchMeta::default();
-        metadata.set("finalizers", list(""));
-        metadata.set("ownerReferences", list("uid"));
-        meta.set("metadata", FieldMeta { child: metadata, ..FieldMeta::default() });
-        meta
+    /// Of a type such as `core.v1.Pod`.
+    pub fn of_type(name: &str) -> PatchMeta {
+        PatchMeta(go_struct(name))
     }
 
-    fn of_schema(schema: &Value) -> PatchMeta {
-        let mut meta = PatchMeta::default();
-        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
-            let strategies = property.str_at(&["x-kubernetes-patch-strategy"]);
-            let has = |strategy: &str| strategies.split(',').any(|s| s == strategy);
-            let below = property.get("items").unwrap_or(property);
-            let field = FieldMeta {
-                merge: has("merge"),
-                replace: has("replace"),
-                merge_key: property.str_at(&["x-kubernetes-patch-merge-key"]).into(),
-                child: PatchMeta::of_schema(below),
-            };
-            if field.merge || field.replace || !field.child.fields.is_empty() {
-                meta.set(name, field);
-            }
-        }
-        meta
-    }
-
-    /// Sets how a field merges.
-    pub fn set(&mut self, name: &str, field: FieldMeta) {
-        match self.fields.iter_mut().find(|(n, _)| n == name) {
-            Some((_, old)) => *old = field,
-            None => self.fields.push((name.into(), field)),
-        }
-    }
-
-    fn field(&self, name: &str) -> &FieldMeta {
-        self.fields.iter().find(|(n, _)| n == name).map_or(&NO_FIELD, |(_, field)| field)
+    fn field(self, name: &str) -> FieldMeta {
+        let found = self.0.and_then(|of| of.flat().find(|field| field.name == name));
+        let Some(GoField { go_type, merging, .. }) = found else { return FieldMeta::default() };
+        let has = |strategy: &str| merging.strategy.split(',').any(|known| known == strategy);
+        let child = match (go_type.container, go_type.base) {
+            (Container::None | Container::List, GoBase::Struct(inner)) => PatchMeta::of_type(inner),
+            _ => PatchMeta::default(),
+        };
+        FieldMeta { merge: has("merge"), replace: has("replace"), merge_key: merging.merge_key, child }
     }
 }
 
@@ -161,7 +130,7 @@ fn bad_type(expected: &str, found: &Value) -> Failure {
 }
 
 /// The document with the patch merged in.
-pub fn apply(document: Value, patch: Value, meta: &PatchMeta) -> Result<Value, Status> {
+pub fn apply(document: Value, patch: Value, meta: PatchMeta) -> Result<Value, Status> {
     let (document, patch) = match (document, patch) {
         (document, Value::Null) => return Ok(document),
         (Value::Object(document), Value::Object(patch)) => (document, patch),
@@ -176,7 +145,7 @@ fn unknown_directive(directive: &Value, patch: &Map) -> Failure {
     Failure::Other(format!("unknown patch type: {} in map: {map}", text(directive)))
 }
 
-fn merge_map(mut original: Map, mut patch: Map, meta: &PatchMeta) -> Result<Map, Failure> {
+fn merge_map(mut original: Map, mut patch: Map, meta: PatchMeta) -> Result<Map, Failure> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
             Some("replace") => {
@@ -211,12 +180,12 @@ fn merge_field(
     name: Text,
     mut value: Value,
     is_delete_list: bool,
-    meta: &PatchMeta,
+    meta: PatchMeta,
 ) -> Result<(), Failure> {
     let field = meta.field(&name);
     match (original.get_mut(&name), value) {
         (Some(Value::Object(current)), Value::Object(patch)) => {
-            *current = if field.replace { patch } else { merge_map(std::mem::take(current), patch, &field.child)? };
+            *current = if field.replace { patch } else { merge_map(std::mem::take(current), patch, field.child)? };
         }
         (Some(Value::Array(current)), Value::Array(patch)) => {
             *current = if field.merge || is_delete_list {
@@ -293,13 +262,13 @@ fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
 fn merge_list(
     original: Vec<Value>,
     patch: Vec<Value>,
-    field: &FieldMeta,
+    field: FieldMeta,
     is_delete_list: bool,
 ) -> Result<Vec<Value>, Failure> {
     if original.is_empty() && patch.is_empty() {
         return Ok(original);
     }
-    let key = field.merge_key.as_str();
+    let key = field.merge_key;
     let maps = items_are_maps(&[&original, &patch])?;
     if !maps && is_delete_list {
         return Ok(original.into_iter().filter(|item| !patch.contains(item)).collect());
@@ -309,7 +278,7 @@ fn merge_list(
             return Err(Failure::Other("cannot merge lists without merge key for string".to_owned()));
         }
         let (original, patch) = apply_item_directives(original, patch, key)?;
-        (merge_items(original.clone(), patch.clone(), key, &field.child)?, original, patch)
+        (merge_items(original.clone(), patch.clone(), key, field.child)?, original, patch)
     } else {
         let both: Vec<Value> = original.iter().chain(&patch).cloned().collect();
         (without_duplicates(both), original, patch)
@@ -347,12 +316,7 @@ fn apply_item_directives(
     Ok(if replace { (items, vec![]) } else { (original, items) })
 }
 
-fn merge_items(
-    mut original: Vec<Value>,
-    patch: Vec<Value>,
-    key: &str,
-    meta: &PatchMeta,
-) -> Result<Vec<Value>, Failure> {
+fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, key: &str, meta: PatchMeta) -> Result<Vec<Value>, Failure> {
     for item in patch {
         let Value::Object(map) = item else { continue };
         let value = map.get(key).ok_or_else(|| no_merge_key(&map, key))?;
@@ -387,14 +351,10 @@ mod tests {
     use super::*;
     use crate::value::decode;
 
-    fn run(document: &str, patch: &str) -> String {
-        let mut meta = PatchMeta::default();
-        let list = |key: &str| FieldMeta { merge: true, merge_key: key.into(), ..FieldMeta::default() };
-        meta.set("names", list(""));
-        meta.set("owners", list("uid"));
-        meta.set("whole", FieldMeta { replace: true, ..FieldMeta::default() });
+    fn run(go_type: &str, document: &str, patch: &str) -> String {
+        let meta = PatchMeta::of_type(go_type);
         let value = |text: &str| decode(text.as_bytes()).expect("JSON");
-        apply(value(document), value(patch), &meta).map_or_else(|s| s.message.clone(), |v| v.to_json())
+        apply(value(document), value(patch), meta).map_or_else(|s| s.message.clone(), |v| v.to_json())
     }
 
     #[test]
@@ -417,53 +377,68 @@ mod tests {
 
     #[test]
     fn patches_merge_by_their_metadata() {
-        let names = r#"{"names":["a","b"]}"#;
-        let owners = r#"{"owners":[{"uid":"1"},{"uid":"2"}]}"#;
+        let names = r#"{"finalizers":["a","b"]}"#;
+        let owners = r#"{"ownerReferences":[{"uid":"1"},{"uid":"2"}]}"#;
         let cases = [
-            (names, r#"{"names":["c"]}"#, r#"{"names":["c","a","b"]}"#),
-            (names, r#"{"names":["b","c"]}"#, r#"{"names":["a","b","c"]}"#),
-            (names, r#"{"$deleteFromPrimitiveList/names":["a"]}"#, r#"{"names":["b"]}"#),
-            (names, r#"{"$deleteFromPrimitiveList/names":["a"],"names":["a","c"]}"#, r#"{"names":["c","b"]}"#),
-            (names, r#"{"$setElementOrder/names":["b","a"]}"#, r#"{"names":["b","a"]}"#),
-            (names, r#"{"$setElementOrder/names":["b","c"],"names":["c"]}"#, r#"{"names":["a","b","c"]}"#),
-            ("{}", r#"{"$setElementOrder/names":["b"]}"#, "{}"),
+            (names, r#"{"finalizers":["c"]}"#, r#"{"finalizers":["c","a","b"]}"#),
+            (names, r#"{"finalizers":["b","c"]}"#, r#"{"finalizers":["a","b","c"]}"#),
+            (names, r#"{"$deleteFromPrimitiveList/finalizers":["a"]}"#, r#"{"finalizers":["b"]}"#),
             (
-                r#"{"owners":[{"uid":"c"},{"uid":"a"},{"uid":"b"}]}"#,
-                r#"{"$setElementOrder/owners":[{"uid":"d"},{"uid":"a"}],"owners":[{"uid":"d"},{"$patch":"delete","uid":"b"}]}"#,
-                r#"{"owners":[{"uid":"c"},{"uid":"d"},{"uid":"a"}]}"#,
+                names,
+                r#"{"$deleteFromPrimitiveList/finalizers":["a"],"finalizers":["a","c"]}"#,
+                r#"{"finalizers":["c","b"]}"#,
+            ),
+            (names, r#"{"$setElementOrder/finalizers":["b","a"]}"#, r#"{"finalizers":["b","a"]}"#),
+            (
+                names,
+                r#"{"$setElementOrder/finalizers":["b","c"],"finalizers":["c"]}"#,
+                r#"{"finalizers":["a","b","c"]}"#,
+            ),
+            ("{}", r#"{"$setElementOrder/finalizers":["b"]}"#, "{}"),
+            (
+                r#"{"ownerReferences":[{"uid":"c"},{"uid":"a"},{"uid":"b"}]}"#,
+                r#"{"$setElementOrder/ownerReferences":[{"uid":"d"},{"uid":"a"}],"ownerReferences":[{"uid":"d"},{"$patch":"delete","uid":"b"}]}"#,
+                r#"{"ownerReferences":[{"uid":"c"},{"uid":"d"},{"uid":"a"}]}"#,
             ),
             (
-                r#"{"owners":[{"uid":"c"}]}"#,
-                r#"{"$setElementOrder/owners":[{"uid":"d"}],"owners":[{"uid":"d"},{"$patch":"replace"}]}"#,
+                r#"{"ownerReferences":[{"uid":"c"}]}"#,
+                r#"{"$setElementOrder/ownerReferences":[{"uid":"d"}],"ownerReferences":[{"uid":"d"},{"$patch":"replace"}]}"#,
                 "The order in patch list:\n[map[uid:d] map[$patch:replace]]\n doesn't match $setElementOrder list:\n[map[uid:d]]\n",
             ),
             (
                 owners,
-                r#"{"owners":[{"uid":"2","x":1},{"uid":"3"}]}"#,
-                r#"{"owners":[{"uid":"1"},{"uid":"2","x":1},{"uid":"3"}]}"#,
+                r#"{"ownerReferences":[{"uid":"2","x":1},{"uid":"3"}]}"#,
+                r#"{"ownerReferences":[{"uid":"1"},{"uid":"2","x":1},{"uid":"3"}]}"#,
             ),
-            (owners, r#"{"owners":[{"$patch":"delete","uid":"1"}]}"#, r#"{"owners":[{"uid":"2"}]}"#),
-            (owners, r#"{"owners":[{"$patch":"replace"},{"uid":"9"}]}"#, r#"{"owners":[{"uid":"9"}]}"#),
-            (owners, r#"{"owners":[{"x":1}]}"#, "map: map[x:1] does not contain declared merge key: uid"),
+            (owners, r#"{"ownerReferences":[{"$patch":"delete","uid":"1"}]}"#, r#"{"ownerReferences":[{"uid":"2"}]}"#),
+            (
+                owners,
+                r#"{"ownerReferences":[{"$patch":"replace"},{"uid":"9"}]}"#,
+                r#"{"ownerReferences":[{"uid":"9"}]}"#,
+            ),
+            (owners, r#"{"ownerReferences":[{"x":1}]}"#, "map: map[x:1] does not contain declared merge key: uid"),
             (r#"{"m":{"a":1,"b":2}}"#, r#"{"m":{"$retainKeys":["a"],"a":3}}"#, r#"{"m":{"a":3}}"#),
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$retainKeys":["b"],"a":3}}"#, "invalid patch format of retainKeys"),
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"replace","b":1}}"#, r#"{"m":{"b":1}}"#),
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"delete"}}"#, r#"{"m":{}}"#),
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":"wipe"}}"#, "unknown patch type: wipe in map: map[$patch:wipe]"),
             (r#"{"m":{"a":1}}"#, r#"{"m":{"$patch":5}}"#, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
-            (r#"{"whole":{"a":1}}"#, r#"{"whole":{"b":1}}"#, r#"{"whole":{"b":1}}"#),
             ("{}", r#"{"m":{"a":null,"b":{"$patch":"delete"}}}"#, r#"{"m":{}}"#),
         ];
         for (document, patch, want) in cases {
-            assert_eq!(run(document, patch), want, "{document} {patch}");
+            assert_eq!(run("meta.v1.ObjectMeta", document, patch), want, "{document} {patch}");
         }
+        let budget = "policy.v1.PodDisruptionBudgetSpec";
+        assert_eq!(run(budget, r#"{"selector":{"a":1}}"#, r#"{"selector":{"b":1}}"#), r#"{"selector":{"b":1}}"#);
     }
 
     #[test]
     fn long_lists_are_not_merged() {
         let names = |count: usize| (0..count).map(|i| format!("\"{i}\"")).collect::<Vec<_>>().join(",");
-        let patched = |count: usize| run(r#"{"names":["a"]}"#, &format!(r#"{{"names":[{}]}}"#, names(count)));
-        assert!(patched(MERGED_LIST_ITEMS_MAX - 1).starts_with(r#"{"names":["#));
+        let patched = |count: usize| {
+            run("meta.v1.ObjectMeta", r#"{"finalizers":["a"]}"#, &format!(r#"{{"finalizers":[{}]}}"#, names(count)))
+        };
+        assert!(patched(MERGED_LIST_ITEMS_MAX - 1).starts_with(r#"{"finalizers":["#));
         assert!(patched(MERGED_LIST_ITEMS_MAX).contains("got 4001"), "{}", patched(MERGED_LIST_ITEMS_MAX));
     }
 }

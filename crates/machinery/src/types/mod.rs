@@ -17,19 +17,21 @@
 //! `parameter:` has the name that the v2 document gives to a query parameter; a `bare` field is a reference without a description
 //! in OpenAPI; `enum:` has its values, in which `%20` stands for a blank. Lines in front of the structs have the OpenAPI names of packages (`package`), and the schemas of types that are encoded
 //! in their own way (`schema`).
+//!
+//! `unpublished.txt` has further types in the same format.
 
 mod internal;
 mod order;
 mod published;
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 pub use internal::{internal_json, published_json};
 pub use order::{merged_text, typed_text};
 pub use published::{openapi_name, own_schema, struct_of_openapi_name};
 
 static TEXT: &str = include_str!("types.txt");
+static UNPUBLISHED: &str = include_str!("unpublished.txt");
 
 /// A Go struct.
 #[derive(Debug)]
@@ -189,27 +191,52 @@ pub fn message_name(api_version: &str, kind: &str) -> String {
 /// The struct with the name `name`, such as `core.v1.PodSpec`. It is parsed at its first use.
 #[must_use]
 pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
-    let (section, parsed) = index().get(name)?;
-    Some(parsed.get_or_init(|| Box::new(parse(section))))
+    Some(entry(name)?.parsed())
 }
 
 /// Whether there is a struct of a name.
 #[must_use]
 pub fn has_struct(name: &str) -> bool {
-    index().contains_key(name)
+    entry(name).is_some()
 }
 
-/// The lines of a struct, and the struct once it is parsed: boxed, since most structs are never parsed.
-type Entry = (&'static str, OnceLock<Box<GoStruct>>);
+/// The names of all structs, sorted.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    INDEX.iter().map(|entry| entry.name)
+}
 
-fn index() -> &'static HashMap<&'static str, Entry> {
-    static INDEX: OnceLock<HashMap<&'static str, Entry>> = OnceLock::new();
-    INDEX.get_or_init(|| sections().map(|(name, text)| (name, (text, OnceLock::new()))).collect())
+/// A struct in the tables.
+struct Entry {
+    name: &'static str,
+    section: &'static str,
+    /// Boxed, since most structs are never parsed.
+    parsed: OnceLock<Box<GoStruct>>,
+}
+
+static INDEX: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let mut all: Vec<Entry> =
+        sections().map(|(name, section)| Entry { name, section, parsed: OnceLock::new() }).collect();
+    all.sort_by_key(|entry| entry.name);
+    all
+});
+
+impl Entry {
+    fn parsed(&'static self) -> &'static GoStruct {
+        self.parsed.get_or_init(|| Box::new(parse(self.section)))
+    }
+}
+
+fn entry(name: &str) -> Option<&'static Entry> {
+    let at = INDEX.binary_search_by(|entry| entry.name.cmp(name)).ok()?;
+    INDEX.get(at)
 }
 
 /// The name and the lines of each struct.
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let mut rest = TEXT;
+    [TEXT, UNPUBLISHED].into_iter().flat_map(sections_of)
+}
+
+fn sections_of(mut rest: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     std::iter::from_fn(move || {
         while ["#", "package ", "schema "].iter().any(|mark| rest.starts_with(mark)) {
             rest = rest.split_once('\n')?.1;
@@ -322,6 +349,20 @@ fn go_type(text: &'static str) -> Option<GoType> {
     };
     let given = |name: &'static str| Some(name).filter(|name| !name.is_empty());
     Some(GoType { container, base, alias: given(alias), item_alias: given(item_alias) })
+}
+
+impl GoStruct {
+    /// The fields, with those of embedded structs in their places.
+    pub fn flat(&'static self) -> Box<dyn Iterator<Item = &'static GoField>> {
+        Box::new(self.fields.iter().flat_map(|field| -> Box<dyn Iterator<Item = &'static GoField>> {
+            match field.go_type {
+                GoType { container: Container::Embedded, base: GoBase::Struct(name), .. } => {
+                    Box::new(go_struct(name).into_iter().flat_map(GoStruct::flat))
+                }
+                _ => Box::new(std::iter::once(field)),
+            }
+        }))
+    }
 }
 
 impl GoType {

@@ -1,6 +1,6 @@
 //! The order in which Go writes the fields of a typed object as JSON: that of its struct.
 
-use super::{Container, GoBase, GoField, GoStruct, GoType, go_struct, message_name};
+use super::{Container, GoBase, GoStruct, GoType, go_struct, message_name};
 use crate::value::{Map, Text, Value};
 
 /// The text of a built-in object into which a JSON merge patch has been merged, as kube-apiserver shows it in errors.
@@ -55,7 +55,7 @@ impl FieldsOf {
         match self {
             FieldsOf::Free => FieldsOf::Free,
             FieldsOf::Map(base) => FieldsOf::of(base),
-            FieldsOf::Struct(of) => match flat(of).find(|field| field.name == name).map(|field| field.go_type) {
+            FieldsOf::Struct(of) => match of.flat().find(|field| field.name == name).map(|field| field.go_type) {
                 Some(GoType { container: Container::Map, base, .. }) => FieldsOf::Map(base),
                 Some(GoType { base, .. }) => FieldsOf::of(base),
                 None => FieldsOf::Free,
@@ -66,25 +66,13 @@ impl FieldsOf {
     /// The position of a field in its struct; `kind` and `apiVersion` come first.
     fn place(self, name: &str) -> usize {
         let FieldsOf::Struct(of) = self else { return 0 };
-        match (name, flat(of).position(|field| field.name == name)) {
+        match (name, of.flat().position(|field| field.name == name)) {
             (_, Some(place)) => place + 2,
             ("apiVersion", None) => 1,
             ("kind", None) => 0,
             _ => usize::MAX,
         }
     }
-}
-
-/// The fields of a struct, with those of embedded structs in their places.
-fn flat(of: &'static GoStruct) -> Box<dyn Iterator<Item = &'static GoField>> {
-    Box::new(of.fields.iter().flat_map(|field| -> Box<dyn Iterator<Item = &'static GoField>> {
-        match field.go_type {
-            GoType { container: Container::Embedded, base: GoBase::Struct(name), .. } => {
-                Box::new(go_struct(name).into_iter().flat_map(flat))
-            }
-            _ => Box::new(std::iter::once(field)),
-        }
-    }))
 }
 
 fn write(value: &Value, fields: FieldsOf, patch: Option<&Value>, out: &mut String) {

@@ -1,20 +1,6 @@
 //! ServiceAccount.
 
 use machinery::{Release, Value};
-use schema::shape::{LOCAL_REFERENCE, Merge, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, given, non_empty};
-
-pub static SHAPE: Struct = Struct {
-    name: "ServiceAccount",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        given("automountServiceAccountToken", Shape::Bool),
-        non_empty("imagePullSecrets", Shape::List("[]v1.LocalObjectReference", &Shape::Struct(&LOCAL_REFERENCE))),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        non_empty("secrets", Shape::List("[]v1.ObjectReference", &Shape::Struct(&OBJECT_REFERENCE)))
-            .merged(Merge::Patched("name")),
-    ],
-};
 
 /// Warns of an annotation that is deprecated, unless the object had it.
 pub fn warnings(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use base::request::FeatureGates;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
-use schema::shape::{Field, LABEL_SELECTOR, Merge, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::BuiltIn;
 use super::checks::{invalid_each, items, list, one_of, text};
@@ -13,28 +12,8 @@ use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
 use crate::limits;
 
-pub const OPERATIONS: Shape = Shape::List("[]v1.OperationType", &OPERATION);
-static OPERATION: Shape = Shape::Text("v1.OperationType");
-
-static MATCH_CONDITION: Struct =
-    Struct { name: "MatchCondition", fields: &[always("expression", TEXT), always("name", TEXT)] };
-
 /// The group of all admission kinds.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-const CONDITIONS: Shape = Shape::List("[]v1.MatchCondition", &Shape::Struct(&MATCH_CONDITION));
-pub const MATCH_CONDITIONS: Field = non_empty("matchConditions", CONDITIONS).merged(Merge::Patched("name"));
-
-pub const fn selector(name: &'static str) -> Field {
-    given(name, Shape::Struct(&LABEL_SELECTOR))
-}
-
-pub const FAILURE_POLICY: Field = given("failurePolicy", Shape::Text("v1.FailurePolicyType"));
-pub const MATCH_POLICY: Field = given("matchPolicy", Shape::Text("v1.MatchPolicyType"));
-pub const API_GROUPS: Field = non_empty("apiGroups", texts());
-pub const API_VERSIONS: Field = non_empty("apiVersions", texts());
-pub const RESOURCES: Field = non_empty("resources", texts());
-pub const SCOPE: Field = given("scope", Shape::Text("v1.ScopeType"));
 
 /// The suffix of names that are reserved for manifests (KEP-5793).
 pub const STATIC_SUFFIX: &str = ".static.k8s.io";

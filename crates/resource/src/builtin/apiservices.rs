@@ -5,7 +5,6 @@ use super::config::decoded_len;
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
-use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{invalid_each, items, one_of, text};
 
@@ -18,52 +17,6 @@ pub const MANAGED_ALWAYS: &str = "true";
 pub const REGISTRATION_GROUP: &str = "apiregistration.k8s.io";
 /// Plural name of APIService.
 pub const API_SERVICES: &str = "apiservices";
-
-static SERVICE: Struct = Struct {
-    name: "ServiceReference",
-    fields: &[non_empty("name", TEXT), non_empty("namespace", TEXT), given("port", Shape::Int32)],
-};
-
-static SPEC: Struct = Struct {
-    name: "APIServiceSpec",
-    fields: &[
-        non_empty("caBundle", Shape::Bytes),
-        non_empty("group", TEXT),
-        always("groupPriorityMinimum", Shape::Int32),
-        non_empty("insecureSkipTLSVerify", Shape::Bool),
-        given("service", Shape::Struct(&SERVICE)),
-        non_empty("version", TEXT),
-        always("versionPriority", Shape::Int32),
-    ],
-};
-
-static CONDITION: Struct = Struct {
-    name: "APIServiceCondition",
-    fields: &[
-        always("lastTransitionTime", Shape::Time),
-        non_empty("message", TEXT),
-        non_empty("reason", TEXT),
-        always("status", Shape::Text("v1.ConditionStatus")),
-        always("type", Shape::Text("v1.APIServiceConditionType")),
-    ],
-};
-
-static STATUS: Struct = Struct {
-    name: "APIServiceStatus",
-    fields: &[non_empty("conditions", Shape::List("[]v1.APIServiceCondition", &Shape::Struct(&CONDITION)))
-        .merged(Merge::Patched("type"))],
-};
-
-pub static SHAPE: Struct = Struct {
-    name: "APIService",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("spec", Shape::Struct(&SPEC)),
-        always("status", Shape::Struct(&STATUS)),
-    ],
-};
 
 pub fn default(object: &mut Value) {
     if let Some(service) = object.get_mut("spec").and_then(|spec| spec.get_mut("service"))

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use machinery::{FieldError, Release, Value, names};
 use schema::apply::FieldSet;
-use schema::shape::Struct;
 
 use super::columns::{self, BuiltInColumn};
 use crate::rules::Deletion;
@@ -13,8 +12,6 @@ use crate::rules::Deletion;
 pub struct Behaviour {
     /// `GROUP/KIND`, or `GROUP/VERSION/KIND` for one version; the core group has no name, but a version.
     pub of: &'static str,
-    /// The shape of its objects, if that is not in the table of Go types.
-    pub shape: Option<&'static Struct>,
     /// Sets defaults that the table of rules does not have.
     pub default: fn(&mut Value),
     /// Changes an object before it is validated; the second is the stored one.
@@ -120,7 +117,6 @@ pub struct Further {
 impl Behaviour {
     pub const NONE: Behaviour = Behaviour {
         of: "",
-        shape: None,
         default: |_| {},
         prepare: |_, _| {},
         validate: |_, _, _| vec![],

@@ -9,7 +9,7 @@ use super::checks::{items, list, text};
 pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let name = "volumeClaimTemplates";
-    let form = schema::shape::named("apps.v1.StatefulSetSpec").fields.iter().find(|field| field.name == name);
+    let form = schema::shape::named("apps.v1.StatefulSetSpec").field(name);
     let is_same = |old: Option<&Value>| form.is_some_and(|form| schema::shape::same(spec.get(name), old, form));
     match old.map(|old| old.at(&["spec", name])) {
         None => {

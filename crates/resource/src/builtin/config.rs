@@ -2,25 +2,8 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value};
-use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use crate::limits;
-
-static BYTES: Shape = Shape::Bytes;
-pub const BYTE_MAP: Shape = Shape::Map("map[string][]uint8", &BYTES);
-pub const TEXT_MAP: Shape = Shape::Map("map[string]string", &TEXT);
-
-pub static CONFIG_MAP_SHAPE: Struct = Struct {
-    name: "ConfigMap",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("binaryData", BYTE_MAP),
-        non_empty("data", TEXT_MAP),
-        given("immutable", Shape::Bool),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-    ],
-};
 
 pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
     object.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)

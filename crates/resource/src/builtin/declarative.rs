@@ -25,7 +25,7 @@ impl BuiltIn {
         if release < SINCE || self.has_own_server() {
             return errors;
         }
-        let declared = rules::errors(Pass::Declared, object, old, self.go_type(), &FieldPath::root());
+        let declared = rules::errors(Pass::Declared, object, old, self.ruled(), &FieldPath::root());
         if !self.keeps_written {
             let replaced: HashSet<(&str, String)> =
                 declared.iter().map(|error| (error.kind.reason(), self.checked_path(&error.field))).collect();

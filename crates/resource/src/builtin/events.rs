@@ -2,7 +2,7 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
-use schema::shape::{self, OBJECT_META, OBJECT_REFERENCE, Shape, Struct, TEXT, always, given, non_empty};
+use schema::shape::{named, read, read_stored};
 
 use super::checks::{invalid_each, invalid_struct, text};
 use crate::limits;
@@ -18,65 +18,6 @@ const RENAMED: [(&str, &str); 7] = [
     ("source", "deprecatedSource"),
 ];
 
-static SOURCE: Struct =
-    Struct { name: "EventSource", fields: &[non_empty("component", TEXT), non_empty("host", TEXT)] };
-
-static CORE_SERIES: Struct = Struct {
-    name: "EventSeries",
-    fields: &[non_empty("count", Shape::Int32), always("lastObservedTime", Shape::MicroTime)],
-};
-
-static SERIES: Struct = Struct {
-    name: "EventSeries",
-    fields: &[always("count", Shape::Int32), always("lastObservedTime", Shape::MicroTime)],
-};
-
-pub static CORE_SHAPE: Struct = Struct {
-    name: "Event",
-    fields: &[
-        non_empty("action", TEXT),
-        non_empty("apiVersion", TEXT),
-        non_empty("count", Shape::Int32),
-        always("eventTime", Shape::MicroTime),
-        always("firstTimestamp", Shape::Time),
-        always("involvedObject", Shape::Struct(&OBJECT_REFERENCE)),
-        non_empty("kind", TEXT),
-        always("lastTimestamp", Shape::Time),
-        non_empty("message", TEXT),
-        always("metadata", Shape::Struct(&OBJECT_META)),
-        non_empty("reason", TEXT),
-        given("related", Shape::Struct(&OBJECT_REFERENCE)),
-        always("reportingComponent", TEXT),
-        always("reportingInstance", TEXT),
-        given("series", Shape::Struct(&CORE_SERIES)),
-        always("source", Shape::Struct(&SOURCE)),
-        non_empty("type", TEXT),
-    ],
-};
-
-pub static SHAPE: Struct = Struct {
-    name: "Event",
-    fields: &[
-        non_empty("action", TEXT),
-        non_empty("apiVersion", TEXT),
-        non_empty("deprecatedCount", Shape::Int32),
-        always("deprecatedFirstTimestamp", Shape::Time),
-        always("deprecatedLastTimestamp", Shape::Time),
-        always("deprecatedSource", Shape::Struct(&SOURCE)),
-        always("eventTime", Shape::MicroTime),
-        non_empty("kind", TEXT),
-        always("metadata", Shape::Struct(&OBJECT_META)),
-        non_empty("note", TEXT),
-        non_empty("reason", TEXT),
-        always("regarding", Shape::Struct(&OBJECT_REFERENCE)),
-        given("related", Shape::Struct(&OBJECT_REFERENCE)),
-        non_empty("reportingController", TEXT),
-        non_empty("reportingInstance", TEXT),
-        given("series", Shape::Struct(&SERIES)),
-        non_empty("type", TEXT),
-    ],
-};
-
 fn renamed(mut object: Value, api_version: &str, names: impl Iterator<Item = (&'static str, &'static str)>) -> Value {
     for (from, to) in names {
         if let Some(value) = object.remove_at(&[from]) {
@@ -89,12 +30,12 @@ fn renamed(mut object: Value, api_version: &str, names: impl Iterator<Item = (&'
 
 pub fn to_core(object: Value) -> Value {
     let object = renamed(object, "v1", RENAMED.into_iter().map(|(core, new)| (new, core)));
-    shape::read_stored(&object, &CORE_SHAPE)
+    read_stored(&object, named("core.v1.Event"))
 }
 
 pub fn from_core(object: Value) -> Value {
     let object = renamed(object, "events.k8s.io/v1", RENAMED.into_iter());
-    shape::read(&object, &SHAPE).value
+    read(&object, named("events.v1.Event")).value
 }
 
 fn is_set(object: &Value, path: &[&str]) -> bool {

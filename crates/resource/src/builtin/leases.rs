@@ -2,30 +2,6 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
-use schema::shape::{OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
-
-static SPEC: Struct = Struct {
-    name: "LeaseSpec",
-    fields: &[
-        given("acquireTime", Shape::MicroTime),
-        given("holderIdentity", TEXT),
-        given("leaseDurationSeconds", Shape::Int32),
-        given("leaseTransitions", Shape::Int32),
-        given("preferredHolder", TEXT),
-        given("renewTime", Shape::MicroTime),
-        given("strategy", Shape::Text("v1.CoordinatedLeaseStrategy")),
-    ],
-};
-
-pub static SHAPE: Struct = Struct {
-    name: "Lease",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("spec", Shape::Struct(&SPEC)),
-    ],
-};
 
 /// Coordinated leader election is disabled: its fields are dropped.
 pub fn prepare(object: &mut Value, _old: Option<&Value>) {

@@ -3,7 +3,6 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
-use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
 
@@ -11,31 +10,6 @@ use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, 
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
 /// Their plural.
 pub const MIGRATIONS: &str = "storageversionmigrations";
-
-static RESOURCE: Struct = Struct { name: "GroupResource", fields: &[always("group", TEXT), always("resource", TEXT)] };
-
-static SPEC: Struct =
-    Struct { name: "StorageVersionMigrationSpec", fields: &[always("resource", Shape::Struct(&RESOURCE))] };
-
-static STATUS: Struct = Struct {
-    name: "StorageVersionMigrationStatus",
-    fields: &[
-        non_empty("conditions", Shape::List("[]v1.Condition", &Shape::Struct(&CONDITION)))
-            .merged(Merge::Patched("type")),
-        non_empty("resourceVersion", TEXT),
-    ],
-};
-
-pub static SHAPE: Struct = Struct {
-    name: "StorageVersionMigration",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("spec", Shape::Struct(&SPEC)),
-        always("status", Shape::Struct(&STATUS)),
-    ],
-};
 
 pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, empty) = (FieldPath::new("spec"), Value::object());

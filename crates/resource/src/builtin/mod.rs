@@ -2,7 +2,6 @@
 
 mod accounts;
 mod admission;
-mod allocations;
 mod apiservices;
 mod autoscaling;
 mod autoscaling_versions;
@@ -234,7 +233,7 @@ impl BuiltIn {
         let object = validated.as_ref().unwrap_or(object);
         let mut errors = (self.behaviour.validate)(object, old, release);
         errors.extend(rules::errors(Pass::Written { of_status: false }, object, old, self.ruled(), &FieldPath::root()));
-        rules::sort(self.go_type(), &mut errors);
+        rules::sort(self.ruled(), &mut errors);
         errors
     }
 
@@ -263,19 +262,13 @@ impl BuiltIn {
         let mut errors = (self.behaviour.status.validate)(object, old, release);
         let pass = Pass::Written { of_status: true };
         errors.extend(rules::errors(pass, object, Some(old), self.ruled(), &FieldPath::root()));
-        rules::sort(self.go_type(), &mut errors);
+        rules::sort(self.ruled(), &mut errors);
         errors
     }
 
-    /// The Go type of the kind.
-    pub fn go_type(&self) -> Option<&'static Ruled> {
-        let name = message_name(&group_version(self.group, self.form), self.kind);
-        rules::of(go_struct(&name)?.name).filter(|_| !self.is_definition())
-    }
-
-    /// The same, if its rules hold: kinds with a shape of their own check what they share with others themselves.
-    pub fn ruled(&self) -> Option<&'static Ruled> {
-        self.go_type().filter(|_| self.behaviour.shape.is_none())
+    /// The rules of its Go type; CRDs have validation of their own.
+    fn ruled(&self) -> Option<&'static Ruled> {
+        rules::of(self.go_type()).filter(|_| !self.is_definition())
     }
 
     /// The zero value of the kind's Go type.
@@ -320,17 +313,24 @@ impl BuiltIn {
         machinery::types::go_package(self.storage_group())
     }
 
-    /// The shape of the kind.
-    pub fn structure(&self) -> &'static Struct {
-        self.structure.get_or_init(|| match (self.definition(), self.behaviour.shape) {
-            (Some(ApiVersion::V1), _) => &shape::DEFINITION,
-            (Some(ApiVersion::V1Beta1), _) => &shape::DEFINITION_BETA,
-            (None, Some(shape)) => shape,
-            (None, None) => {
+    /// The Go type of the kind, such as `core.v1.Pod`.
+    ///
+    /// # Panics
+    ///
+    /// If the table of Go types does not have it; a test looks up all of them.
+    pub fn go_type(&self) -> &'static str {
+        self.go_type.get_or_init(|| match self.definition() {
+            Some(version) => version.go_type(),
+            None => {
                 let name = message_name(&group_version(self.group, self.form), self.kind);
-                shape::named(go_struct(&name).unwrap_or_else(|| panic!("no Go type {name}")).name)
+                go_struct(&name).unwrap_or_else(|| panic!("no Go type {name}")).name
             }
         })
+    }
+
+    /// The shape of the kind.
+    pub fn structure(&self) -> &'static Struct {
+        self.structure.get_or_init(|| shape::named(self.go_type()))
     }
 
     /// The schema of the kind as far as patches and OpenAPI need it.

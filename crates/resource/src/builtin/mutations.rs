@@ -4,67 +4,12 @@
 use cel::Type;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Text, Value};
-use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty};
 
 use super::admission::{self as shared};
 use super::checks::{items, list, one_of, text};
 use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
-use super::policies::{self, MATCH_RESOURCES, PARAM_KIND, PARAM_REF, VARIABLE};
-
-static EXPRESSION: Struct = Struct { name: "ApplyConfiguration", fields: &[non_empty("expression", TEXT)] };
-static JSON_PATCH: Struct = Struct { name: "JSONPatch", fields: &[non_empty("expression", TEXT)] };
-
-static MUTATION: Struct = Struct {
-    name: "Mutation",
-    fields: &[
-        given("applyConfiguration", Shape::Struct(&EXPRESSION)),
-        given("jsonPatch", Shape::Struct(&JSON_PATCH)),
-        always("patchType", Shape::Text("v1.PatchType")),
-    ],
-};
-
-static POLICY_SPEC: Struct = Struct {
-    name: "MutatingAdmissionPolicySpec",
-    fields: &[
-        shared::FAILURE_POLICY,
-        shared::MATCH_CONDITIONS,
-        given("matchConstraints", Shape::Struct(&MATCH_RESOURCES)).merged(Merge::Atomic),
-        non_empty("mutations", Shape::List("[]v1.Mutation", &Shape::Struct(&MUTATION))),
-        given("paramKind", Shape::Struct(&PARAM_KIND)).merged(Merge::Atomic),
-        non_empty("reinvocationPolicy", Shape::Text("v1.ReinvocationPolicyType")),
-        non_empty("variables", Shape::List("[]v1.Variable", &Shape::Struct(&VARIABLE))),
-    ],
-};
-
-pub static POLICY_SHAPE: Struct = Struct {
-    name: "MutatingAdmissionPolicy",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("spec", Shape::Struct(&POLICY_SPEC)),
-    ],
-};
-
-static BINDING_SPEC: Struct = Struct {
-    name: "MutatingAdmissionPolicyBindingSpec",
-    fields: &[
-        given("matchResources", Shape::Struct(&MATCH_RESOURCES)).merged(Merge::Atomic),
-        given("paramRef", Shape::Struct(&PARAM_REF)).merged(Merge::Atomic),
-        non_empty("policyName", TEXT),
-    ],
-};
-
-pub static BINDING_SHAPE: Struct = Struct {
-    name: "MutatingAdmissionPolicyBinding",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("spec", Shape::Struct(&BINDING_SPEC)),
-    ],
-};
+use super::policies;
 
 /// The defaults of bindings in `v1alpha1`.
 pub fn default_alpha_binding(binding: &mut Value) {

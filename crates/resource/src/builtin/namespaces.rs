@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 use schema::apply::FieldSet;
-use schema::shape::{self, Merge, OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
 use super::Part;
 use crate::rules::metadata;
@@ -38,43 +37,6 @@ pub fn begin_deletion(namespace: &mut Value, now: &str) {
         namespace.set_at(&["status", "phase"], Value::from("Terminating"));
     }
 }
-
-static FINALIZER: Shape = Shape::Text("v1.FinalizerName");
-
-static SPEC: Struct =
-    Struct { name: "NamespaceSpec", fields: &[non_empty("finalizers", Shape::List("[]v1.FinalizerName", &FINALIZER))] };
-
-static CONDITION: Struct = Struct {
-    name: "NamespaceCondition",
-    fields: &[
-        shape::always("lastTransitionTime", Shape::Time),
-        non_empty("message", TEXT),
-        non_empty("reason", TEXT),
-        shape::always("status", Shape::Text("v1.ConditionStatus")),
-        shape::always("type", Shape::Text("v1.NamespaceConditionType")),
-    ],
-};
-
-static CONDITION_ITEM: Shape = Shape::Struct(&CONDITION);
-
-static STATUS: Struct = Struct {
-    name: "NamespaceStatus",
-    fields: &[
-        non_empty("conditions", Shape::List("[]v1.NamespaceCondition", &CONDITION_ITEM)).merged(Merge::Patched("type")),
-        non_empty("phase", Shape::Text("v1.NamespacePhase")),
-    ],
-};
-
-pub static SHAPE: Struct = Struct {
-    name: "Namespace",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        shape::always("spec", Shape::Struct(&SPEC)),
-        shape::always("status", Shape::Struct(&STATUS)),
-    ],
-};
 
 /// Defaults: the label with the name, and the phase Active.
 pub fn default(object: &mut Value) {

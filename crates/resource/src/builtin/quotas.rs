@@ -4,52 +4,8 @@ use machinery::field::{FieldError, FieldErrors, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Release, Value, names};
-use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{OBJECT_COUNTS, invalid_each, list, text};
-
-static SCOPE: Shape = Shape::Text("v1.ResourceQuotaScope");
-const AMOUNTS: Shape = Shape::Map("v1.ResourceList", &Shape::Amount);
-
-static REQUIREMENT: Struct = Struct {
-    name: "ScopedResourceSelectorRequirement",
-    fields: &[
-        always("operator", Shape::Text("v1.ScopeSelectorOperator")),
-        always("scopeName", Shape::Text("v1.ResourceQuotaScope")),
-        non_empty("values", texts()),
-    ],
-};
-
-static SELECTOR: Struct = Struct {
-    name: "ScopeSelector",
-    fields: &[non_empty(
-        "matchExpressions",
-        Shape::List("[]v1.ScopedResourceSelectorRequirement", &Shape::Struct(&REQUIREMENT)),
-    )],
-};
-
-static SPEC: Struct = Struct {
-    name: "ResourceQuotaSpec",
-    fields: &[
-        non_empty("hard", AMOUNTS),
-        given("scopeSelector", Shape::Struct(&SELECTOR)).merged(Merge::Atomic),
-        non_empty("scopes", Shape::List("[]v1.ResourceQuotaScope", &SCOPE)),
-    ],
-};
-
-static STATUS: Struct =
-    Struct { name: "ResourceQuotaStatus", fields: &[non_empty("hard", AMOUNTS), non_empty("used", AMOUNTS)] };
-
-pub static SHAPE: Struct = Struct {
-    name: "ResourceQuota",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("spec", Shape::Struct(&SPEC)),
-        always("status", Shape::Struct(&STATUS)),
-    ],
-};
 
 const COMPUTE: [&str; 10] = [
     "cpu",

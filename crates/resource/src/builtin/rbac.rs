@@ -2,68 +2,10 @@
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
-use schema::shape::{Field, LABEL_SELECTORS, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{invalid_each, invalid_struct, items, label_selector, list, text};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-
-static POLICY_RULE: Struct = Struct {
-    name: "PolicyRule",
-    fields: &[
-        non_empty("apiGroups", texts()),
-        non_empty("nonResourceURLs", texts()),
-        non_empty("resourceNames", texts()),
-        non_empty("resources", texts()),
-        always("verbs", texts()),
-    ],
-};
-
-static SUBJECT: Struct = Struct {
-    name: "Subject",
-    fields: &[non_empty("apiGroup", TEXT), always("kind", TEXT), always("name", TEXT), non_empty("namespace", TEXT)],
-};
-
-static ROLE_REF: Struct =
-    Struct { name: "RoleRef", fields: &[always("apiGroup", TEXT), always("kind", TEXT), always("name", TEXT)] };
-
-static AGGREGATION: Struct =
-    Struct { name: "AggregationRule", fields: &[non_empty("clusterRoleSelectors", LABEL_SELECTORS)] };
-
-const RULES: Shape = Shape::List("[]v1.PolicyRule", &Shape::Struct(&POLICY_RULE));
-const SUBJECTS: Shape = Shape::List("[]v1.Subject", &Shape::Struct(&SUBJECT));
-
-pub static ROLE_SHAPE: Struct = Struct {
-    name: "Role",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("rules", RULES),
-    ],
-};
-
-pub static CLUSTER_ROLE_SHAPE: Struct = Struct {
-    name: "ClusterRole",
-    fields: &[
-        given("aggregationRule", Shape::Struct(&AGGREGATION)),
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("rules", RULES),
-    ],
-};
-
-const BINDING_FIELDS: &[Field] = &[
-    non_empty("apiVersion", TEXT),
-    non_empty("kind", TEXT),
-    given("metadata", Shape::Struct(&OBJECT_META)),
-    always("roleRef", Shape::Struct(&ROLE_REF)).merged(Merge::Atomic),
-    non_empty("subjects", SUBJECTS),
-];
-
-pub static ROLE_BINDING_SHAPE: Struct = Struct { name: "RoleBinding", fields: BINDING_FIELDS };
-pub static CLUSTER_ROLE_BINDING_SHAPE: Struct = Struct { name: "ClusterRoleBinding", fields: BINDING_FIELDS };
 
 /// Where a role or a binding is valid.
 #[derive(Clone, Copy, PartialEq, Eq)]

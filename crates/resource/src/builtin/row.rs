@@ -208,6 +208,8 @@ pub struct BuiltIn {
     pub storage_hash: &'static str,
     /// The version whose Go type the kind has.
     pub form: &'static str,
+    /// The name of that type, once it was needed.
+    pub(super) go_type: OnceLock<&'static str>,
     /// The shape of that type, once it was needed.
     pub(super) structure: OnceLock<&'static Struct>,
     pub behaviour: &'static Behaviour,

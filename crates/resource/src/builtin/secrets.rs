@@ -4,24 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
-use schema::shape::{OBJECT_META, Shape, Struct, TEXT, given, non_empty};
 
-use super::config::{BYTE_MAP, TEXT_MAP, data_key, decoded_len, entries, immutable_errors};
+use super::config::{data_key, decoded_len, entries, immutable_errors};
 use super::key_pair;
 use crate::limits;
-
-pub static SHAPE: Struct = Struct {
-    name: "Secret",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("data", BYTE_MAP),
-        given("immutable", Shape::Bool),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        non_empty("stringData", TEXT_MAP),
-        non_empty("type", Shape::Text("v1.SecretType")),
-    ],
-};
 
 /// The data that a type of Secret requires.
 enum Needs {

@@ -154,6 +154,7 @@ impl BuiltIn {
             folder: "",
             storage_hash: "",
             form: version,
+            go_type: OnceLock::new(),
             structure: OnceLock::new(),
             behaviour,
         }

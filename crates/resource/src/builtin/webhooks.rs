@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
-use schema::shape::{Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::BuiltIn;
 use super::admission::{self as shared};
@@ -15,87 +14,6 @@ use super::expressions::Scope;
 use crate::limits;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
-static SERVICE: Struct = Struct {
-    name: "ServiceReference",
-    fields: &[always("name", TEXT), always("namespace", TEXT), given("path", TEXT), given("port", Shape::Int32)],
-};
-
-static CLIENT_CONFIG: Struct = Struct {
-    name: "WebhookClientConfig",
-    fields: &[non_empty("caBundle", Shape::Bytes), given("service", Shape::Struct(&SERVICE)), given("url", TEXT)],
-};
-
-static RULE: Struct = Struct {
-    name: "RuleWithOperations",
-    fields: &[
-        shared::API_GROUPS.embedded("Rule."),
-        shared::API_VERSIONS.embedded("Rule."),
-        non_empty("operations", shared::OPERATIONS),
-        shared::RESOURCES.embedded("Rule."),
-        shared::SCOPE.embedded("Rule."),
-    ],
-};
-
-const RULES: Shape = Shape::List("[]v1.RuleWithOperations", &Shape::Struct(&RULE));
-const SIDE_EFFECTS: Shape = Shape::Text("v1.SideEffectClass");
-
-static VALIDATING_HOOK: Struct = Struct {
-    name: "ValidatingWebhook",
-    fields: &[
-        always("admissionReviewVersions", texts()),
-        always("clientConfig", Shape::Struct(&CLIENT_CONFIG)),
-        shared::FAILURE_POLICY,
-        shared::MATCH_CONDITIONS,
-        shared::MATCH_POLICY,
-        always("name", TEXT),
-        shared::selector("namespaceSelector"),
-        shared::selector("objectSelector"),
-        non_empty("rules", RULES),
-        given("sideEffects", SIDE_EFFECTS),
-        given("timeoutSeconds", Shape::Int32),
-    ],
-};
-
-static MUTATING_HOOK: Struct = Struct {
-    name: "MutatingWebhook",
-    fields: &[
-        always("admissionReviewVersions", texts()),
-        always("clientConfig", Shape::Struct(&CLIENT_CONFIG)),
-        shared::FAILURE_POLICY,
-        shared::MATCH_CONDITIONS,
-        shared::MATCH_POLICY,
-        always("name", TEXT),
-        shared::selector("namespaceSelector"),
-        shared::selector("objectSelector"),
-        given("reinvocationPolicy", Shape::Text("v1.ReinvocationPolicyType")),
-        non_empty("rules", RULES),
-        given("sideEffects", SIDE_EFFECTS),
-        given("timeoutSeconds", Shape::Int32),
-    ],
-};
-
-pub static VALIDATING_SHAPE: Struct = Struct {
-    name: "ValidatingWebhookConfiguration",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        non_empty("webhooks", Shape::List("[]v1.ValidatingWebhook", &Shape::Struct(&VALIDATING_HOOK)))
-            .merged(Merge::Patched("name")),
-    ],
-};
-
-pub static MUTATING_SHAPE: Struct = Struct {
-    name: "MutatingWebhookConfiguration",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        non_empty("webhooks", Shape::List("[]v1.MutatingWebhook", &Shape::Struct(&MUTATING_HOOK)))
-            .merged(Merge::Patched("name")),
-    ],
-};
 
 fn hooks(object: &mut Value) -> impl Iterator<Item = &mut Value> {
     object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten()

@@ -82,7 +82,7 @@ impl Codec for BuiltInCodec {
     }
 
     fn patch_meta(&self) -> PatchMeta {
-        PatchMeta::of_kind(&self.row.type_schema())
+        PatchMeta::of_type(self.row.go_type())
     }
 
     fn printed_as(&self) -> RawKind {

@@ -75,7 +75,7 @@ pub trait Codec: Send + Sync {
 
     /// Merge keys and strategies of strategic merge patches.
     fn patch_meta(&self) -> PatchMeta {
-        PatchMeta::of_kind(&Value::Null)
+        PatchMeta::of_type("meta.v1.PartialObjectMetadata")
     }
 
     /// How errors of patches print the objects, as Go does.

@@ -71,7 +71,7 @@ fn decode(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> R
     let body_type = BodyType { kind: KIND, api_version: Text::new_static(SCALE_VERSION) };
     let Decoded { value: mut scale, duplicates } = body_type.parse(document)?;
     if document.format == Format::Json && !duplicates.is_empty() {
-        scale = shape::joined(&decode_every(&document.bytes), &shape::SCALE);
+        scale = shape::joined(&decode_every(&document.bytes), shape::named("autoscaling.v1.Scale"));
     }
     let (kind, api_version) = type_of(&scale);
     let bad_body = |why: &str| body_type.bad_body(&kind, split_version(&api_version).1, why);
@@ -141,7 +141,7 @@ fn normalize(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
 
 /// Reads a body in the form of a Scale. The error is Go's text.
 fn read(scale: &mut Value, strict: &mut Strict, document: Option<&Document>) -> Result<(), String> {
-    let read = shape::read(scale, &shape::SCALE);
+    let read = shape::read(scale, shape::named("autoscaling.v1.Scale"));
     strict.extend_typed(read.unknown);
     *scale = read.value;
     let first = document.and_then(|document| shape::first_error_in(&read.errors, &document.json_text()));
@@ -150,5 +150,5 @@ fn read(scale: &mut Value, strict: &mut Strict, document: Option<&Document>) -> 
 
 /// Keeps the duplicate fields that typed decoding of JSON notices.
 fn keep_seen(strict: &mut Strict) {
-    strict.duplicates.retain(|path| shape::sees_duplicate(path, &shape::SCALE));
+    strict.duplicates.retain(|path| shape::sees_duplicate(path, shape::named("autoscaling.v1.Scale")));
 }

@@ -285,7 +285,8 @@ enum Attempt {
 fn has_managed_fields(configuration: &Value) -> bool {
     let entries = list_of(configuration).and_then(Value::as_array);
     let is_entry = |entry: &Value| {
-        matches!(entry, Value::Object(_)) && shape::read(entry, &shape::MANAGED_FIELDS_ENTRY).error.is_none()
+        matches!(entry, Value::Object(_))
+            && shape::read(entry, shape::named("meta.v1.ManagedFieldsEntry")).error.is_none()
     };
     entries.is_some_and(|entries| entries.iter().all(is_entry))
 }

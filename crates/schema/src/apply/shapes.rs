@@ -3,7 +3,7 @@
 use super::types::{
     Atom, Compiler, DEDUCED, ListRelation, ListType, Object, Scalar, TypeField, TypeId, TypeSchema, UNTYPED, plain_map,
 };
-use crate::shape::{self, Merge, Print, Shape, Struct, has_one_owner};
+use crate::shape::{Field, Print, Shape, Struct};
 use machinery::Value;
 
 impl TypeSchema {
@@ -29,31 +29,44 @@ struct KnownStruct {
 }
 
 impl Shapes {
-    fn node(&mut self, shape: &'static Shape, merge: Merge) -> TypeId {
+    fn field(&mut self, field: &'static Field) -> TypeId {
+        let (merging, is_whole) = (&field.go.merging, field.is_whole());
+        match &field.shape {
+            Shape::List(_, item) => {
+                let element = self.node(item, is_whole);
+                let kind = match merging.list_type {
+                    "map" => ListRelation::Map(merging.keys.split(',').map(Into::into).collect()),
+                    "set" => ListRelation::Set,
+                    _ => ListRelation::Atomic,
+                };
+                self.compiler.add(Atom { list: Some(ListType { element, kind }), ..Atom::default() })
+            }
+            shape => self.node(shape, is_whole || merging.map_type == "atomic"),
+        }
+    }
+
+    /// The node of a value, which may have one owner.
+    fn node(&mut self, shape: &'static Shape, whole: bool) -> TypeId {
         match shape {
             Shape::Text(_) | Shape::Bytes => self.compiler.scalar(Scalar::String),
             Shape::Bool => self.compiler.scalar(Scalar::Boolean),
             Shape::Int32 | Shape::Int64 | Shape::Float => self.compiler.scalar(Scalar::Numeric),
             Shape::Time | Shape::MicroTime | Shape::Quantity | Shape::Amount => self.compiler.scalar(Scalar::Untyped),
             Shape::List(_, item) => {
-                let kind = list_kind(merge);
-                let whole = matches!(merge, Merge::PatchedWhole(_) | Merge::Table(_, true));
-                let element = self.node(item, if whole { Merge::Atomic } else { Merge::Plain });
-                self.compiler.add(Atom { list: Some(ListType { element, kind }), ..Atom::default() })
+                let list = ListType { element: self.node(item, false), kind: ListRelation::Atomic };
+                self.compiler.add(Atom { list: Some(list), ..Atom::default() })
             }
             Shape::Map(_, value) => {
-                let element = self.node(value, Merge::Plain);
-                let map = plain_map(vec![], Some(element), is_atomic(merge));
-                self.compiler.add(Atom { map: Some(map), ..Atom::default() })
+                let element = self.node(value, false);
+                self.compiler.add(Atom { map: Some(plain_map(vec![], Some(element), whole)), ..Atom::default() })
             }
-            Shape::Struct(inner) => self.structure(inner, is_atomic(merge), None),
-            Shape::Any if is_atomic(merge) => UNTYPED,
+            Shape::Struct(inner) => self.structure(inner, whole, None),
+            Shape::Any if whole => UNTYPED,
             Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
         }
     }
 
     fn structure(&mut self, shape: &'static Struct, whole: bool, object: Option<Object>) -> TypeId {
-        let whole = whole || has_one_owner(shape);
         let known = self.known.iter().find(|known| std::ptr::eq(known.shape, shape) && known.whole == whole);
         if let Some(known) = known {
             return known.id;
@@ -64,10 +77,9 @@ impl Shapes {
             Some(object) => self.compiler.type_and_metadata(object),
             None => vec![],
         };
-        for field in shape.fields {
+        for field in shape.fields() {
             if fields.iter().all(|known: &TypeField| known.name != field.name) {
-                let node = self.node(&field.shape, field.merge);
-                fields.push(TypeField { name: field.name.into(), node, default: zero(field) });
+                fields.push(TypeField { name: field.name.into(), node: self.field(field), default: zero(field) });
             }
         }
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
@@ -78,32 +90,10 @@ impl Shapes {
     }
 }
 
-fn list_kind(merge: Merge) -> ListRelation {
-    match merge {
-        Merge::Plain | Merge::Atomic => ListRelation::Atomic,
-        Merge::Set => ListRelation::Set,
-        Merge::Keyed(key) | Merge::Patched(key) | Merge::PatchedWhole(key) => ListRelation::Map(vec![key.into()]),
-        Merge::PatchedByAll(keys) => ListRelation::Map(keys.iter().copied().map(Into::into).collect()),
-        Merge::Table(merging, _) => match merging.list_type {
-            "map" => ListRelation::Map(merging.keys.split(',').map(Into::into).collect()),
-            "set" => ListRelation::Set,
-            _ => ListRelation::Atomic,
-        },
-    }
-}
-
-/// Whether a map or a struct has one owner.
-fn is_atomic(merge: Merge) -> bool {
-    match merge {
-        Merge::Table(merging, is_atomic) => is_atomic || merging.map_type == "atomic",
-        merge => merge == Merge::Atomic,
-    }
-}
-
 /// The values of keys that are left out: fields that are always printed have a default.
-fn zero(field: &shape::Field) -> Option<Value> {
+fn zero(field: &Field) -> Option<Value> {
     match field.shape {
-        Shape::Text(_) if field.key_default.is_some() => field.key_default.map(Value::from),
+        Shape::Text(_) if field.key_default().is_some() => field.key_default().map(Value::from),
         Shape::Text(_) if field.print == Print::Always => Some(Value::from("")),
         Shape::Int32 | Shape::Int64 if field.print == Print::Always => Some(Value::Int(0)),
         _ => None,
@@ -114,12 +104,12 @@ fn zero(field: &shape::Field) -> Option<Value> {
 mod tests {
     use super::super::typed::{Duplicates, errors_text, validate};
     use super::*;
-    use crate::shape::DEFINITION;
+    use crate::shape::named;
     use machinery::json;
 
     #[test]
     fn schemas_are_typed_at_every_depth() {
-        let types = TypeSchema::of_shape(&DEFINITION);
+        let types = TypeSchema::of_shape(named("apiextensions.v1.CustomResourceDefinition"));
         let cases = [
             (json!({"type": "object", "properties": {"a": {"not": {"maxLength": 1}}}, "default": {"x": []}}), Ok(())),
             (json!({"items": {"zog": 1}, "additionalProperties": true, "dependencies": {"a": ["b"]}}), Ok(())),

@@ -2,12 +2,12 @@
 
 use machinery::{Map, Value};
 
-use crate::shape::{self, DEFINITION};
+use crate::shape;
 
 /// The form in which a valid definition is stored and shown. Upstream's validation has brought the metadata of embedded
 /// resources in defaults into shape on its way.
 pub fn to_stored(definition: &Value) -> Value {
-    let mut stored = shape::read(definition, &DEFINITION).value;
+    let mut stored = shape::read(definition, shape::named("apiextensions.v1.CustomResourceDefinition")).value;
     if let Some(versions) = stored.get_mut("spec").and_then(|s| s.get_mut("versions")).and_then(Value::as_array_mut) {
         let schemas = versions.iter_mut().filter_map(|v| v.get_mut("schema")?.get_mut("openAPIV3Schema"));
         schemas.for_each(super::defaults::coerce_embedded);

@@ -4,13 +4,28 @@ use machinery::Value;
 
 use super::beta;
 use super::body::default;
-use crate::shape::{self, DEFINITION, DEFINITION_BETA, Keys, TypeError};
+use crate::shape::{self, Keys, Struct, TypeError};
 
 /// The versions of the definition API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiVersion {
     V1,
     V1Beta1,
+}
+
+impl ApiVersion {
+    /// The Go type of definitions in the version.
+    pub fn go_type(self) -> &'static str {
+        match self {
+            ApiVersion::V1 => "apiextensions.v1.CustomResourceDefinition",
+            ApiVersion::V1Beta1 => "apiextensions.v1beta1.CustomResourceDefinition",
+        }
+    }
+
+    /// The shape of definitions in the version.
+    pub fn structure(self) -> &'static Struct {
+        shape::named(self.go_type())
+    }
 }
 
 /// Lists and maps of which nothing remains if they are empty.
@@ -42,11 +57,7 @@ pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeErro
 
 /// As [`decode`], with or without the keys of maps in the paths of unknown fields.
 pub fn decode_as(body: &Value, version: ApiVersion, keys: Keys) -> Result<Decoded, Vec<TypeError>> {
-    let shape = match version {
-        ApiVersion::V1 => &DEFINITION,
-        ApiVersion::V1Beta1 => &DEFINITION_BETA,
-    };
-    let read = shape::read_request_as(body, shape, keys);
+    let read = shape::read_request_as(body, version.structure(), keys);
     if !read.errors.is_empty() {
         return Err(match version {
             ApiVersion::V1 => read.errors,

@@ -114,44 +114,40 @@ mod tests {
     use machinery::value::decode_every;
 
     use super::*;
-    use crate::shape::{CONDITION, OBJECT_META, TEXT, given, non_empty};
+    use crate::shape::named;
 
-    static ITEM: Struct = Struct { name: "Item", fields: &[given("on", Shape::Bool), non_empty("text", TEXT)] };
-    static THING: Struct = Struct {
-        name: "Thing",
-        fields: &[
-            given("any", Shape::Any),
-            non_empty("condition", Shape::Struct(&CONDITION)),
-            non_empty("items", Shape::List("[]v1.Item", &Shape::Struct(&ITEM))),
-            given("metadata", Shape::Struct(&OBJECT_META)),
-            non_empty("named", Shape::Map("map[string]v1.Item", &Shape::Struct(&ITEM))),
-            given("pointer", Shape::Struct(&ITEM)),
-            non_empty("text", TEXT),
-            non_empty("texts", Shape::Map("map[string]string", &TEXT)),
-        ],
-    };
+    const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 
     #[test]
     fn duplicate_structs_decode_into_existing_value() {
+        let (pod, meta) = ("core.v1.Pod", "meta.v1.ObjectMeta");
         let cases = [
-            (r#"{"metadata":{"name":"x"},"metadata":{"uid":"u"}}"#, r#"{"metadata":{"name":"x","uid":"u"}}"#),
-            (r#"{"metadata":{"name":"x"},"metadata":null}"#, r#"{"metadata":{"name":"x"}}"#),
-            (r#"{"pointer":{"on":true},"pointer":{"text":"x"}}"#, r#"{"pointer":{"on":true,"text":"x"}}"#),
-            (r#"{"pointer":{"on":true},"pointer":null}"#, r#"{"pointer":null}"#),
-            (r#"{"pointer":{"on":true,"on":null}}"#, r#"{"pointer":{"on":null}}"#),
-            (r#"{"text":"a","text":null}"#, r#"{"text":"a"}"#),
-            (r#"{"text":1,"text":"a"}"#, r#"{"text":1}"#),
-            (r#"{"text":"a","text":1}"#, r#"{"text":1}"#),
-            (r#"{"texts":{"a":"1"},"texts":{"b":"2"}}"#, r#"{"texts":{"a":"1","b":"2"}}"#),
-            (r#"{"texts":{"a":"1","a":null}}"#, r#"{"texts":{"a":null}}"#),
-            (r#"{"texts":{"a":"1"},"texts":null,"texts":{"b":"2"}}"#, r#"{"texts":{"b":"2"}}"#),
-            (r#"{"named":{"a":{"on":true},"a":{"text":"x"}}}"#, r#"{"named":{"a":{"text":"x"}}}"#),
-            (r#"{"items":[{"on":true},{"text":"b"}],"items":[{"text":"c"}]}"#, r#"{"items":[{"on":true,"text":"c"}]}"#),
-            (r#"{"any":{"a":1},"any":{"b":1,"b":2}}"#, r#"{"any":{"b":2}}"#),
-            (r#"{"unknown":1,"unknown":{"b":1,"b":2}}"#, r#"{"unknown":{"b":2}}"#),
+            (pod, r#"{"metadata":{"name":"x"},"metadata":{"uid":"u"}}"#, r#"{"metadata":{"name":"x","uid":"u"}}"#),
+            (pod, r#"{"metadata":{"name":"x"},"metadata":null}"#, r#"{"metadata":{"name":"x"}}"#),
+            (SCHEMA, r#"{"not":{"maxLength":1},"not":{"type":"x"}}"#, r#"{"not":{"maxLength":1,"type":"x"}}"#),
+            (SCHEMA, r#"{"not":{"maxLength":1},"not":null}"#, r#"{"not":null}"#),
+            (SCHEMA, r#"{"not":{"maxLength":1,"maxLength":null}}"#, r#"{"not":{"maxLength":null}}"#),
+            (SCHEMA, r#"{"type":"a","type":null}"#, r#"{"type":"a"}"#),
+            (SCHEMA, r#"{"type":1,"type":"a"}"#, r#"{"type":1}"#),
+            (SCHEMA, r#"{"type":"a","type":1}"#, r#"{"type":1}"#),
+            (meta, r#"{"labels":{"a":"1"},"labels":{"b":"2"}}"#, r#"{"labels":{"a":"1","b":"2"}}"#),
+            (meta, r#"{"labels":{"a":"1","a":null}}"#, r#"{"labels":{"a":null}}"#),
+            (meta, r#"{"labels":{"a":"1"},"labels":null,"labels":{"b":"2"}}"#, r#"{"labels":{"b":"2"}}"#),
+            (
+                SCHEMA,
+                r#"{"properties":{"a":{"maxLength":1},"a":{"type":"x"}}}"#,
+                r#"{"properties":{"a":{"type":"x"}}}"#,
+            ),
+            (
+                SCHEMA,
+                r#"{"allOf":[{"maxLength":1},{"type":"b"}],"allOf":[{"type":"c"}]}"#,
+                r#"{"allOf":[{"maxLength":1,"type":"c"}]}"#,
+            ),
+            (SCHEMA, r#"{"default":{"a":1},"default":{"b":1,"b":2}}"#, r#"{"default":{"b":2}}"#),
+            (SCHEMA, r#"{"unknown":1,"unknown":{"b":1,"b":2}}"#, r#"{"unknown":{"b":2}}"#),
         ];
-        for (text, want) in cases {
-            assert_eq!(joined(&decode_every(text.as_bytes()), &THING).to_json(), want, "{text}");
+        for (of, text, want) in cases {
+            assert_eq!(joined(&decode_every(text.as_bytes()), named(of)).to_json(), want, "{text}");
         }
     }
 
@@ -159,9 +155,9 @@ mod tests {
     #[test]
     fn large_documents_are_read_at_once() {
         let many: String = (0..100_000).rev().map(|i| format!("\"k{i:06}\":\"\",")).collect();
-        let again = r#""texts":{},"#.repeat(100_000);
-        let text = format!(r#"{{"texts":{{{}}},{again}"text":""}}"#, many.trim_end_matches(','));
-        let read = joined(&decode_every(text.as_bytes()), &THING);
-        assert_eq!(read.get("texts").and_then(Value::as_object).map(Map::len), Some(100_000));
+        let again = r#""labels":{},"#.repeat(100_000);
+        let text = format!(r#"{{"labels":{{{}}},{again}"name":""}}"#, many.trim_end_matches(','));
+        let read = joined(&decode_every(text.as_bytes()), named("meta.v1.ObjectMeta"));
+        assert_eq!(read.get("labels").and_then(Value::as_object).map(Map::len), Some(100_000));
     }
 }

@@ -12,7 +12,7 @@ pub fn same(one: Option<&Value>, other: Option<&Value>, field: &Field) -> bool {
 
 /// Whether the fields of two objects are the same, except some.
 pub fn same_fields(one: &Value, other: &Value, of: &Struct, except: &[&str]) -> bool {
-    let fields = of.fields.iter().filter(|field| !except.contains(&field.name));
+    let fields = of.fields().iter().filter(|field| !except.contains(&field.name));
     fields.into_iter().all(|field| same(one.get(field.name), other.get(field.name), field))
 }
 

@@ -1,48 +1,49 @@
-//! Shapes of the Go types in `machinery::types`, which are built when they are first used and then kept.
+//! Shapes of the Go types in `machinery::types`.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, OnceLock};
 
-use machinery::types::{Container, GoBase, GoField, GoStruct, GoType, Printed, go_struct};
+use machinery::types::{Container, GoBase, GoField, GoStruct, GoType, Printed, go_struct, names};
 
-use super::{Field, Merge, OBJECT_META, Print, Shape, Struct};
-use crate::limits::LEVELS_MAX;
+use super::{Field, Print, Shape, Struct};
 
-/// The shape of a struct by its name, such as `core.v1.Pod`.
+/// The Go type of schemas, which hold themselves.
+pub(super) const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
+
+static TEXT: Shape = Shape::Text("string");
+
+/// The shape of a struct by its name, such as `core.v1.Pod`. Its fields are made when they are first used.
 ///
 /// # Panics
 ///
 /// The table has no struct of that name. Names are constants or come from the table itself, and a test looks up all of them.
 #[must_use]
-pub fn named(name: &'static str) -> &'static Struct {
-    nested(name, 1)
+pub fn named(name: &str) -> &'static Struct {
+    static SHAPES: LazyLock<Vec<Struct>> =
+        LazyLock::new(|| names().map(|go| Struct { go, fields: OnceLock::new() }).collect());
+    let found = SHAPES.binary_search_by(|shape| shape.go.cmp(name)).ok().and_then(|at| SHAPES.get(at));
+    found.unwrap_or_else(|| panic!("no Go type {name}"))
 }
 
-/// The shape of a struct, at a level of nesting in itself.
-fn nested(name: &'static str, level: usize) -> &'static Struct {
-    static SHAPES: OnceLock<Mutex<HashMap<(&'static str, usize), &'static Struct>>> = OnceLock::new();
-    let shapes = SHAPES.get_or_init(Mutex::default);
-    let kept = |key| shapes.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
-    kept((name, level)).unwrap_or_else(|| {
-        let found = go_struct(name).unwrap_or_else(|| panic!("no Go type {name}"));
-        let built: &'static Struct = Box::leak(Box::new(build(found, level)));
-        *shapes.lock().unwrap_or_else(PoisonError::into_inner).entry((name, level)).or_insert(built)
-    })
+/// The shape of metadata.
+#[must_use]
+pub fn object_meta() -> &'static Struct {
+    named("meta.v1.ObjectMeta")
 }
 
-fn build(go: &'static GoStruct, level: usize) -> Struct {
+/// The fields of a struct, sorted by name.
+pub(super) fn fields(name: &'static str) -> Box<[Field]> {
     let mut fields = Vec::new();
+    let Some(go) = go_struct(name) else { return Box::default() };
     if is_kind(go) {
-        let of_type = |name| super::non_empty(name, super::TEXT).embedded("TypeMeta.");
-        fields.extend(["apiVersion", "kind"].map(of_type));
+        add_fields(go_struct("meta.v1.TypeMeta"), go.name, "TypeMeta.", &mut fields);
     }
-    add_fields(go, (go.name, level), "", &mut fields);
+    add_fields(Some(go), go.name, "", &mut fields);
     if is_kind(go) {
         // objects without metadata have been refused before
         fields.iter_mut().filter(|field| field.name == "metadata").for_each(|field| field.print = Print::Given);
     }
     fields.sort_by_key(|field| field.name);
-    Struct { name: bare(go.name), fields: fields.leak() }
+    fields.into()
 }
 
 /// Whether a struct is that of an object, which has a type.
@@ -53,13 +54,13 @@ fn is_kind(go: &GoStruct) -> bool {
     !is_template && go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
 }
 
-/// Adds the fields of a struct, and those of the structs that it embeds, to those of `outer`, which has a level of nesting.
-fn add_fields(go: &'static GoStruct, outer: (&'static str, usize), embedded: &'static str, out: &mut Vec<Field>) {
+/// Adds the fields of a struct, and those of the structs that it embeds, to those of `outer`.
+fn add_fields(go: Option<&'static GoStruct>, outer: &'static str, embedded: &str, out: &mut Vec<Field>) {
+    let Some(go) = go else { return };
     for field in &go.fields {
         match (field.go_type.container, field.go_type.base) {
             (Container::Embedded, GoBase::Struct(inner)) => {
-                let path = format!("{embedded}{}.", field.name);
-                go_struct(inner).into_iter().for_each(|inner| add_fields(inner, outer, path.clone().leak(), out));
+                add_fields(go_struct(inner), outer, &format!("{embedded}{}.", field.name), out);
             }
             _ => out.push(field_of(outer, field, embedded)),
         }
@@ -67,32 +68,19 @@ fn add_fields(go: &'static GoStruct, outer: (&'static str, usize), embedded: &'s
 }
 
 /// The field of the struct `outer`, or of one that is embedded in it.
-fn field_of(outer: (&'static str, usize), field: &'static GoField, embedded: &'static str) -> Field {
-    let print = match field.printed {
+fn field_of(outer: &'static str, go: &'static GoField, embedded: &str) -> Field {
+    let print = match go.printed {
         Printed::NonEmpty => Print::NonEmpty,
         Printed::Always => Print::Always,
         Printed::Set | Printed::NonZero => Print::Given,
         Printed::SetOrNull => Print::OrNull,
     };
-    let item_is_atomic = match field.go_type.base {
-        _ if field.merging.map_type == "granular" => false,
-        GoBase::Struct("runtime.RawExtension") => true,
-        GoBase::Struct(name) => go_struct(name).is_some_and(|inner| inner.is_atomic),
-        _ => false,
-    };
-    Field {
-        name: field.name,
-        shape: shape(&field.go_type, outer),
-        print,
-        merge: Merge::Table(&field.merging, item_is_atomic),
-        key_default: field.default.map(|json| json.trim_matches('"')),
-        embedded,
-    }
+    Field { name: go.name, shape: shape(&go.go_type, outer), print, go, embedded: embedded.into() }
 }
 
-/// The shape of a field of the struct `outer`, which has a level of nesting.
-fn shape(go: &GoType, outer: (&'static str, usize)) -> Shape {
-    let single = |alias: Option<&'static str>| single(go.base, alias, outer);
+/// The shape of a field of the struct `outer`.
+fn shape(go: &GoType, outer: &str) -> Shape {
+    let single = |alias: Option<&'static str>| single(go.base, alias);
     let item = |alias: Option<&'static str>| -> &'static Shape { Box::leak(Box::new(single(alias))) };
     let name = |prefix: &str| -> &'static str {
         go.alias.unwrap_or_else(|| format!("{prefix}{}", go_name(go.base, go.item_alias)).leak())
@@ -101,7 +89,7 @@ fn shape(go: &GoType, outer: (&'static str, usize)) -> Shape {
         Container::None | Container::Embedded => single(go.alias),
         Container::List => Shape::List(name("[]"), item(go.item_alias)),
         // Kubernetes rounds amounts of Pods and the like, but not what RuntimeClasses add to them
-        Container::Map if go.alias == Some("v1.ResourceList") && outer.0 != "node.v1.Overhead" => {
+        Container::Map if go.alias == Some("v1.ResourceList") && outer != "node.v1.Overhead" => {
             Shape::Map("v1.ResourceList", &Shape::Amount)
         }
         Container::Map => Shape::Map(name("map[string]"), item(go.item_alias)),
@@ -113,7 +101,7 @@ fn shape(go: &GoType, outer: (&'static str, usize)) -> Shape {
 }
 
 /// The shape of a single value.
-fn single(base: GoBase, alias: Option<&'static str>, (outer, level): (&'static str, usize)) -> Shape {
+fn single(base: GoBase, alias: Option<&'static str>) -> Shape {
     match base {
         GoBase::Text => Shape::Text(alias.unwrap_or("string")),
         GoBase::Bool => Shape::Bool,
@@ -122,16 +110,16 @@ fn single(base: GoBase, alias: Option<&'static str>, (outer, level): (&'static s
         GoBase::Double => Shape::Float,
         GoBase::Bytes => Shape::Bytes,
         GoBase::Struct(name) => match name {
-            "meta.v1.ObjectMeta" => Shape::Struct(&OBJECT_META),
             "meta.v1.Time" => Shape::Time,
             "meta.v1.MicroTime" => Shape::MicroTime,
             "resource.Quantity" => Shape::Quantity,
             "intstr.IntOrString" => Shape::IntOrString,
             "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => Shape::Any,
-            "authentication.v1.AttestationValue" => Shape::List("v1.AttestationValue", &super::TEXT),
-            name if name.ends_with("ExtraValue") => Shape::List("v1.ExtraValue", &super::TEXT),
-            name if name == outer && level == LEVELS_MAX => Shape::Any,
-            name if name == outer => Shape::Struct(nested(name, level + 1)),
+            "authentication.v1.AttestationValue" => Shape::List("v1.AttestationValue", &TEXT),
+            name if name.ends_with("ExtraValue") => Shape::List("v1.ExtraValue", &TEXT),
+            "apiextensions.v1.JSONSchemaPropsOrBool" => Shape::OrBool(named(SCHEMA)),
+            "apiextensions.v1.JSONSchemaPropsOrArray" => Shape::OrList(named(SCHEMA)),
+            "apiextensions.v1.JSONSchemaPropsOrStringArray" => Shape::OrTexts(named(SCHEMA)),
             name => Shape::Struct(named(name)),
         },
     }
@@ -154,14 +142,9 @@ fn go_name(base: GoBase, alias: Option<&'static str>) -> String {
     }
 }
 
-/// The name of a type without its package.
-fn bare(name: &'static str) -> &'static str {
-    name.rsplit('.').next().unwrap_or(name)
-}
-
 #[cfg(test)]
 mod tests {
-    use machinery::{Value, json};
+    use machinery::json;
 
     use super::*;
     use crate::shape::read;
@@ -211,18 +194,23 @@ mod tests {
     }
 
     #[test]
-    fn structs_hold_themselves_to_a_depth() {
-        let mut workload = json!({"name": "a", "priority": 1});
-        for _ in 1..LEVELS_MAX {
-            workload = json!({"name": "a", "compositePodGroupTemplates": [workload]});
+    fn structs_hold_themselves() {
+        let mut template = json!({"name": "a", "zog": 1});
+        for _ in 0..20 {
+            template = json!({"name": "a", "compositePodGroupTemplates": [template]});
         }
-        let spec = |inner: Value| json!({"spec": {"compositePodGroupTemplates": [inner]}});
-        let of = |inner: Value| read(&spec(inner), named("scheduling.v1alpha3.Workload"));
-        let found = of(workload.clone());
-        assert_eq!((found.unknown.len(), found.error), (0, None));
-        assert!(of(json!({"compositePodGroupTemplates": [{"zog": 1}]})).unknown[0].ends_with("[0].zog"));
-        let deeper = of(json!({"name": "a", "compositePodGroupTemplates": [workload]}));
-        assert_eq!(deeper.error, None);
+        let found =
+            read(&json!({"spec": {"compositePodGroupTemplates": [template]}}), named("scheduling.v1alpha3.Workload"));
+        assert_eq!((found.unknown.len(), found.error), (1, None));
+        assert!(found.unknown[0].ends_with("[0].zog"));
+    }
+
+    #[test]
+    fn every_type_has_its_fields_sorted() {
+        for name in names() {
+            let fields = named(name).fields();
+            assert!(fields.is_sorted_by(|a, b| a.name < b.name), "{name}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use machinery::{Status, Text, Value, json};
 use objects::{Event, Key};
 use resource::builtin::{DEFINITION_GROUP, Scope};
 use resource::{Resource, Version};
-use schema::shape::{OBJECT_META, declared_schema};
+use schema::shape::{declared_schema, object_meta};
 use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
@@ -215,7 +215,7 @@ fn declared(version: &Version) -> Arc<Decl> {
         None => {
             let mut schema = version.openapi();
             schema.set_at(&["type"], Value::from("object"));
-            schema.set_at(&["properties", "metadata"], declared_schema(&OBJECT_META));
+            schema.set_at(&["properties", "metadata"], declared_schema(object_meta()));
             for field in ["apiVersion", "kind"] {
                 schema.set_at(&["properties", field], json!({"type": "string"}));
             }

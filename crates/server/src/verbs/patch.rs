@@ -223,8 +223,7 @@ impl Patch {
             Patch::Json(patch, _) => json_patch::apply(old.clone(), patch),
             Patch::Merge(patch) => Ok(merge_patch::apply(old.clone(), patch.value.clone())),
             Patch::Strategic(patch) => {
-                let meta = request.strategy.codec().patch_meta();
-                strategic_merge::apply(old.clone(), patch.value.clone(), &meta)
+                strategic_merge::apply(old.clone(), patch.value.clone(), request.strategy.codec().patch_meta())
             }
         }
     }

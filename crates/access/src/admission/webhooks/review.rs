@@ -5,7 +5,6 @@ use base::{clock, wording};
 use machinery::patch::{Unknown, json_patch};
 use machinery::{Status, Text, Value};
 use resource::Version;
-use schema::shape::{Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::{Failure, VersionedObjects};
 use crate::admission::Attributes;
@@ -61,29 +60,6 @@ pub struct Response<'a> {
     patch_type: String,
 }
 
-static RESPONSE: Struct = Struct {
-    name: "AdmissionResponse",
-    fields: &[
-        always("allowed", Shape::Bool),
-        non_empty("auditAnnotations", Shape::Map("map[string]string", &TEXT)),
-        given("patch", Shape::Bytes),
-        given("patchType", Shape::Text("v1.PatchType")),
-        given("status", Shape::Any),
-        always("uid", Shape::Text("types.UID")),
-        non_empty("warnings", texts()),
-    ],
-};
-
-static REVIEW: Struct = Struct {
-    name: "AdmissionReview",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("request", Shape::Any),
-        given("response", Shape::Struct(&RESPONSE)),
-    ],
-};
-
 fn decoded(text: &str) -> Option<Vec<u8>> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(text).ok()
@@ -97,7 +73,7 @@ pub fn check_type(review: &Value) -> Result<(), String> {
         let place = "in scheme \"pkg/runtime/scheme.go:111\"";
         return Err(format!("no kind {kind:?} is registered for version {api_version:?} {place}"));
     }
-    schema::shape::read(review, &REVIEW).error.map_or(Ok(()), Err)
+    schema::shape::read(review, schema::shape::named("admission.v1.AdmissionReview")).error.map_or(Ok(()), Err)
 }
 
 /// Reads the `response` of a review. The error says why it is invalid.

@@ -11,7 +11,7 @@ const LIST: &str = "[]interface {}";
 const MAP: &str = "map[string]interface {}";
 
 /// Merges the lists whose order the patch sets, and removes them from the patch.
-pub(super) fn set_element_orders(original: &mut Map, patch: &mut Map, meta: &PatchMeta) -> Result<(), Failure> {
+pub(super) fn set_element_orders(original: &mut Map, patch: &mut Map, meta: PatchMeta) -> Result<(), Failure> {
     let directives: Vec<Text> = patch.keys().filter(|name| name.starts_with(SET_ORDER)).cloned().collect();
     for directive in directives {
         let order = match patch.remove(&directive) {
@@ -39,11 +39,11 @@ fn ordered(
     original: Option<&Value>,
     patch: Option<&Value>,
     order: &[Value],
-    field: &FieldMeta,
+    field: FieldMeta,
 ) -> Result<Option<Vec<Value>>, Failure> {
     check_length(order.len())?;
     let (original, patch) = (list_of(original)?, list_of(patch)?);
-    let key = field.merge_key.as_str();
+    let key = field.merge_key;
     check_order(patch.unwrap_or_default(), order, key)?;
     let merged = match (original, patch) {
         (None, None) => return Ok(None),

@@ -15,7 +15,6 @@ const CLUSTER_BINDING_COLUMNS: &[BuiltInColumn] =
 
 const MUTATING_BINDING: Behaviour = Behaviour {
     of: "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding",
-    shape: Some(&mutations::BINDING_SHAPE),
     default: |object| policies::default_resources(object, "matchResources"),
     validate: mutations::validate_binding,
     columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
@@ -23,41 +22,23 @@ const MUTATING_BINDING: Behaviour = Behaviour {
 };
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour {
-        of: "authentication.k8s.io/SelfSubjectReview",
-        shape: Some(&reviews::SELF_SUBJECT_REVIEW),
-        review: Some(Review::SelfSubject),
-        ..NONE
-    },
-    Behaviour {
-        of: "authentication.k8s.io/TokenReview",
-        shape: Some(&reviews::TOKEN_SHAPE),
-        review: Some(Review::Token),
-        ..NONE
-    },
+    Behaviour { of: "authentication.k8s.io/SelfSubjectReview", review: Some(Review::SelfSubject), ..NONE },
+    Behaviour { of: "authentication.k8s.io/TokenReview", review: Some(Review::Token), ..NONE },
     Behaviour {
         of: "authorization.k8s.io/LocalSubjectAccessReview",
-        shape: Some(&reviews::LOCAL_ACCESS_SHAPE),
         validate: |review, _, release| reviews::validate_local(review, release),
         review: Some(Review::Access),
         ..NONE
     },
     Behaviour {
         of: "authorization.k8s.io/SelfSubjectAccessReview",
-        shape: Some(&reviews::SELF_ACCESS_SHAPE),
         validate: |review, _, release| reviews::validate(review, reviews::Subject::Requester, release),
         review: Some(Review::SelfAccess),
         ..NONE
     },
-    Behaviour {
-        of: "authorization.k8s.io/SelfSubjectRulesReview",
-        shape: Some(&reviews::RULES_SHAPE),
-        review: Some(Review::SelfRules),
-        ..NONE
-    },
+    Behaviour { of: "authorization.k8s.io/SelfSubjectRulesReview", review: Some(Review::SelfRules), ..NONE },
     Behaviour {
         of: "authorization.k8s.io/SubjectAccessReview",
-        shape: Some(&reviews::ACCESS_SHAPE),
         validate: |review, _, release| reviews::validate(review, reviews::Subject::Named, release),
         review: Some(Review::Access),
         ..NONE
@@ -97,7 +78,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/ClusterRoleBinding",
-        shape: Some(&rbac::CLUSTER_ROLE_BINDING_SHAPE),
         default: rbac::default_binding,
         validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Cluster, release),
         name: super::path_segment,
@@ -107,7 +87,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/ClusterRole",
-        shape: Some(&rbac::CLUSTER_ROLE_SHAPE),
         validate: rbac::validate_cluster_role,
         name: super::path_segment,
         columns: columns::PLAIN,
@@ -116,7 +95,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/RoleBinding",
-        shape: Some(&rbac::ROLE_BINDING_SHAPE),
         default: rbac::default_binding,
         validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Namespace, release),
         name: super::path_segment,
@@ -126,7 +104,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/Role",
-        shape: Some(&rbac::ROLE_SHAPE),
         validate: |new, _, _| rbac::validate_rules(new, rbac::RoleScope::Namespace),
         name: super::path_segment,
         columns: columns::PLAIN,
@@ -135,7 +112,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingAdmissionPolicy",
-        shape: Some(&mutations::POLICY_SHAPE),
         default: mutations::default_policy,
         validate: mutations::validate_policy,
         columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
@@ -149,7 +125,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingWebhookConfiguration",
-        shape: Some(&webhooks::MUTATING_SHAPE),
         default: webhooks::default_mutating,
         validate: webhooks::validate,
         warnings: webhooks::warnings,
@@ -158,7 +133,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
-        shape: Some(&policies::POLICY_SHAPE),
         default: policies::default_policy,
         prepare: policies::prepare_policy,
         validate: policies::validate_policy,
@@ -168,7 +142,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
-        shape: Some(&policies::BINDING_SHAPE),
         default: |object| policies::default_resources(object, "matchResources"),
         validate: policies::validate_binding,
         columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
@@ -176,7 +149,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
-        shape: Some(&webhooks::VALIDATING_SHAPE),
         default: webhooks::default_hooks,
         validate: webhooks::validate,
         warnings: webhooks::warnings,
@@ -185,7 +157,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/FlowSchema",
-        shape: Some(&flow::SCHEMA_SHAPE),
         default: flow::default_schema,
         validate: flow::validate_schema,
         status: Part { validate: flow::validate_states, ..Part::PLAIN },
@@ -200,7 +171,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
-        shape: Some(&flow::LEVEL_SHAPE),
         default: flow::default_level,
         validate: flow::validate_level,
         status: Part { validate: flow::validate_states, ..Part::PLAIN },

@@ -5,9 +5,8 @@ use machinery::{Release, Value};
 
 use super::super::behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
 use super::super::{
-    accounts, allocations, columns, components, config, events, limit_ranges, namespaces, nodes, object_warnings,
-    pod_annotations, pod_status, pod_warnings, pods, quotas, reviews, secrets, services, tables, third_party, volumes,
-    workloads,
+    accounts, columns, components, config, events, limit_ranges, namespaces, nodes, object_warnings, pod_annotations,
+    pod_status, pod_warnings, pods, quotas, reviews, secrets, services, tables, volumes, workloads,
 };
 use crate::rules::{Deletion, Preconditions, label_name};
 
@@ -21,17 +20,10 @@ pub static KINDS: &[Behaviour] = &[
         further: Further { computed: Some(components::all), ..Further::NONE },
         ..NONE
     },
-    Behaviour {
-        of: "v1/ConfigMap",
-        shape: Some(&config::CONFIG_MAP_SHAPE),
-        validate: config::validate,
-        columns: &[columns::DATA, columns::AGE],
-        ..NONE
-    },
+    Behaviour { of: "v1/ConfigMap", validate: config::validate, columns: &[columns::DATA, columns::AGE], ..NONE },
     Behaviour { of: "v1/Endpoints", columns: tables::ENDPOINTS, warnings: object_warnings::of_endpoints, ..NONE },
     Behaviour {
         of: "v1/Event",
-        shape: Some(&events::CORE_SHAPE),
         validate: |new, _, _| events::common_errors(new, "reportingComponent"),
         name: super::any_name,
         columns: columns::EVENT,
@@ -39,7 +31,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "events.k8s.io/Event",
-        shape: Some(&events::SHAPE),
         validate: events::validate,
         conversion: Some(StoredAs::new(events::to_core, events::from_core)),
         columns: columns::EVENT,
@@ -55,7 +46,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "v1/Namespace",
-        shape: Some(&namespaces::SHAPE),
         default: namespaces::default,
         prepare: namespaces::prepare,
         validate: namespaces::validate,
@@ -149,7 +139,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "v1/ResourceQuota",
-        shape: Some(&quotas::SHAPE),
         prepare: quotas::prepare,
         validate: quotas::validate,
         warnings: object_warnings::of_quota,
@@ -159,20 +148,13 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "v1/Secret",
-        shape: Some(&secrets::SHAPE),
         default: secrets::default,
         validate: secrets::validate,
         warnings: secrets::warnings,
         columns: &[columns::TYPE, columns::SECRET_DATA, columns::AGE],
         ..NONE
     },
-    Behaviour {
-        of: "v1/ServiceAccount",
-        shape: Some(&accounts::SHAPE),
-        prepare: accounts::prepare,
-        warnings: accounts::warnings,
-        ..NONE
-    },
+    Behaviour { of: "v1/ServiceAccount", prepare: accounts::prepare, warnings: accounts::warnings, ..NONE },
     Behaviour {
         of: "authentication.k8s.io/v1/TokenRequest",
         default: reviews::default_request,
@@ -182,7 +164,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "v1/Service",
-        shape: Some(&services::SHAPE),
         default: services::default,
         prepare: services::prepare,
         validate: services::validate,
@@ -193,10 +174,9 @@ pub static KINDS: &[Behaviour] = &[
         hooks: Hooks::Service,
         ..NONE
     },
-    Behaviour { of: "v1/RangeAllocation", shape: Some(&allocations::RANGE), ..NONE },
+    Behaviour { of: "v1/RangeAllocation", ..NONE },
     Behaviour {
         of: "extensions/ThirdPartyResource",
-        shape: Some(&third_party::SHAPE),
         validate: |registration, _, _| schema::definition::validate_third_party(registration),
         columns: &[columns::DESCRIPTION, columns::VERSIONS],
         hooks: Hooks::ThirdPartyResource,

@@ -64,7 +64,6 @@ const RESOURCE_SLICE: Behaviour = Behaviour {
 pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "apiregistration.k8s.io/APIService",
-        shape: Some(&apiservices::SHAPE),
         default: apiservices::default,
         prepare: apiservices::prepare,
         validate: apiservices::validate,
@@ -157,7 +156,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "coordination.k8s.io/Lease",
-        shape: Some(&leases::SHAPE),
         prepare: leases::prepare,
         validate: leases::validate,
         columns: &[columns::HOLDER, columns::AGE],
@@ -244,7 +242,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "storagemigration.k8s.io/StorageVersionMigration",
-        shape: Some(&migrations::SHAPE),
         validate: migrations::validate,
         status: Part { validate: migrations::validate_status, ..Part::PLAIN },
         columns: &[columns::PLAIN_NAME, columns::MIGRATED_RESOURCE, columns::MIGRATION_STATUS],

@@ -113,6 +113,6 @@ pub fn is_pointer(field: &GoField) -> bool {
 
 /// Whether two values of a field differ by no more than empty lists and maps.
 pub fn is_same(of: &Ruled, field: &GoField, given: Option<&Value>, before: Option<&Value>) -> bool {
-    let shape = || schema::shape::named(of.name).fields.iter().find(|shape| shape.name == field.name);
+    let shape = || schema::shape::named(of.name).field(field.name);
     given == before || shape().is_some_and(|shape| schema::shape::same(given, before, shape))
 }

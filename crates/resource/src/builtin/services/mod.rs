@@ -9,95 +9,9 @@ pub use validate::{validate, validate_status, warnings};
 use std::collections::HashSet;
 
 use machinery::{Release, Value, json, names};
-use schema::shape::{CONDITION, Merge, OBJECT_META, Shape, Struct, TEXT, always, given, non_empty, texts};
 
 use super::checks::{list, text};
-use super::config::TEXT_MAP;
 use super::defaults::set_default;
-
-static PORT: Struct = Struct {
-    name: "ServicePort",
-    fields: &[
-        given("appProtocol", TEXT),
-        non_empty("name", TEXT),
-        non_empty("nodePort", Shape::Int32),
-        always("port", Shape::Int32),
-        non_empty("protocol", Shape::Text("v1.Protocol")).or("TCP"),
-        given("targetPort", Shape::IntOrString),
-    ],
-};
-
-static CLIENT_IP: Struct = Struct { name: "ClientIPConfig", fields: &[given("timeoutSeconds", Shape::Int32)] };
-
-static AFFINITY: Struct =
-    Struct { name: "SessionAffinityConfig", fields: &[given("clientIP", Shape::Struct(&CLIENT_IP))] };
-
-static SPEC: Struct = Struct {
-    name: "ServiceSpec",
-    fields: &[
-        given("allocateLoadBalancerNodePorts", Shape::Bool),
-        non_empty("clusterIP", TEXT),
-        non_empty("clusterIPs", texts()),
-        non_empty("externalIPs", texts()),
-        non_empty("externalName", TEXT),
-        non_empty("externalTrafficPolicy", Shape::Text("v1.ServiceExternalTrafficPolicy")),
-        non_empty("healthCheckNodePort", Shape::Int32),
-        given("internalTrafficPolicy", Shape::Text("v1.ServiceInternalTrafficPolicy")),
-        non_empty("ipFamilies", Shape::List("[]v1.IPFamily", &Shape::Text("v1.IPFamily"))),
-        given("ipFamilyPolicy", Shape::Text("v1.IPFamilyPolicy")),
-        given("loadBalancerClass", TEXT),
-        non_empty("loadBalancerIP", TEXT),
-        non_empty("loadBalancerSourceRanges", texts()),
-        non_empty("ports", Shape::List("[]v1.ServicePort", &Shape::Struct(&PORT)))
-            .merged(Merge::PatchedByAll(&["port", "protocol"])),
-        non_empty("publishNotReadyAddresses", Shape::Bool),
-        non_empty("selector", TEXT_MAP).merged(Merge::Atomic),
-        non_empty("sessionAffinity", Shape::Text("v1.ServiceAffinity")),
-        given("sessionAffinityConfig", Shape::Struct(&AFFINITY)),
-        given("trafficDistribution", TEXT),
-        non_empty("type", Shape::Text("v1.ServiceType")),
-    ],
-};
-
-static PORT_STATUS: Struct = Struct {
-    name: "PortStatus",
-    fields: &[given("error", TEXT), always("port", Shape::Int32), always("protocol", Shape::Text("v1.Protocol"))],
-};
-
-static INGRESS: Struct = Struct {
-    name: "LoadBalancerIngress",
-    fields: &[
-        non_empty("hostname", TEXT),
-        non_empty("ip", TEXT),
-        given("ipMode", Shape::Text("v1.LoadBalancerIPMode")),
-        non_empty("ports", Shape::List("[]v1.PortStatus", &Shape::Struct(&PORT_STATUS))),
-    ],
-};
-
-static LOAD_BALANCER: Struct = Struct {
-    name: "LoadBalancerStatus",
-    fields: &[non_empty("ingress", Shape::List("[]v1.LoadBalancerIngress", &Shape::Struct(&INGRESS)))],
-};
-
-static STATUS: Struct = Struct {
-    name: "ServiceStatus",
-    fields: &[
-        non_empty("conditions", Shape::List("[]v1.Condition", &Shape::Struct(&CONDITION)))
-            .merged(Merge::Patched("type")),
-        always("loadBalancer", Shape::Struct(&LOAD_BALANCER)),
-    ],
-};
-
-pub static SHAPE: Struct = Struct {
-    name: "Service",
-    fields: &[
-        non_empty("apiVersion", TEXT),
-        non_empty("kind", TEXT),
-        given("metadata", Shape::Struct(&OBJECT_META)),
-        always("spec", Shape::Struct(&SPEC)),
-        always("status", Shape::Struct(&STATUS)),
-    ],
-};
 
 pub fn name(name: &str, release: Release) -> Vec<String> {
     if release >= Release::V1_36 { names::dns1123_label(name) } else { names::dns1035_label(name) }

@@ -108,7 +108,7 @@ fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors:
             }
             continue;
         }
-        let field = form.fields.iter().find(|field| field.name == name);
+        let field = form.field(name);
         if name == "template" && waits {
             waiting_template(new, old, &path.child("template").child("spec"), errors);
         } else if !field.is_some_and(|field| same(new, old, field)) {

@@ -44,7 +44,7 @@ pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
         Some(old) => {
             let text = old.str_at(&["metadata", "annotations", TEMPLATE_GENERATION]);
             const TEMPLATE: &[&str] = &["spec", "template"];
-            let template = named("apps.v1.DaemonSetSpec").fields.iter().find(|field| field.name == "template");
+            let template = named("apps.v1.DaemonSetSpec").field("template");
             let is_same = template.is_some_and(|field| same(object.at(TEMPLATE), old.at(TEMPLATE), field));
             text.parse::<i64>().unwrap_or_default() + i64::from(!is_same)
         }

@@ -118,13 +118,13 @@ impl Reader {
             Value::Null => return None,
             Value::Object(map) => map,
             other => {
-                self.mismatch(other, &format!("v1.{}", shape.name), "struct");
+                self.mismatch(other, &format!("v1.{}", shape.name()), "struct");
                 return None;
             }
         };
-        self.structs.push(shape.name);
+        self.structs.push(shape.name());
         // The fields of the value and of the struct are sorted by name. Most fields of a large struct are not given.
-        let mut left = shape.fields;
+        let mut left = shape.fields();
         let mut out = Vec::with_capacity(map.len());
         for (key, inner) in map.iter() {
             let before = left.partition_point(|field| field.name < key.as_str());

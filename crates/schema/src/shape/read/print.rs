@@ -7,7 +7,7 @@ use machinery::{Text, Value};
 /// The object with no field set.
 pub(super) fn zero(shape: &Struct) -> Value {
     let field = |field: &Field| Some((Text::from(field.name), printed(field, None, Empty::AsPrinted)?));
-    Value::Object(shape.fields.iter().filter_map(field).collect())
+    Value::Object(shape.fields().iter().filter_map(field).collect())
 }
 
 /// The absent fields that are printed nevertheless.

@@ -1,10 +1,10 @@
 use super::*;
 use crate::limits::TYPE_ERRORS_MAX;
-use crate::shape::{OBJECT_META, sees_duplicate};
+use crate::shape::{named, object_meta, sees_duplicate};
 use machinery::value::decode;
 
 fn check(input: &str, value: &str, unknown: &[&str], error: Option<&str>) {
-    let read = read(&decode(input.as_bytes()).unwrap(), &OBJECT_META);
+    let read = read(&decode(input.as_bytes()).unwrap(), object_meta());
     assert_eq!(read.error.as_deref(), error, "{input}");
     if error.is_none() {
         assert_eq!(read.value.to_json(), value, "{input}");
@@ -16,7 +16,7 @@ fn check(input: &str, value: &str, unknown: &[&str], error: Option<&str>) {
 #[test]
 fn first_type_error_is_reported() {
     let reported = |text: &str| {
-        let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
+        let read = read(&decode(text.as_bytes()).unwrap(), object_meta());
         let order = machinery::value::key_order(text.as_bytes());
         let error = first_error(&read.errors, Some(&order)).unwrap();
         error.split("ObjectMeta.").last().unwrap_or_default().to_owned()
@@ -39,7 +39,7 @@ fn first_type_error_is_reported() {
 #[test]
 fn type_errors_of_long_lists_are_bounded() {
     let text = format!(r#"{{"name": "a", "finalizers": [{}1], "labels": 2}}"#, "1,".repeat(200_000));
-    let read = read(&decode(text.as_bytes()).unwrap(), &OBJECT_META);
+    let read = read(&decode(text.as_bytes()).unwrap(), object_meta());
     assert_eq!(read.errors.len(), TYPE_ERRORS_MAX);
     let error = first_error(&read.errors, Some(&machinery::value::key_order(text.as_bytes())));
     let want = "json: cannot unmarshal number into Go struct field ObjectMeta.finalizers of type string";
@@ -59,14 +59,16 @@ fn duplicate_fields_are_reported_like_upstream() {
         ("spec.bogus", false),
     ];
     for (path, want) in cases {
-        assert_eq!(sees_duplicate(path, &crate::shape::DEFINITION), want, "{path}");
+        assert_eq!(sees_duplicate(path, named("apiextensions.v1.CustomResourceDefinition")), want, "{path}");
     }
 }
 
 /// A type that decodes itself reports its errors as those of the struct around it.
 #[test]
 fn errors_in_custom_decoders_have_full_paths() {
-    let reported = |schema: &str| read(&decode(schema.as_bytes()).unwrap(), &crate::shape::VALIDATION).error.unwrap();
+    let reported = |schema: &str| {
+        read(&decode(schema.as_bytes()).unwrap(), named("apiextensions.v1.CustomResourceValidation")).error.unwrap()
+    };
     for (schema, want) in [
         (
             r#"{"items": {"type": 1}}"#,
@@ -106,7 +108,7 @@ fn custom_decoders_report_inner_paths() {
     ] {
         let value = decode(format!(r#"{{"openAPIV3Schema": {schema}}}"#).as_bytes()).unwrap();
         let found = crate::shape::first_conversion_error(
-            &read(&value, &crate::shape::VALIDATION).errors,
+            &read(&value, named("apiextensions.v1.CustomResourceValidation")).errors,
             &value,
             "apiextensions.v1.CustomResourceValidation",
         );
@@ -120,7 +122,7 @@ fn bytes_decode_from_list_of_numbers() {
         let text = format!(
             r#"{{"spec": {{"conversion": {{"strategy": "", "webhook": {{"clientConfig": {{"caBundle": {bundle}}}}}}}}}}}"#
         );
-        read(&decode(text.as_bytes()).unwrap(), &crate::shape::DEFINITION)
+        read(&decode(text.as_bytes()).unwrap(), named("apiextensions.v1.CustomResourceDefinition"))
     };
     let bundle = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
     assert_eq!(client("[104, 105, null]").value.str_at(&bundle), "aGkA");

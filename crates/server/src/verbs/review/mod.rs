@@ -54,8 +54,7 @@ pub async fn respond(
         Review::Token => tokens::review(&admit, object).await?,
         Review::TokenRequest => tokens::issue(&admit, object).await?,
     };
-    // a token shows the null in its spec
-    let printed = if for_token { None } else { request.strategy.codec().printed(&reviewed) };
+    let printed = request.strategy.codec().printed(&reviewed);
     Ok(Outcome::Object(Effect::Created, Shown::Tree(printed.unwrap_or(reviewed))))
 }
 
