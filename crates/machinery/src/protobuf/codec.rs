@@ -125,7 +125,7 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
             let mut map = read(message_fields, bytes, depth)?;
             Some(map.remove("schema").or_else(|| map.into_iter().next().map(|(_, v)| v)).unwrap_or_default())
         }
-        "authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" | "meta.v1.Verbs" => {
+        "authentication.v1.ExtraValue" | "meta.v1.Verbs" => {
             let mut map = read(message_fields, bytes, depth)?;
             Some(map.remove("items").unwrap_or(Value::Array(vec![])))
         }
@@ -313,7 +313,7 @@ fn write_message(name: &str, value: &Value, out: &mut Writer) {
                 }
             }
         }
-        ("authentication.v1.ExtraValue" | "authorization.v1.ExtraValue" | "meta.v1.Verbs", value) => {
+        ("authentication.v1.ExtraValue" | "meta.v1.Verbs", value) => {
             for item in value.as_array().unwrap_or_default().iter().filter_map(Value::as_str) {
                 out.text(1, item);
             }

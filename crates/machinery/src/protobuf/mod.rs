@@ -29,10 +29,15 @@ impl Writer {
         self.bytes.push(value as u8);
     }
 
+    /// What precedes a field of so many bytes, which the caller adds itself.
+    pub fn header(&mut self, number: u32, length: usize) {
+        self.varint(u64::from(number) << 3 | 2);
+        self.varint(length as u64);
+    }
+
     /// A field of bytes: text, or a message.
     pub fn bytes(&mut self, number: u32, value: &[u8]) -> &mut Writer {
-        self.varint(u64::from(number) << 3 | 2);
-        self.varint(value.len() as u64);
+        self.header(number, value.len());
         self.bytes.extend_from_slice(value);
         self
     }

@@ -1,9 +1,12 @@
 //! The messages of built-in kinds: field numbers, JSON names and types, which are facts of the Kubernetes API.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
-use crate::types::{Container, GoBase, GoField, Printed, go_struct};
+use crate::types::{Container, GoBase, GoField, Printed, go_struct, names};
+
+/// A list of strings that has a message of its own.
+const VERBS: Option<&str> = Some("v1.Verbs");
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,45 +42,78 @@ pub struct MessageField {
     pub is_omitted: bool,
 }
 
-type Messages = HashMap<&'static str, Vec<MessageField>>;
+const SCHEMA: FieldKind = FieldKind::Message("apiextensions.v1.JSONSchemaProps");
 
-static TEXT: &str = include_str!("messages.txt");
+/// The messages of types whose JSON is not that of their fields.
+const OWN: [(&str, &[MessageField]); 12] = [
+    ("apiextensions.v1.JSON", &[own(1, "raw", FieldKind::Bytes)]),
+    ("apiextensions.v1.JSONSchemaPropsOrArray", &[own(1, "schema", SCHEMA), list(2, "jSONSchemas", SCHEMA)]),
+    ("apiextensions.v1.JSONSchemaPropsOrBool", &[own(1, "allows", FieldKind::Bool), own(2, "schema", SCHEMA)]),
+    (
+        "apiextensions.v1.JSONSchemaPropsOrStringArray",
+        &[own(1, "schema", SCHEMA), list(2, "property", FieldKind::Text)],
+    ),
+    (EXTRA_VALUE, &[list(1, "items", FieldKind::Text)]),
+    (
+        "intstr.IntOrString",
+        &[own(1, "type", FieldKind::Int), own(2, "intVal", FieldKind::Int), own(3, "strVal", FieldKind::Text)],
+    ),
+    ("meta.v1.FieldsV1", &[own(1, "Raw", FieldKind::Bytes)]),
+    ("meta.v1.MicroTime", TIME),
+    ("meta.v1.Time", TIME),
+    ("meta.v1.Verbs", &[list(1, "items", FieldKind::Text)]),
+    ("resource.Quantity", &[own(1, "string", FieldKind::Text)]),
+    ("runtime.RawExtension", &[own(1, "raw", FieldKind::Bytes)]),
+];
 
-/// The fields of a message such as `core.v1.ConfigMap`, by number.
-pub fn message(name: &str) -> Option<&'static [MessageField]> {
-    static MESSAGES: OnceLock<Messages> = OnceLock::new();
-    MESSAGES.get_or_init(parse).get(name).map(Vec::as_slice).or_else(|| of_go_struct(name))
+const EXTRA_VALUE: &str = "authentication.v1.ExtraValue";
+const TIME: &[MessageField] = &[own(1, "seconds", FieldKind::Int), own(2, "nanos", FieldKind::Int)];
+
+const fn own(number: u32, name: &'static str, kind: FieldKind) -> MessageField {
+    MessageField { number, name, kind, count: Count::One, is_always: false, is_omitted: false }
 }
 
-/// The fields of a message in the table of Go types, by number. A message is converted when it is first used.
-fn of_go_struct(name: &str) -> Option<&'static [MessageField]> {
-    static CONVERTED: Mutex<BTreeMap<&'static str, &'static [MessageField]>> = Mutex::new(BTreeMap::new());
-    let converted = || CONVERTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = converted().get(name).copied();
-    if known.is_some() {
-        return known;
+const fn list(number: u32, name: &'static str, kind: FieldKind) -> MessageField {
+    MessageField { count: Count::Many, ..own(number, name, kind) }
+}
+
+/// The fields of a message such as `core.v1.ConfigMap`, by number. They are those of its Go type, converted when they are first
+/// used.
+pub fn message(name: &str) -> Option<&'static [MessageField]> {
+    static MESSAGES: LazyLock<BTreeMap<&'static str, OnceLock<Vec<MessageField>>>> =
+        LazyLock::new(|| names().chain(OWN.map(|(name, _)| name)).map(|name| (name, OnceLock::new())).collect());
+    let (name, fields) = MESSAGES.get_key_value(name)?;
+    Some(fields.get_or_init(|| fields_of(name)))
+}
+
+fn fields_of(name: &str) -> Vec<MessageField> {
+    if let Some((_, fields)) = OWN.iter().find(|(own, _)| *own == name) {
+        return fields.to_vec();
     }
-    let found = go_struct(name)?;
-    let mut fields: Vec<MessageField> = found.fields.iter().map(of_go_field).collect();
+    let fields = go_struct(name).into_iter().flat_map(|found| &found.fields);
+    let mut fields: Vec<MessageField> = fields.map(of_go_field).collect();
     fields.sort_by_key(|field| field.number);
-    let fields: &'static [MessageField] = fields.leak();
-    Some(converted().entry(found.name).or_insert(fields))
+    fields
 }
 
 fn of_go_field(field: &'static GoField) -> MessageField {
     let count = match field.go_type.container {
+        Container::List if field.go_type.item_alias == VERBS => Count::One,
         Container::None => Count::One,
         Container::List => Count::Many,
         Container::Map | Container::MapOfLists => Count::Map,
         Container::Embedded => Count::Inline,
     };
     let kind = match field.go_type.base {
+        GoBase::Text if field.go_type.item_alias == VERBS => FieldKind::Message("meta.v1.Verbs"),
         GoBase::Text => FieldKind::Text,
         GoBase::Bool => FieldKind::Bool,
         GoBase::Int32 | GoBase::Int64 => FieldKind::Int,
         GoBase::Double => FieldKind::Double,
         GoBase::Bytes => FieldKind::Bytes,
-        GoBase::Struct("certificates.v1.ExtraValue") => FieldKind::Message("authentication.v1.ExtraValue"),
+        GoBase::Struct(
+            "authentication.v1.AttestationValue" | "authorization.v1.ExtraValue" | "certificates.v1.ExtraValue",
+        ) => FieldKind::Message(EXTRA_VALUE),
         GoBase::Struct(name) => FieldKind::Message(name),
     };
     let is_value = !matches!(field.printed, Printed::Set | Printed::SetOrNull) && field.go_type.base != GoBase::Bytes;
@@ -86,45 +122,9 @@ fn of_go_field(field: &'static GoField) -> MessageField {
         name: field.name,
         kind,
         count,
-        is_always: is_value && count == Count::One,
+        is_always: is_value && field.go_type.container == Container::None,
         is_omitted: field.printed == Printed::NonEmpty,
     }
-}
-
-fn parse() -> Messages {
-    let mut messages = Messages::new();
-    let mut current = "";
-    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
-        match line.strip_prefix(' ') {
-            None => {
-                current = line;
-                messages.insert(line, vec![]);
-            }
-            Some(field) => {
-                if let (Some(field), Some(fields)) = (parse_field(field), messages.get_mut(current)) {
-                    fields.push(field);
-                }
-            }
-        }
-    }
-    messages
-}
-
-fn parse_field(line: &'static str) -> Option<MessageField> {
-    let mut parts = line.split(' ');
-    let (number, name, kind) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
-    let counts = [("[]", Count::Many), ("{}", Count::Map), ("^", Count::Inline)];
-    let found = counts.into_iter().find_map(|(mark, count)| Some((count, kind.strip_prefix(mark)?)));
-    let (count, kind) = found.unwrap_or((Count::One, kind));
-    let kind = match kind {
-        "string" => FieldKind::Text,
-        "bool" => FieldKind::Bool,
-        "int32" | "int64" | "uint32" | "uint64" => FieldKind::Int,
-        "double" => FieldKind::Double,
-        "bytes" => FieldKind::Bytes,
-        message => FieldKind::Message(message),
-    };
-    Some(MessageField { number, name, kind, count, is_always: false, is_omitted: false })
 }
 
 #[cfg(test)]
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn referenced_messages_exist() {
-        for (name, fields) in parse() {
-            for field in &fields {
+        for name in names() {
+            for field in message(name).unwrap() {
                 if let FieldKind::Message(inner) = field.kind {
                     assert!(message(inner).is_some(), "{name}.{} is a {inner}", field.name);
                 }

@@ -6,6 +6,7 @@
 mod v2;
 mod v3;
 
+use machinery::protobuf::Writer;
 use machinery::{Value, yaml};
 
 use super::Dialect;
@@ -18,6 +19,17 @@ struct Message {
     extensions: u32,
     /// The number and kind of the repeated field of all other, named values.
     others: Option<(u32, ValueKind)>,
+}
+
+impl Message {
+    const fn of(fields: &'static [(&'static str, u32, ValueKind)], extensions: u32) -> Message {
+        Message { fields, extensions, others: None }
+    }
+
+    /// A message of named values alone.
+    const fn of_names(number: u32, kind: ValueKind) -> Message {
+        Message { fields: &[], extensions: 0, others: Some((number, kind)) }
+    }
 }
 
 /// How a value is encoded.
@@ -59,58 +71,41 @@ fn tables(dialect: Dialect) -> &'static Tables {
 /// Appends one path to the encoded paths.
 pub fn path(dialect: Dialect, name: &str, item: &Value, out: &mut Vec<u8>) {
     let tables = tables(dialect);
-    named(tables.paths.1, name, item, tables.path, out);
+    out.extend(written(|out| named(tables.paths.1, name, item, tables.path, out)));
 }
 
 /// Appends one schema to the encoded schemas.
 pub fn schema(dialect: Dialect, name: &str, schema: &Value, out: &mut Vec<u8>) {
-    let tables = tables(dialect);
-    named(1, name, schema, tables.schema, out);
+    out.extend(written(|out| named(1, name, schema, tables(dialect).schema, out)));
 }
 
 /// Encodes a document from its encoded paths, its encoded schemas and its other fields.
 pub fn document(dialect: Dialect, rest: &Value, paths: Pieces, schemas: Pieces) -> Vec<u8> {
     let tables = tables(dialect);
     let mut out = Vec::with_capacity(paths.len() + schemas.len() + 32 * 1024);
-    message(rest, tables.document, &mut out);
-    header(tables.paths.0, paths.len(), &mut out);
+    out.extend(written(|out| {
+        message(rest, tables.document, out);
+        out.header(tables.paths.0, paths.len());
+    }));
     paths.append_to(&mut out);
     // the message of schemas is nested: the headers are built from the innermost to the outermost
     let mut headers: Vec<u8> = vec![];
     for field in tables.schemas.iter().rev() {
-        let mut outer = vec![];
-        header(*field, headers.len() + schemas.len(), &mut outer);
-        outer.append(&mut headers);
-        headers = outer;
+        let outer = written(|out| out.header(*field, headers.len() + schemas.len()));
+        headers.splice(..0, outer);
     }
     out.append(&mut headers);
     schemas.append_to(&mut out);
     out
 }
 
-fn header(number: u32, length: usize, out: &mut Vec<u8>) {
-    key(number, 2, out);
-    varint(length as u64, out);
+fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    let mut out = Writer::default();
+    write(&mut out);
+    out.into_bytes()
 }
 
-fn varint(mut n: u64, out: &mut Vec<u8>) {
-    while n >= 0x80 {
-        out.push((n & 0x7f) as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-fn key(number: u32, wire: u32, out: &mut Vec<u8>) {
-    varint(u64::from(number << 3 | wire), out);
-}
-
-fn bytes(number: u32, content: &[u8], out: &mut Vec<u8>) {
-    header(number, content.len(), out);
-    out.extend_from_slice(content);
-}
-
-fn message(value: &Value, table: &Message, out: &mut Vec<u8>) {
+fn message(value: &Value, table: &Message, out: &mut Writer) {
     let Some(fields) = value.as_object() else { return };
     for (name, value) in fields.iter() {
         if let Some((_, number, kind)) = table.fields.iter().find(|(field, _, _)| field == name) {
@@ -123,61 +118,32 @@ fn message(value: &Value, table: &Message, out: &mut Vec<u8>) {
     }
 }
 
-fn named(number: u32, name: &str, value: &Value, kind: ValueKind, out: &mut Vec<u8>) {
-    let mut inner = vec![];
-    bytes(1, name.as_bytes(), &mut inner);
-    field(2, value, kind, &mut inner);
-    bytes(number, &inner, out);
+fn named(number: u32, name: &str, value: &Value, kind: ValueKind, out: &mut Writer) {
+    out.message(number, |inner| field(2, value, kind, inner.text(1, name)));
 }
 
-fn field(number: u32, value: &Value, kind: ValueKind, out: &mut Vec<u8>) {
-    match kind {
-        ValueKind::Text => {
-            if let Some(text) = value.as_str() {
-                bytes(number, text.as_bytes(), out);
-            }
+fn field(number: u32, value: &Value, kind: ValueKind, out: &mut Writer) {
+    match (kind, value) {
+        (ValueKind::Text, Value::String(text)) => drop(out.text(number, text)),
+        (ValueKind::Bool, Value::Bool(flag)) => drop(out.int(number, i64::from(*flag))),
+        (ValueKind::Int, Value::Int(n)) => drop(out.int(number, *n)),
+        (ValueKind::Int, Value::Float(n)) => drop(out.int(number, *n as i64)),
+        (ValueKind::Double, Value::Int(n)) => drop(out.double(number, *n as f64)),
+        (ValueKind::Double, Value::Float(n)) => drop(out.double(number, *n)),
+        (ValueKind::Text | ValueKind::Bool | ValueKind::Int | ValueKind::Double, _) => {}
+        (ValueKind::Any, value) => {
+            out.message(number, |inner| {
+                inner.text(2, &yaml::encode(value));
+            });
         }
-        ValueKind::Bool => {
-            if let Some(flag) = value.as_bool() {
-                key(number, 0, out);
-                varint(u64::from(flag), out);
-            }
+        (ValueKind::Message(table), value) => drop(out.message(number, |inner| message(value, table, inner))),
+        (ValueKind::Each(kind), Value::Array(items)) => items.iter().for_each(|item| field(number, item, *kind, out)),
+        (ValueKind::Each(kind), single) => field(number, single, *kind, out),
+        (ValueKind::Wrapped(inside, kind), value) => {
+            out.message(number, |inner| field(inside, value, *kind, inner));
         }
-        ValueKind::Int => {
-            if let Some(n) = value.as_float() {
-                key(number, 0, out);
-                varint(value.as_int().unwrap_or(n as i64) as u64, out);
-            }
-        }
-        ValueKind::Double => {
-            if let Some(n) = value.as_float() {
-                key(number, 1, out);
-                out.extend_from_slice(&n.to_le_bytes());
-            }
-        }
-        ValueKind::Any => {
-            let mut inner = vec![];
-            bytes(2, yaml::encode(value).as_bytes(), &mut inner);
-            bytes(number, &inner, out);
-        }
-        ValueKind::Message(table) => {
-            let mut inner = vec![];
-            message(value, table, &mut inner);
-            bytes(number, &inner, out);
-        }
-        ValueKind::Each(kind) => match value {
-            Value::Array(items) => items.iter().for_each(|item| field(number, item, *kind, out)),
-            single => field(number, single, *kind, out),
-        },
-        ValueKind::Wrapped(inside, kind) => {
-            let mut inner = vec![];
-            field(inside, value, *kind, &mut inner);
-            bytes(number, &inner, out);
-        }
-        ValueKind::Choice(choose) => {
-            if let Some(kind) = choose(value) {
-                field(number, value, kind, out);
-            }
+        (ValueKind::Choice(choose), value) => {
+            choose(value).into_iter().for_each(|kind| field(number, value, kind, out));
         }
     }
 }
@@ -202,11 +168,7 @@ mod tests {
             extensions: 6,
             others: Some((7, ValueKind::Text)),
         };
-        let encode = |value: Value| {
-            let mut out = vec![];
-            message(&value, &TABLE, &mut out);
-            out
-        };
+        let encode = |value: Value| written(|out| message(&value, &TABLE, out));
         assert_eq!(encode(json!({"a": "hi"})), [10, 2, b'h', b'i']);
         assert_eq!(encode(json!({"b": true, "c": 300})), [16, 1, 128, 1, 172, 2]);
         assert_eq!(encode(json!({"d": 1})), [33, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f]);

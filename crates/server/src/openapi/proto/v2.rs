@@ -15,41 +15,37 @@ pub static TABLES: Tables = Tables {
 const TEXTS: ValueKind = ValueKind::Each(&ValueKind::Text);
 const ANYS: ValueKind = ValueKind::Each(&ValueKind::Any);
 
-static DOCUMENT: Message = Message {
-    fields: &[
+static DOCUMENT: Message = Message::of(
+    &[
         ("swagger", 1, ValueKind::Text),
         ("info", 2, ValueKind::Message(&INFO)),
         ("parameters", 10, ValueKind::Message(&PARAMETERS)),
         ("security", 12, ValueKind::Each(&ValueKind::Message(&SECURITY))),
         ("securityDefinitions", 13, ValueKind::Message(&SECURITY_DEFINITIONS)),
     ],
-    extensions: 16,
-    others: None,
-};
+    16,
+);
 
-static INFO: Message =
-    Message { fields: &[("title", 1, ValueKind::Text), ("version", 2, ValueKind::Text)], extensions: 7, others: None };
+static INFO: Message = Message::of(&[("title", 1, ValueKind::Text), ("version", 2, ValueKind::Text)], 7);
 
-static PARAMETERS: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Choice(parameter))) };
+static PARAMETERS: Message = Message::of_names(1, ValueKind::Choice(parameter));
 
-static SECURITY: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Wrapped(1, &TEXTS))) };
+static SECURITY: Message = Message::of_names(1, ValueKind::Wrapped(1, &TEXTS));
 
-static SECURITY_DEFINITIONS: Message =
-    Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Wrapped(2, &ValueKind::Message(&API_KEY)))) };
+static SECURITY_DEFINITIONS: Message = Message::of_names(1, ValueKind::Wrapped(2, &ValueKind::Message(&API_KEY)));
 
-static API_KEY: Message = Message {
-    fields: &[
+static API_KEY: Message = Message::of(
+    &[
         ("type", 1, ValueKind::Text),
         ("name", 2, ValueKind::Text),
         ("in", 3, ValueKind::Text),
         ("description", 4, ValueKind::Text),
     ],
-    extensions: 5,
-    others: None,
-};
+    5,
+);
 
-static PATH_ITEM: Message = Message {
-    fields: &[
+static PATH_ITEM: Message = Message::of(
+    &[
         ("get", 2, ValueKind::Message(&OPERATION)),
         ("put", 3, ValueKind::Message(&OPERATION)),
         ("post", 4, ValueKind::Message(&OPERATION)),
@@ -59,12 +55,11 @@ static PATH_ITEM: Message = Message {
         ("patch", 8, ValueKind::Message(&OPERATION)),
         ("parameters", 9, ValueKind::Each(&PARAMETERS_ITEM)),
     ],
-    extensions: 10,
-    others: None,
-};
+    10,
+);
 
-static OPERATION: Message = Message {
-    fields: &[
+static OPERATION: Message = Message::of(
+    &[
         ("tags", 1, TEXTS),
         ("description", 3, ValueKind::Text),
         ("operationId", 5, ValueKind::Text),
@@ -74,9 +69,8 @@ static OPERATION: Message = Message {
         ("responses", 9, ValueKind::Message(&RESPONSES)),
         ("schemes", 10, TEXTS),
     ],
-    extensions: 13,
-    others: None,
-};
+    13,
+);
 
 static PARAMETERS_ITEM: ValueKind = ValueKind::Choice(|item| {
     Some(if item.get("$ref").is_some() {
@@ -101,26 +95,21 @@ fn parameter(value: &Value) -> Option<ValueKind> {
 
 static REFERENCE_KIND: ValueKind = ValueKind::Message(&REFERENCE);
 
-static REFERENCE: Message = Message {
-    fields: &[("$ref", 1, ValueKind::Text), ("description", 2, ValueKind::Text)],
-    extensions: 0,
-    others: None,
-};
+static REFERENCE: Message = Message::of(&[("$ref", 1, ValueKind::Text), ("description", 2, ValueKind::Text)], 0);
 
-static BODY: Message = Message {
-    fields: &[
+static BODY: Message = Message::of(
+    &[
         ("description", 1, ValueKind::Text),
         ("name", 2, ValueKind::Text),
         ("in", 3, ValueKind::Text),
         ("required", 4, ValueKind::Bool),
         ("schema", 5, ValueKind::Message(&SCHEMA)),
     ],
-    extensions: 6,
-    others: None,
-};
+    6,
+);
 
-static QUERY: Message = Message {
-    fields: &[
+static QUERY: Message = Message::of(
+    &[
         ("required", 1, ValueKind::Bool),
         ("in", 2, ValueKind::Text),
         ("description", 3, ValueKind::Text),
@@ -128,12 +117,11 @@ static QUERY: Message = Message {
         ("type", 6, ValueKind::Text),
         ("uniqueItems", 20, ValueKind::Bool),
     ],
-    extensions: 23,
-    others: None,
-};
+    23,
+);
 
-static PATH: Message = Message {
-    fields: &[
+static PATH: Message = Message::of(
+    &[
         ("required", 1, ValueKind::Bool),
         ("in", 2, ValueKind::Text),
         ("description", 3, ValueKind::Text),
@@ -141,20 +129,18 @@ static PATH: Message = Message {
         ("type", 5, ValueKind::Text),
         ("uniqueItems", 19, ValueKind::Bool),
     ],
-    extensions: 22,
-    others: None,
-};
+    22,
+);
 
 static RESPONSES: Message =
     Message { fields: &[], extensions: 2, others: Some((1, ValueKind::Wrapped(1, &ValueKind::Message(&RESPONSE)))) };
 
-static RESPONSE: Message = Message {
-    fields: &[("description", 1, ValueKind::Text), ("schema", 2, ValueKind::Wrapped(1, &ValueKind::Message(&SCHEMA)))],
-    extensions: 5,
-    others: None,
-};
+static RESPONSE: Message = Message::of(
+    &[("description", 1, ValueKind::Text), ("schema", 2, ValueKind::Wrapped(1, &ValueKind::Message(&SCHEMA)))],
+    5,
+);
 
-static PROPERTIES: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Message(&SCHEMA))) };
+static PROPERTIES: Message = Message::of_names(1, ValueKind::Message(&SCHEMA));
 
 /// `additionalProperties`: a schema or a boolean.
 fn additional(value: &Value) -> Option<ValueKind> {
@@ -166,8 +152,8 @@ fn additional(value: &Value) -> Option<ValueKind> {
 
 static SCHEMA_KIND: ValueKind = ValueKind::Message(&SCHEMA);
 
-static SCHEMA: Message = Message {
-    fields: &[
+static SCHEMA: Message = Message::of(
+    &[
         ("$ref", 1, ValueKind::Text),
         ("format", 2, ValueKind::Text),
         ("title", 3, ValueKind::Text),
@@ -193,6 +179,5 @@ static SCHEMA: Message = Message {
         ("items", 23, ValueKind::Wrapped(1, &ValueKind::Message(&SCHEMA))),
         ("properties", 25, ValueKind::Message(&PROPERTIES)),
     ],
-    extensions: 31,
-    others: None,
-};
+    31,
+);

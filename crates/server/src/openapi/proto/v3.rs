@@ -15,42 +15,34 @@ pub static TABLES: Tables = Tables {
 const TEXTS: ValueKind = ValueKind::Each(&ValueKind::Text);
 const ANYS: ValueKind = ValueKind::Each(&ValueKind::Any);
 
-static DOCUMENT: Message = Message {
+static DOCUMENT: Message = Message::of(
     // decoders merge the components with the message of schemas
-    fields: &[
+    &[
         ("openapi", 1, ValueKind::Text),
         ("info", 2, ValueKind::Message(&INFO)),
         ("components", 5, ValueKind::Message(&COMPONENTS)),
     ],
-    extensions: 9,
-    others: None,
-};
+    9,
+);
 
-static INFO: Message =
-    Message { fields: &[("title", 1, ValueKind::Text), ("version", 6, ValueKind::Text)], extensions: 7, others: None };
+static INFO: Message = Message::of(&[("title", 1, ValueKind::Text), ("version", 6, ValueKind::Text)], 7);
 
-static COMPONENTS: Message =
-    Message { fields: &[("securitySchemes", 7, ValueKind::Message(&SECURITY_SCHEMES))], extensions: 0, others: None };
+static COMPONENTS: Message = Message::of(&[("securitySchemes", 7, ValueKind::Message(&SECURITY_SCHEMES))], 0);
 
-static SECURITY_SCHEMES: Message = Message {
-    fields: &[],
-    extensions: 0,
-    others: Some((1, ValueKind::Wrapped(1, &ValueKind::Message(&SECURITY_SCHEME)))),
-};
+static SECURITY_SCHEMES: Message = Message::of_names(1, ValueKind::Wrapped(1, &ValueKind::Message(&SECURITY_SCHEME)));
 
-static SECURITY_SCHEME: Message = Message {
-    fields: &[
+static SECURITY_SCHEME: Message = Message::of(
+    &[
         ("type", 1, ValueKind::Text),
         ("description", 2, ValueKind::Text),
         ("name", 3, ValueKind::Text),
         ("in", 4, ValueKind::Text),
     ],
-    extensions: 9,
-    others: None,
-};
+    9,
+);
 
-static PATH_ITEM: Message = Message {
-    fields: &[
+static PATH_ITEM: Message = Message::of(
+    &[
         ("get", 4, ValueKind::Message(&OPERATION)),
         ("put", 5, ValueKind::Message(&OPERATION)),
         ("post", 6, ValueKind::Message(&OPERATION)),
@@ -60,12 +52,11 @@ static PATH_ITEM: Message = Message {
         ("patch", 10, ValueKind::Message(&OPERATION)),
         ("parameters", 13, ValueKind::Each(&ValueKind::Wrapped(1, &ValueKind::Message(&PARAMETER)))),
     ],
-    extensions: 14,
-    others: None,
-};
+    14,
+);
 
-static OPERATION: Message = Message {
-    fields: &[
+static OPERATION: Message = Message::of(
+    &[
         ("tags", 1, TEXTS),
         ("description", 3, ValueKind::Text),
         ("operationId", 5, ValueKind::Text),
@@ -73,56 +64,44 @@ static OPERATION: Message = Message {
         ("requestBody", 7, ValueKind::Wrapped(1, &ValueKind::Message(&REQUEST_BODY))),
         ("responses", 8, ValueKind::Message(&RESPONSES)),
     ],
-    extensions: 13,
-    others: None,
-};
+    13,
+);
 
-static PARAMETER: Message = Message {
-    fields: &[
+static PARAMETER: Message = Message::of(
+    &[
         ("name", 1, ValueKind::Text),
         ("in", 2, ValueKind::Text),
         ("description", 3, ValueKind::Text),
         ("required", 4, ValueKind::Bool),
         ("schema", 10, ValueKind::Choice(schema)),
     ],
-    extensions: 14,
-    others: None,
-};
+    14,
+);
 
-static REQUEST_BODY: Message = Message {
-    fields: &[
+static REQUEST_BODY: Message = Message::of(
+    &[
         ("description", 1, ValueKind::Text),
         ("content", 2, ValueKind::Message(&MEDIA_TYPES)),
         ("required", 3, ValueKind::Bool),
     ],
-    extensions: 4,
-    others: None,
-};
+    4,
+);
 
-static MEDIA_TYPES: Message =
-    Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Message(&MEDIA_TYPE))) };
+static MEDIA_TYPES: Message = Message::of_names(1, ValueKind::Message(&MEDIA_TYPE));
 
-static MEDIA_TYPE: Message =
-    Message { fields: &[("schema", 1, ValueKind::Choice(schema))], extensions: 5, others: None };
+static MEDIA_TYPE: Message = Message::of(&[("schema", 1, ValueKind::Choice(schema))], 5);
 
 static RESPONSES: Message =
     Message { fields: &[], extensions: 3, others: Some((2, ValueKind::Wrapped(1, &ValueKind::Message(&RESPONSE)))) };
 
-static RESPONSE: Message = Message {
-    fields: &[("description", 1, ValueKind::Text), ("content", 3, ValueKind::Message(&MEDIA_TYPES))],
-    extensions: 5,
-    others: None,
-};
+static RESPONSE: Message =
+    Message::of(&[("description", 1, ValueKind::Text), ("content", 3, ValueKind::Message(&MEDIA_TYPES))], 5);
 
 static REFERENCE_KIND: ValueKind = ValueKind::Message(&REFERENCE);
 
-static REFERENCE: Message = Message {
-    fields: &[("$ref", 1, ValueKind::Text), ("description", 3, ValueKind::Text)],
-    extensions: 0,
-    others: None,
-};
+static REFERENCE: Message = Message::of(&[("$ref", 1, ValueKind::Text), ("description", 3, ValueKind::Text)], 0);
 
-static PROPERTIES: Message = Message { fields: &[], extensions: 0, others: Some((1, ValueKind::Choice(schema))) };
+static PROPERTIES: Message = Message::of_names(1, ValueKind::Choice(schema));
 
 /// A schema or a reference to one.
 fn schema(value: &Value) -> Option<ValueKind> {
@@ -140,7 +119,7 @@ fn additional(value: &Value) -> Option<ValueKind> {
     })
 }
 
-static NOTHING: Message = Message { fields: &[], extensions: 0, others: None };
+static NOTHING: Message = Message::of(&[], 0);
 
 /// `default`: gnostic's message holds scalars only, so the default of an object or a list is an empty message.
 fn default(value: &Value) -> Option<ValueKind> {
@@ -154,8 +133,8 @@ fn default(value: &Value) -> Option<ValueKind> {
 
 static SCHEMA_KIND: ValueKind = ValueKind::Message(&SCHEMA);
 
-static SCHEMA: Message = Message {
-    fields: &[
+static SCHEMA: Message = Message::of(
+    &[
         ("nullable", 1, ValueKind::Bool),
         ("title", 9, ValueKind::Text),
         ("multipleOf", 10, ValueKind::Double),
@@ -185,6 +164,5 @@ static SCHEMA: Message = Message {
         ("description", 34, ValueKind::Text),
         ("format", 35, ValueKind::Text),
     ],
-    extensions: 36,
-    others: None,
-};
+    36,
+);
