@@ -229,6 +229,11 @@ impl std::fmt::Debug for BuiltIn {
     }
 }
 
+/// The minor version of a release, which need not be one that can be served.
+pub fn minor(release: &str) -> Option<u32> {
+    release.strip_prefix("1.").and_then(|minor| minor.parse().ok())
+}
+
 /// The items of a list with commas.
 pub fn list(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.split(',').filter(|item| !item.is_empty())
@@ -267,7 +272,7 @@ impl BuiltIn {
     /// The warning in every response, if the version is deprecated in a release.
     pub fn deprecation(&self, release: Release) -> Option<Text> {
         let Lifecycle { deprecated, removed, replacement, .. } = self.lifecycle;
-        let first = deprecated.strip_prefix("1.").and_then(|minor| minor.parse::<u32>().ok())?;
+        let first = minor(deprecated)?;
         (release.minor() >= first).then(|| {
             let mut warning = format!("{} {} is deprecated in v{deprecated}+", self.api_version, self.kind);
             if !removed.is_empty() {

@@ -8,7 +8,7 @@ use super::behaviour::Behaviour;
 use super::catalogue::behaviour_of;
 use super::row::{
     Availability, BuiltIn, Connect, Generation, Labels, Lifecycle, OwnEndpoint, OwnSubresource, StatusFacts,
-    StatusMetadata, list,
+    StatusMetadata, list, minor,
 };
 use crate::rules::{Dependents, MetadataRules, OnCreate, OnUpdate, Propagation};
 
@@ -218,6 +218,7 @@ impl BuiltIn {
             ("unserved", "") => self.lifecycle.availability = Availability::Never,
             ("since", _) => self.lifecycle.since = release(value)?,
             ("gate", _) => self.gate = value,
+            ("deprecated", _) if minor(value).is_none() => return Err(format!("{value} is not a release")),
             ("deprecated", _) => self.lifecycle.deprecated = value,
             ("removed", _) => self.lifecycle.removed = value,
             ("use", _) => self.lifecycle.replacement = value,
@@ -240,28 +241,28 @@ impl BuiltIn {
                 self.status = Some(StatusFacts::parse(words)?);
                 return Ok(());
             }
-            ("scale", _) => {
-                self.scale = true;
-                return Ok(());
-            }
-            ("log", None) => OwnEndpoint::Connect(Connect::Log),
-            ("proxy", Some((_, Some(kind)))) => OwnEndpoint::Connect(Connect::Proxy(kind)),
+            ("scale", _) => None,
+            ("log", None) => Some(OwnEndpoint::Connect(Connect::Log)),
+            ("proxy", Some((_, Some(kind)))) => Some(OwnEndpoint::Connect(Connect::Proxy(kind))),
             (_, Some((api_version, Some(kind)))) if verbs == "create" => {
                 let mut posted = BuiltIn::new(api_version, kind);
                 (posted.plural, posted.namespaced, posted.verbs) = (self.plural, self.namespaced, verbs);
                 posted.set_all(words.by_ref())?;
-                OwnEndpoint::Posted(Box::leak(Box::new(posted)))
+                Some(OwnEndpoint::Posted(Box::leak(Box::new(posted))))
             }
-            (_, Some((_, Some(kind)))) => OwnEndpoint::Connect(Connect::Streams(kind)),
+            (_, Some((_, Some(kind)))) => Some(OwnEndpoint::Connect(Connect::Streams(kind))),
             _ => {
                 let part = self.behaviour.parts.iter().find(|(part, _)| *part == name);
-                OwnEndpoint::Part(part.map(|(_, part)| part).ok_or(format!("{} does not write {name}", self.kind))?)
+                let (_, part) = part.ok_or(format!("the behaviour of {} has no part {name}", self.kind))?;
+                Some(OwnEndpoint::Part(part))
             }
         };
         if let Some(word) = words.next() {
             return Err(format!("unknown word {word}"));
         }
-        self.subresources.push(OwnSubresource { name, verbs: list(verbs).collect(), endpoint });
+        self.scale |= endpoint.is_none();
+        let own = endpoint.map(|endpoint| OwnSubresource { name, verbs: list(verbs).collect(), endpoint });
+        self.subresources.extend(own);
         Ok(())
     }
 }
@@ -315,4 +316,64 @@ fn checks(text: &str) -> Option<&'static [OnUpdate]> {
 
 fn release(text: &str) -> Result<Release, String> {
     text.parse().map_err(|_| format!("{text} is not a release that is served"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rows_name_exists() {
+        for row in rows() {
+            if let Some(stored) = row.stored_as {
+                let is_stored = |other: &&BuiltIn| other.api_version == stored && other.kind == row.kind;
+                assert!(rows().iter().find(is_stored).is_some_and(|other| other.stored_as.is_none()));
+            }
+            let versions: Vec<_> = rows().iter().filter(|other| *other == row).map(|other| other.version).collect();
+            let hashed = row.storage_hash;
+            assert!(hashed.is_empty() || versions.contains(&hashed), "{} {hashed}", row.kind);
+        }
+    }
+
+    #[test]
+    fn bad_lines_are_refused_with_their_number() {
+        const GROUP: &str = "# comment\n\ngroup apps 17800 v1=15\n";
+        const KIND: &str = "apps/v1 deployments Deployment deployment namespaced";
+        let cases = [
+            ("", ""),
+            ("group apps high v1=1", "kinds.txt:4: a group has a priority"),
+            ("group apps 1 v1", "kinds.txt:4: no version and its priority: v1"),
+            ("apps/v1 deployments", "kinds.txt:4: a kind has a version, a plural, a kind, a singular and a scope"),
+            ("batch/v1 jobs Job job namespaced", "kinds.txt:4: batch/v1 is not a version of the group"),
+            ("apps/v1 deployments Deployment deployment here", "kinds.txt:4: unknown scope here"),
+            ("  since=1.36", "kinds.txt:4: a line of a kind without the kind"),
+            ("KIND short=deploy since=1.12", "kinds.txt:4: 1.12 is not a release that is served"),
+            ("KIND deprecated=soon", "kinds.txt:4: soon is not a release"),
+            ("KIND colour=red", "kinds.txt:4: unknown word colour=red"),
+            ("KIND off=1", "kinds.txt:4: unknown word off=1"),
+            ("KIND\n  generation=changes\n  put=creates,often", "kinds.txt:6: unknown word put=often"),
+            ("KIND\n  on-update=object,all", "kinds.txt:5: unknown word on-update=object,all"),
+            ("KIND\n status", "kinds.txt:5: a subresource has verbs"),
+            ("KIND\n status verbs=get metadata=lost", "kinds.txt:5: unknown word metadata=lost"),
+            ("KIND\n scale autoscaling/v1 Scale verbs=get big", "kinds.txt:5: unknown word big"),
+            ("KIND\n pause verbs=update", "kinds.txt:5: the behaviour of Deployment has no part pause"),
+        ];
+        for (lines, want) in cases {
+            let text = format!("{GROUP}{}", lines.replace("KIND", KIND)).leak();
+            assert_eq!(Table::parse(text).err().unwrap_or_default(), want, "{lines}");
+        }
+    }
+
+    #[test]
+    fn later_versions_have_the_facts_of_the_first() {
+        let text = "group batch 1 v2=2 v1=1\nbatch/v2 jobs Job job namespaced short=j gate=Jobs\n  since=1.37 stored-as=batch/v1\n\
+             \x20 generation=changes\n status verbs=get settable\nbatch/v1 jobs Job job namespaced off\n";
+        let table = Table::parse(text).unwrap();
+        let [new, old] = &table.rows[..] else { panic!("two rows") };
+        assert_eq!((new.lifecycle.since, old.lifecycle.since), (Release::V1_37, Release::V1_35));
+        assert_eq!((new.stored_as, old.stored_as), (Some("batch/v1"), None));
+        assert_eq!((new.form, old.form), ("v2", "v1"));
+        assert_eq!((old.short_names, old.gate, old.generation), ("j", "Jobs", Generation::Changes));
+        assert_eq!(old.status.map(|status| status.is_reset), Some(false));
+    }
 }
