@@ -28,7 +28,7 @@ fn text_of(selector: &LabelSelector) -> String {
             Operator::LessThan => format!("{key}<{values}"),
         }
     };
-    selector.requirements.iter().map(term).collect::<Vec<_>>().join(",")
+    selector.clone().into_requirements().iter().map(term).collect::<Vec<_>>().join(",")
 }
 
 fn check(input: &[u8]) {
@@ -39,7 +39,7 @@ fn check(input: &[u8]) {
     let Ok(selector) = LabelSelector::parse(text) else { return };
     let written = text_of(&selector);
     assert_eq!(LabelSelector::parse(&written).as_ref(), Ok(&selector), "{written}");
-    for requirement in &selector.requirements {
+    for requirement in selector.into_requirements() {
         let opposite = match requirement.operator {
             Operator::In => Operator::NotIn,
             Operator::NotIn => Operator::In,
@@ -47,8 +47,8 @@ fn check(input: &[u8]) {
             Operator::DoesNotExist => Operator::Exists,
             Operator::GreaterThan | Operator::LessThan => continue,
         };
-        let one = |operator| LabelSelector {
-            requirements: vec![machinery::selector::label::Requirement { operator, ..requirement.clone() }],
+        let one = |operator| {
+            LabelSelector::of(vec![machinery::selector::label::Requirement { operator, ..requirement.clone() }])
         };
         let own = requirement.values.first().map(machinery::Text::as_str);
         for label in [None, Some(""), Some("b"), own] {

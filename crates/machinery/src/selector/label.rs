@@ -47,13 +47,16 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    fn of(mut requirements: Vec<Requirement>) -> LabelSelector {
+    /// A selector of requirements, in any order, whose values are sorted.
+    #[must_use]
+    pub fn of(mut requirements: Vec<Requirement>) -> LabelSelector {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         let positive = requirements.iter().filter(|required| required.needs_label()).count();
         LabelSelector { requirements, positive }
     }
 
     /// The requirements, by key.
+    #[must_use]
     pub fn into_requirements(self) -> Vec<Requirement> {
         self.requirements
     }
