@@ -8,7 +8,7 @@ use machinery::patch::RawKind;
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::types::message_name;
 use machinery::value::{Decoded, key_order};
-use machinery::{FieldError, Status, Text, Value};
+use machinery::{FieldError, Release, Status, Text, Value};
 use objects::Key;
 use schema::shape;
 
@@ -181,6 +181,10 @@ fn keep_reset(object: &mut Value) {
 }
 
 impl BuiltInCodec {
+    pub fn release(&self) -> Release {
+        self.at.resource.release
+    }
+
     /// Decodes an object as the kind's type and sets its defaults. The error is Go's text for a field of a wrong type.
     fn read(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let shaped = self.row.shape_as(object, strict.keys());

@@ -51,12 +51,6 @@ impl MetadataRules {
     };
     /// Most built-in kinds.
     pub const BUILT_IN: MetadataRules = MetadataRules { standard_finalizers: true, ..MetadataRules::CUSTOM };
-    /// Kinds whose updates validate the metadata as a whole once more.
-    pub const RECHECKED: MetadataRules =
-        MetadataRules { on_update: &[OnUpdate::Object, OnUpdate::Change], ..MetadataRules::BUILT_IN };
-    /// Kinds that validate metadata with the rest of the object.
-    pub const INCLUDED: MetadataRules =
-        MetadataRules { on_create: OnCreate::Included, on_update: &[], on_status: &[], ..MetadataRules::BUILT_IN };
 
     /// Merges the errors of a new object's metadata with `own`, those of its other fields, in the order of the kind.
     pub fn merge_create_errors(

@@ -19,24 +19,6 @@ pub struct BuiltInStatus(pub BuiltInCodec);
 /// Strategy of a subresource that writes a part of the object.
 pub struct PartStrategy(pub BuiltInCodec, pub &'static Part);
 
-impl BuiltInStrategy {
-    fn release(&self) -> Release {
-        self.0.at.resource.release
-    }
-}
-
-impl BuiltInStatus {
-    fn release(&self) -> Release {
-        self.0.at.resource.release
-    }
-}
-
-impl PartStrategy {
-    fn release(&self) -> Release {
-        self.0.at.resource.release
-    }
-}
-
 /// Whether an update changes no field that a generation counts: empty lists are like absent ones.
 fn is_same(row: &BuiltIn, object: &Value, old: &Value) -> bool {
     schema::shape::same_fields(object, old, row.structure(), &UNCOUNTED)
@@ -71,7 +53,7 @@ impl Strategy for BuiltInStrategy {
 
     fn validate(&self, object: &Value) -> Validity {
         let (row, stored) = (self.0.row.checked(), &*self.0.row.checked_form(object));
-        let release = self.release();
+        let release = self.0.release();
         let mut errors = row.errors_of_new(stored, release);
         errors.extend(row.reserved_name_error(stored, &self.0.at.resource.gates));
         self.0.row.declared_errors(object, None, errors, release).into()
@@ -79,7 +61,7 @@ impl Strategy for BuiltInStrategy {
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
-        let warnings = (row.behaviour.warnings)(&row.checked_form(object), None, self.release());
+        let warnings = (row.behaviour.warnings)(&row.checked_form(object), None, self.0.release());
         row.reserved_name_warning(object, true, gates).into_iter().chain(warnings).collect()
     }
 
@@ -105,7 +87,7 @@ impl Strategy for BuiltInStrategy {
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row.checked();
         let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
-        let release = self.release();
+        let release = self.0.release();
         let mut errors = row.metadata.update_errors(stored, before, row.namespaced, release);
         errors.extend(row.errors(stored, Some(before), release));
         self.0.row.declared_errors(object, Some(old), errors, release).into()
@@ -114,7 +96,7 @@ impl Strategy for BuiltInStrategy {
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
         let (shown, before) = (row.checked_form(object), row.checked_form(old));
-        let warnings = (row.behaviour.warnings)(&shown, Some(&before), self.release());
+        let warnings = (row.behaviour.warnings)(&shown, Some(&before), self.0.release());
         row.reserved_name_warning(object, false, gates).into_iter().chain(warnings).collect()
     }
 
@@ -163,14 +145,14 @@ impl Strategy for BuiltInStatus {
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row.checked();
         let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
-        let release = self.release();
+        let release = self.0.release();
         let mut errors = row.metadata.status_errors(stored, before, row.namespaced, release);
         errors.extend(row.status_errors(stored, before, release));
         self.0.row.declared_errors(object, Some(old), errors, release).into()
     }
 
     fn warnings_on_update(&self, object: &Value, _old: &Value) -> Vec<String> {
-        (self.0.row.behaviour.status.warnings)(object, self.release())
+        (self.0.row.behaviour.status.warnings)(object, self.0.release())
     }
 
     fn canonicalize(&self, object: &mut Value) {
@@ -183,7 +165,7 @@ impl Strategy for BuiltInStatus {
         }
         match self.0.row.status_metadata() {
             StatusMetadata::Written => Some(&reset::SPEC),
-            StatusMetadata::Unowned if self.release() >= Release::V1_36 => Some(&reset::SPEC),
+            StatusMetadata::Unowned if self.0.release() >= Release::V1_36 => Some(&reset::SPEC),
             StatusMetadata::Unowned | StatusMetadata::Reset | StatusMetadata::Kept => Some(&reset::ALL_BUT_STATUS),
         }
     }
@@ -204,7 +186,7 @@ impl Strategy for PartStrategy {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
-        let release = self.release();
+        let release = self.0.release();
         let mut errors = row.metadata.status_errors(object, old, row.namespaced, release);
         errors.extend((self.1.validate)(object, old, release));
         row.declared_errors(object, Some(old), errors, release).into()
