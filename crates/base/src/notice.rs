@@ -2,8 +2,8 @@
 //! those in between. An operator sees that something fails, and a client that fails on purpose does not fill the disk.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{clock, limits};
@@ -25,7 +25,7 @@ impl Notices {
     /// Counts a failure. Returns the number of those that were not logged since the last line if this one is to be logged,
     /// and `None` otherwise.
     pub fn due(&self, name: &str) -> Option<u64> {
-        let mut lasts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lasts = self.0.lock();
         let now = clock::instant();
         if let Some(last) = lasts.get_mut(name) {
             if now.duration_since(last.at) < limits::NOTICE_PAUSE {

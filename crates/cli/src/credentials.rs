@@ -1,9 +1,10 @@
 //! The certificates that a server makes for itself, and the administrator's kubeconfigs, both kept valid while it runs.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use server::{CertificateSigner, Controllers};
 
 use crate::certificates::{self, Certificates, Directory, Names, directory_of};
@@ -50,7 +51,7 @@ impl Credentials {
     }
 
     fn lock(&self) -> MutexGuard<'_, Certificates> {
-        self.0.certificates.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.certificates.lock()
     }
 
     pub fn current(&self) -> Certificates {

@@ -1,10 +1,11 @@
 //! The watch cache of one resource: a persistent ordered map of its objects, and a ring of the newest events.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use machinery::Text;
+use parking_lot::{Mutex, MutexGuard};
 use store::Revision;
 use tokio::sync::Notify;
 
@@ -85,7 +86,7 @@ impl Collection {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub fn get(&self, path: &str) -> Option<Arc<Stored>> {

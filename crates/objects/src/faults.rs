@@ -1,9 +1,9 @@
 //! Faults of the watch cache: reported by the health checks, and the end of the process if they last.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::clock;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 struct Fault {
@@ -19,7 +19,7 @@ pub struct Faults(Mutex<Option<Fault>>);
 
 impl Faults {
     fn lock(&self) -> MutexGuard<'_, Option<Fault>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn set(&self, why: String, is_final: bool) {

@@ -1,7 +1,7 @@
 //! The feed: the task that applies the changes of the store to the watch cache. Also the path of writes to the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base::metrics::{GroupResource, METRICS, StoreOperation};
@@ -9,6 +9,7 @@ use base::notice::Notices;
 use base::{clock, task};
 use bytes::Bytes;
 use machinery::Text;
+use parking_lot::Mutex;
 use store::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::watch;
 
@@ -117,8 +118,8 @@ impl Objects {
 
     /// Records that the history is known from `since` on instead of `start`.
     pub(super) fn put_before(&self, since: Revision, start: Revision, mut rings: HashMap<Id, Ring>) {
-        let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut base = self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let collections = self.collections.lock();
+        let mut base = self.base.lock();
         if *base == start {
             *base = since;
             for (id, collection) in collections.iter() {
@@ -129,7 +130,7 @@ impl Objects {
 
     /// Records that the history is known from a revision on.
     fn begin_at(&self, revision: Revision) {
-        *self.base.lock().unwrap_or_else(PoisonError::into_inner) = revision;
+        *self.base.lock() = revision;
     }
 
     async fn follow(self: Arc<Self>, mut changes: Box<dyn Changes>) {
@@ -279,7 +280,7 @@ impl Objects {
     }
 
     fn stored(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
-        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_flight = self.in_flight.lock();
         if let Some(written) = in_flight.get(&place.bytes)
             && written.sealed == value
             && let Some(InFlight { object, mark, .. }) = in_flight.remove(&place.bytes)
@@ -324,7 +325,7 @@ impl Objects {
     }
 
     fn all(&self) -> Vec<(Id, Arc<Collection>)> {
-        let collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
+        let collections = self.collections.lock();
         collections.iter().map(|(id, collection)| (id.clone(), collection.clone())).collect()
     }
 
@@ -342,8 +343,8 @@ impl Objects {
 
     /// The collection of a resource; created on first use.
     pub fn collection(&self, group: &Text, plural: &Text) -> Arc<Collection> {
-        let mut collections = self.collections.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = *self.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut collections = self.collections.lock();
+        let since = *self.base.lock();
         collections.entry((group.clone(), plural.clone())).or_insert_with(|| Arc::new(Collection::new(since))).clone()
     }
 
@@ -399,13 +400,13 @@ impl Objects {
         let sealed = sealed.map_err(|why| Refused::Failed(StoreError::Unavailable(why)))?;
         let written = self.in_flight(&place, sealed.clone(), object, mark).map_err(Refused::Failed)?;
         let place = place.bytes;
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), written);
+        self.in_flight.lock().insert(place.clone(), written);
         let expected = expected.map_or(Expected::Absent, Expected::At);
         let operation = if expected == Expected::Absent { "create" } else { "update" };
         let write = Write { key: place.clone(), expected, value: Some(sealed.clone()) };
         let objects = self.clone();
         let landed = move || {
-            let mut in_flight = objects.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut in_flight = objects.in_flight.lock();
             if in_flight.get(&place).is_some_and(|written| written.sealed.as_ptr() == sealed.as_ptr()) {
                 in_flight.remove(&place);
             }

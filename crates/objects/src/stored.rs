@@ -1,12 +1,13 @@
 //! A stored object: its JSON without resourceVersion, the offset where that is inserted, and decoded metadata.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use machinery::value::{decode, skim, write_json, write_json_string};
 use machinery::{Map, Text, Value};
+use parking_lot::Mutex;
 use store::Revision;
 
 use crate::limits;
@@ -305,7 +306,7 @@ impl Stored {
 
     /// The same content with a later revision, for DELETED events.
     pub fn at(&self, revision: Revision) -> Stored {
-        let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let renditions = self.renditions.lock().clone();
         let (body, meta) = (self.body.clone(), self.meta.clone());
         let unchanged_by = AtomicU64::new(self.unchanged_by.load(Ordering::Relaxed));
         let protobuf_bytes = Default::default();
@@ -339,7 +340,7 @@ impl Stored {
         if self.unchanged_by.load(Ordering::Relaxed) == id {
             return Ok(None);
         }
-        let lock = || self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let lock = || self.renditions.lock();
         if let Some((_, rendition)) = lock().iter().find(|(key, _)| *key == id) {
             return Ok(rendition.clone());
         }
@@ -353,7 +354,7 @@ impl Stored {
         if self.unchanged_by.load(Ordering::Relaxed) == id {
             return true;
         }
-        let renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let renditions = self.renditions.lock();
         renditions.iter().any(|(key, _)| *key == id)
     }
 
@@ -365,7 +366,7 @@ impl Stored {
                 before => (before, None),
             },
         };
-        let mut renditions = self.renditions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut renditions = self.renditions.lock();
         if renditions.len() >= limits::RENDITIONS_MAX {
             renditions.remove(0);
         }

@@ -1,9 +1,9 @@
 //! The names of CRDs, by group: the names that are taken, and the CRDs whose accepted names differ from their spec.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use machinery::{Text, Value};
+use parking_lot::{Mutex, MutexGuard};
 use schema::definition::{self, Naming, Taken};
 
 /// The names of one CRD.
@@ -47,7 +47,7 @@ pub struct Names(Mutex<HashMap<Text, Group>>);
 
 impl Names {
     fn lock(&self) -> MutexGuard<'_, HashMap<Text, Group>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Sets the names of the CRD of a group and plural; `None` removes them.

@@ -1,10 +1,11 @@
 //! Programs compiled from the schemas of versions; equal schemas share one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use base::digest;
 use machinery::Value;
+use parking_lot::Mutex;
 use schema::apply::TypeSchema;
 use schema::shape::Struct;
 use schema::{CompileOptions, Schema};
@@ -32,7 +33,7 @@ impl Program {
     /// The program of a schema in JSON, or of null. A live program of an equal schema is reused.
     pub fn of(encoded: &[u8], options: &CompileOptions) -> Arc<Program> {
         static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
-        let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || KNOWN.lock();
         let name = digest::short(&[encoded, format!("{options:?}").as_bytes()].concat());
         if let Some(known) = lock().get(&name) {
             return known;

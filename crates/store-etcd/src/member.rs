@@ -1,7 +1,6 @@
 //! One member of the cluster and the connection to it.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::failure::Failure;
@@ -20,15 +19,15 @@ impl Member {
     }
 
     pub fn open(&self) -> Option<Channel> {
-        self.channel.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.channel.lock().clone()
     }
 
     pub fn keep(&self, channel: &Channel) {
-        *self.channel.lock().unwrap_or_else(PoisonError::into_inner) = Some(channel.clone());
+        *self.channel.lock() = Some(channel.clone());
     }
 
     pub fn forget(&self) {
-        *self.channel.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.channel.lock() = None;
     }
 
     pub async fn connect(&self) -> Result<Channel, Failure> {

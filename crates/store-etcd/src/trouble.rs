@@ -1,7 +1,6 @@
 //! Why etcd does not serve at present, and the lines of the log about it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::limits;
@@ -46,7 +45,7 @@ impl Trouble {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

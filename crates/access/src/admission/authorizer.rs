@@ -3,12 +3,13 @@
 //! Evaluations are synchronous, webhook authorizers are not. So an evaluation runs until it needs an unknown decision; that
 //! decision is awaited, and the evaluation is repeated from the start.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base::deadline;
 use base::request::User;
 use cel::{Authorization, Check, Decision, LazyValue, Val};
 use machinery::Text;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Attributes;
 use crate::authorization;
@@ -40,7 +41,7 @@ impl<'a> ExpressionAuthorizer<'a> {
     }
 
     fn decisions(&self) -> MutexGuard<'_, DecisionCache> {
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.decisions.lock()
     }
 
     /// Repeats an evaluation until all decisions that it needs are known, and returns its result.

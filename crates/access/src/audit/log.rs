@@ -3,11 +3,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::metrics::METRICS;
 use base::{clock, task};
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::limits;
@@ -66,7 +67,7 @@ impl Log {
     /// Starts to write queued lines.
     pub fn start(&self) {
         let Some(queue) = &self.queue else { return };
-        let Some(mut receiver) = queue.receiver.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(mut receiver) = queue.receiver.lock().take() else { return };
         let file = self.file.clone();
         task::spawn("audit log", async move {
             while let Some(entry) = receiver.recv().await {
@@ -99,7 +100,7 @@ impl Log {
 }
 
 fn write(file: &Mutex<Rotating>, line: &[u8]) {
-    if let Err(error) = file.lock().unwrap_or_else(PoisonError::into_inner).write(line) {
+    if let Err(error) = file.lock().write(line) {
         lost("log", &error);
     }
 }
@@ -167,7 +168,7 @@ impl Rotating {
         // requests do not wait for compression and removal
         let cleaner = std::thread::Builder::new().name("audit log".to_owned());
         let started = cleaner.spawn(move || {
-            let _guard = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
+            let _guard = cleaning.lock();
             if let Err(error) = clean_up(&options) {
                 tracing::warn!(%error, "rotated audit logs cannot be compressed or removed");
             }
@@ -303,7 +304,7 @@ mod tests {
             file.write(b"0123456789\n").unwrap();
         }
         // the last thread finds everything done
-        let cleaning = file.cleaning.lock().unwrap();
+        let cleaning = file.cleaning.lock();
         clean_up(&options).unwrap();
         drop(cleaning);
         let all = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

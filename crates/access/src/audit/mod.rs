@@ -9,7 +9,7 @@ mod policy;
 mod webhook;
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
@@ -17,6 +17,7 @@ use base::metrics::{AuditLevel, METRICS};
 use base::request::User;
 use base::webhook::Remote;
 use machinery::{Text, Value};
+use parking_lot::Mutex;
 
 pub use event::{AuditedRequest, Layer, Level};
 use event::{Record, Stage};
@@ -121,14 +122,14 @@ impl std::fmt::Debug for AuditContext {
 
 impl AuditContext {
     fn change(&self, change: impl FnOnce(&mut Record)) {
-        change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.record.lock());
     }
 
     fn record(&self, stage: Stage) {
         if self.omitted.has(stage) {
             return;
         }
-        let event = self.record.lock().unwrap_or_else(PoisonError::into_inner).event(stage, clock::now_micros());
+        let event = self.record.lock().event(stage, clock::now_micros());
         self.audit.write(&event);
     }
 

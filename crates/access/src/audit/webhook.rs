@@ -1,11 +1,12 @@
 //! The audit webhook: events are sent in batches.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::task;
 use base::webhook::Remote;
 use machinery::{Value, json};
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::log::lost;
@@ -39,7 +40,7 @@ impl Webhook {
     }
 
     pub fn start(&self) {
-        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let receiver = self.receiver.lock().take();
         if let Some(receiver) = receiver {
             task::spawn("audit webhook", run(self.remote.clone(), self.options, receiver));
         }

@@ -9,7 +9,7 @@ pub mod defaults;
 mod seats;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -18,6 +18,7 @@ use base::request::{RequestInfo, User};
 use http::HeaderValue;
 use machinery::{Text, Value};
 use objects::{Event, EventKind, Key};
+use parking_lot::Mutex;
 use resource::builtin::FLOW_GROUP;
 
 use classify::{PriorityLevel, Schema};
@@ -62,7 +63,7 @@ impl Flow {
         if key.group != FLOW_GROUP {
             return;
         }
-        let _guard = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.changing.lock();
         let object = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
         let mut next = FlowObjects::clone(&self.configuration.load());
         match key.plural.as_str() {

@@ -6,12 +6,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
 use base::metrics::{FlowLevel, METRICS};
 use machinery::Text;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::Refused;
@@ -31,7 +32,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         if let Some((state, flow_level)) = &self.0 {
-            let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut locked = state.lock();
             locked.release(flow_level);
             locked.dispatch(state);
         }
@@ -92,7 +93,7 @@ impl Seats {
 
     /// Sets the levels; those without a limit need no seats. Requests that are queued in a changed level stay queued.
     pub fn set_levels(&self, limits: impl Iterator<Item = (Text, Option<Limit>)>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let limits: HashMap<Text, Limit> = limits.filter_map(|(name, limit)| Some((name, limit?))).collect();
         state.set(limits);
         state.dispatch(&self.0);
@@ -102,7 +103,7 @@ impl Seats {
     pub async fn take(&self, flow_level: FlowLevel, flow: &str, wait_max: Duration) -> Result<Seat, Refused> {
         let started = clock::instant();
         let turn = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.0.lock();
             let level = &flow_level.priority_level.0;
             let Some(level_seats) = state.levels.get(level) else { return Ok(Seat::free()) };
             if state.total == 0 {
@@ -133,7 +134,7 @@ impl Seats {
     /// Executing and queued requests, by level.
     #[cfg(test)]
     pub fn counts(&self, level: &str) -> (usize, usize) {
-        let state = self.0.lock().unwrap();
+        let state = self.0.lock();
         state.levels.get(level).map_or((0, 0), |level| (level.running, level.waiting))
     }
 }

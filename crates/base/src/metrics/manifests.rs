@@ -32,7 +32,7 @@ pub struct ManifestMetrics {
     automatic_reload_last_timestamp_seconds: Family<Load, Gauge<f64, AtomicU64>>,
     last_config_info: Family<Loaded, Gauge>,
     /// The present labels of that metric.
-    loaded: std::sync::Mutex<Vec<Loaded>>,
+    loaded: parking_lot::Mutex<Vec<Loaded>>,
 }
 
 impl ManifestMetrics {
@@ -60,7 +60,7 @@ impl ManifestMetrics {
     }
 
     fn replace(&self, now: Loaded) {
-        let mut loaded = self.loaded.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut loaded = self.loaded.lock();
         if let Some(at) = loaded.iter().position(|known| known.plugin == now.plugin) {
             self.last_config_info.remove(&loaded.swap_remove(at));
         }

@@ -1,7 +1,5 @@
 //! Proxied requests to the server behind a Service, for APIServices.
 
-use std::sync::{Mutex, PoisonError};
-
 use bytes::Bytes;
 use http::header::UPGRADE;
 use http::{Request, Response};
@@ -10,6 +8,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use machinery::{Text, Value};
+use parking_lot::Mutex;
 use tokio_rustls::TlsConnector;
 
 use super::connect::Connection;
@@ -58,14 +57,14 @@ impl Backend {
     }
 
     fn take_idle(&self, address: &Address) -> Option<Connection<Whole>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.retain(|(at, connection)| at == address && !connection.is_closed());
         let ready = idle.iter().position(|(_, connection)| connection.is_ready())?;
         Some(idle.swap_remove(ready).1)
     }
 
     fn keep(&self, address: &Address, connection: Connection<Whole>) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push((address.clone(), connection));
         } else if let Some(busy) = idle.iter_mut().find(|(_, connection)| !connection.is_ready()) {

@@ -11,7 +11,7 @@ mod service;
 mod trust;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -22,6 +22,7 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use machinery::url::Url;
 use machinery::{Text, Value};
+use parking_lot::Mutex;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
@@ -148,7 +149,7 @@ impl Client {
 
     /// The endpoint of a `clientConfig`.
     pub fn endpoint(&self, config: &Value) -> Arc<Endpoint> {
-        let mut known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.endpoints.lock();
         known.retain(|_, endpoint| endpoint.strong_count() > 0);
         let key = config.to_json();
         if let Some(endpoint) = known.get(&key).and_then(Weak::upgrade) {
@@ -254,11 +255,11 @@ impl Endpoint {
     }
 
     fn take_idle(&self) -> Option<WebhookConnection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        self.idle.lock().pop()
     }
 
     fn keep(&self, connection: WebhookConnection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push(connection);
         }

@@ -1,9 +1,9 @@
 //! A cache of webhook responses with a time to live.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{clock, limits};
@@ -26,7 +26,7 @@ impl<T: Clone> ResponseCache<T> {
     }
 
     pub fn get(&self, key: &str) -> Option<T> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let (until, response) = known.get(key)?;
         (clock::instant() < *until).then(|| response.clone())
     }
@@ -34,7 +34,7 @@ impl<T: Clone> ResponseCache<T> {
     pub fn put(&self, key: String, response: T) {
         let now = clock::instant();
         let until = now + (self.time_to_live)(&response);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.len() >= limits::CACHED_RESPONSES_MAX {
             known.retain(|_, (until, _)| now < *until);
         }
@@ -58,6 +58,6 @@ mod tests {
         for i in 0..2 * limits::CACHED_RESPONSES_MAX {
             cache.put(format!("x{i}"), true);
         }
-        assert!(cache.known.lock().unwrap().len() <= limits::CACHED_RESPONSES_MAX);
+        assert!(cache.known.lock().len() <= limits::CACHED_RESPONSES_MAX);
     }
 }

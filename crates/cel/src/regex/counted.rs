@@ -3,8 +3,7 @@
 //! The deterministic automaton is built while the text is read. With known states, a byte takes a nanosecond; a new state
 //! takes a step through all states of the nondeterministic automaton. [`Visits`] bounds texts that need many new states.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson;
@@ -44,10 +43,10 @@ impl Counted {
 
     /// Whether the pattern matches anywhere in the text; also false if the work limit is exceeded.
     pub(super) fn is_match(&self, text: &str) -> bool {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let idle = self.idle.lock().take();
         let mut cache = idle.unwrap_or_else(|| self.automaton.create_cache());
         let found = self.run(&mut cache, text);
-        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
+        *self.idle.lock() = Some(cache);
         found.unwrap_or(false)
     }
 

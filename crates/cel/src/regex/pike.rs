@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
 use crate::work::Visits;
@@ -202,11 +202,11 @@ impl PatternProgram {
     /// The leftmost match that begins at `from` or later; without `places`, only whether there is one. Also `None` if the work
     /// limit is exceeded.
     pub(super) fn run(&self, text: &str, from: usize, places: bool) -> Option<Places> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let idle = self.idle.lock().take();
         let visited = idle.unwrap_or_else(|| Visited::new(self.steps.len()));
         let mut machine = Machine { program: self, text, visited, visits: Visits::new(), pending: 0, stack: vec![] };
         let found = machine.run(from, places);
-        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine.visited);
+        *self.idle.lock() = Some(machine.visited);
         found
     }
 }

@@ -4,12 +4,13 @@
 //! when the writes that were in flight have ended, so that none of them creates an object in a namespace that is gone.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
 use machinery::Text;
 use objects::{Event, EventKind, Key};
+use parking_lot::{Mutex, MutexGuard};
 use resource::defined_by;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -96,7 +97,7 @@ impl Cleanup {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -5,11 +5,12 @@
 //! server wrote the definition.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use machinery::{Status, Text};
 use objects::{Event, EventKind, Key};
+use parking_lot::{Mutex, MutexGuard};
 use resource::builtin::DEFINITION_GROUP;
 use resource::defined_by;
 use tokio::sync::watch;
@@ -39,7 +40,7 @@ pub struct Establishing {
 
 impl Establishing {
     fn pending(&self) -> MutexGuard<'_, Changes> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }
 

@@ -3,13 +3,14 @@
 //! The time of the last write is read from the metadata of the Event, so it survives a restart.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
 use futures_util::future::join_all;
 use machinery::{Text, Value, json};
 use objects::{Event, EventKind, Key};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
@@ -88,7 +89,7 @@ impl EventExpiry {
     }
 
     fn lock(&self) -> MutexGuard<'_, Expiring> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     async fn delete(&self, context: &Context, path: &Text, now: i64) {

@@ -2,7 +2,7 @@
 //! `kube-root-ca.crt` with the CA bundle of the server's certificate (`root-ca-certificate-publisher-controller`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
@@ -10,6 +10,7 @@ use base::metrics::Queue;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use objects::{Event, EventKind, Key};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -113,11 +114,11 @@ impl Keeper {
     }
 
     fn lock_object(&self) -> MutexGuard<'_, Arc<Value>> {
-        self.object.lock().unwrap_or_else(PoisonError::into_inner)
+        self.object.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Instant>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     fn add(&self, namespace: Text) {

@@ -1,10 +1,10 @@
 //! The objects that a controller has yet to handle.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use machinery::Text;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::limits;
 
@@ -16,7 +16,7 @@ pub struct Pending {
 
 impl Pending {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<Text>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        self.keys.lock()
     }
 
     pub fn add(&self, key: Text) {
@@ -50,13 +50,13 @@ mod tests {
         let except = |fails: &'static str| {
             let handled = &handled;
             move |key: Text| async move {
-                handled.lock().unwrap().push(key.to_string());
+                handled.lock().push(key.to_string());
                 key != fails
             }
         };
         assert_eq!(pending.each(except("b")).await, Some(limits::CONTROLLER_RETRY));
         assert_eq!(pending.each(except("")).await, None);
         assert_eq!(pending.each(except("")).await, None);
-        assert_eq!(*handled.lock().unwrap(), ["a", "b", "b"]);
+        assert_eq!(*handled.lock(), ["a", "b", "b"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The usage of ResourceQuotas (`resourcequota-controller`), recounted from the objects: admission only increases it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use access::admission::{Counting, Devices, counted_kinds, counting, in_scopes};
@@ -10,6 +10,7 @@ use base::{clock, task};
 use machinery::quantity::Quantity;
 use machinery::{Map, Status, Text, Value};
 use objects::{Event, EventKind, Key, Stored};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -31,7 +32,7 @@ pub struct Quotas {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Reconciler for Quotas {

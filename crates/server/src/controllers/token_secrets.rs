@@ -2,7 +2,7 @@
 //! `kubernetes.io/service-account-token`. The token is valid as long as the Secret and the account exist; the Secret is
 //! deleted with its account.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use objects::{Event, EventKind, Key, Stored};
+use parking_lot::{Mutex, MutexGuard};
 use resource::Resource;
 use tokio::sync::watch;
 
@@ -70,7 +71,7 @@ impl TokenSecrets {
     }
 
     fn authority(&self) -> MutexGuard<'_, String> {
-        self.authority.lock().unwrap_or_else(PoisonError::into_inner)
+        self.authority.lock()
     }
 
     async fn check(&self, context: &Context, path: &Text) -> Result<(), Status> {

@@ -1,10 +1,11 @@
 //! The open TCP connections: their maximum number, their idle times, and the eviction of idle ones.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::clock;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -47,7 +48,7 @@ impl Usage {
     }
 
     fn idle_since(&self) -> MutexGuard<'_, Instant> {
-        self.idle_since.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle_since.lock()
     }
 
     /// Counts a request that has arrived. It is in flight until the returned guard is dropped.
@@ -135,7 +136,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenConnection> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// Registers a new connection. `others` is the number of further file descriptors that count towards the limit. At

@@ -1,11 +1,12 @@
 //! Flow control of response bodies: how many bytes may be buffered in a connection, and for how long.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use base::clock;
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -88,7 +89,7 @@ impl Window {
     }
 
     fn lock(&self) -> MutexGuard<'_, WindowState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Ready if more bytes may be handed over; otherwise the task is woken when bytes have been sent.

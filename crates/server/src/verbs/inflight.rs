@@ -1,7 +1,6 @@
 //! Writes in flight, for what must not begin before they have ended.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The writes in flight that may create an object in a namespace.
@@ -20,13 +19,12 @@ impl WritesInFlight {
 
     /// Counts a write that begins, before it looks at any namespace.
     pub fn begin(&self) -> WriteInFlight {
-        WriteInFlight(self.current.lock().unwrap_or_else(PoisonError::into_inner).1.clone())
+        WriteInFlight(self.current.lock().1.clone())
     }
 
     /// Waits until all writes that have begun since the previous call have ended; later ones are not waited for.
     pub async fn ended(&self) {
-        let (sender, receiver) =
-            std::mem::replace(&mut *self.current.lock().unwrap_or_else(PoisonError::into_inner), watch::channel(()));
+        let (sender, receiver) = std::mem::replace(&mut *self.current.lock(), watch::channel(()));
         drop(receiver);
         sender.closed().await;
     }

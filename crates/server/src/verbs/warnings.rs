@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::limits::{WARNING_RUNES_EACH, WARNING_RUNES_MAX, WARNINGS_MAX};
 
@@ -23,11 +24,11 @@ struct Recorder {
 
 impl Warnings {
     pub fn add(&self, text: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(text);
+        self.0.lock().add(text);
     }
 
     pub fn texts(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).texts.clone()
+        self.0.lock().texts.clone()
     }
 }
 

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// One directory. Unsynced changes may be lost in a crash, in part and in any order.
 pub trait Disk: Send + Sync {
@@ -116,7 +117,7 @@ impl Disk for Directory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handle = self.handle.lock();
         if handle.is_none() {
             *handle = Some(File::open(&self.path)?);
         }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::disk::Disk;
 use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Record, Stop};
@@ -75,7 +76,7 @@ impl Files {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Listed> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listed.lock()
     }
 
     /// Bytes of all files.

@@ -1,9 +1,9 @@
 //! The state in memory: the index of live keys, and the tail of newest changes.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::contract::{Change, Entry, Expected, Revision, Snapshot, Write};
@@ -165,7 +165,7 @@ impl Shared {
 
     /// A panic while the lock was held leaves the state usable: each change is applied whole or not at all.
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Makes all further writes fail, and logs the first reason.

@@ -1,7 +1,7 @@
 //! The measured server, and the definitions that have been created on it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::fixtures::{self, DEFINITIONS, Kind};
@@ -9,6 +9,7 @@ use super::load::drive;
 use super::{machine, process};
 use client::Access;
 use client::{Call, Client};
+use parking_lot::Mutex;
 
 /// Bytes of a response that are kept in memory; the rest is read and discarded.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -55,7 +56,7 @@ impl Subject {
 
     /// Registers a definition, so that it is cleaned up. Returns false if it already was.
     pub fn remember(&self, kind: &Kind) -> bool {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(kind.definition_name())
+        self.made.lock().insert(kind.definition_name())
     }
 
     /// Creates the definition of a typical kind and waits until it is served.
@@ -79,8 +80,7 @@ impl Subject {
 
     /// A kind with `count` objects, which the first call creates.
     pub async fn filled(&self, plural: &str, count: usize, size: usize) -> Result<Kind, String> {
-        let known =
-            self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.kind(plural).definition_name());
+        let known = self.made.lock().contains(&self.kind(plural).definition_name());
         let kind = self.define(plural).await?;
         if !known {
             let to_make = kind.clone();
@@ -92,7 +92,7 @@ impl Subject {
 
     /// Deletes the definitions of this run with their objects, and waits until they are gone.
     pub async fn clean_up(&self) {
-        let made: Vec<String> = self.made.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
+        let made: Vec<String> = self.made.lock().drain().collect();
         for name in made {
             if let Err(error) = self.delete_definition(&name).await {
                 eprintln!("cannot delete the CustomResourceDefinition {name}: {error}");

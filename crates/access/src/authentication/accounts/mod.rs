@@ -11,9 +11,10 @@ mod secrets;
 pub mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use machinery::{Text, Value, json};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::jose::{self, Algorithm, PublicKey, SigningKey};
@@ -245,7 +246,7 @@ impl Accounts {
     /// The claims of a token that one of the keys has signed; `None` if it has another issuer.
     fn verified_claims(&self, token: &str) -> Option<Result<Arc<AccountClaims>, String>> {
         let digest = base::digest::sha256(token.as_bytes());
-        let verified = || self.inner.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        let verified = || self.inner.verified.lock();
         if let Some(claims) = verified().get(&digest) {
             return Some(Ok(claims.clone()));
         }

@@ -1,7 +1,6 @@
 //! Legacy tokens in Secrets, which do not expire, and the tracking of their last use (KEP-2799).
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use base::metrics::METRICS;
 use base::request::User;
@@ -9,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{Text, Value, time};
 use objects::{Objects, Stored};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{AccountClaims, CredentialWarnings, SECRET_CLAIM, user};
@@ -34,14 +34,14 @@ impl Uses {
         let last_used = secret.meta.label(LAST_USED);
         if last_used != Some(&time::date(now)) && last_used != Some(&time::date(now + 86_400)) {
             let path = Text::from(format!("{}/{}", secret.meta.namespace, secret.meta.name));
-            self.unlabeled.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+            self.unlabeled.lock().insert(path);
             self.changed.notify_one();
         }
     }
 
     /// The tokens that were used since the last call.
     pub fn take(&self) -> BTreeSet<Text> {
-        std::mem::take(&mut self.unlabeled.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.unlabeled.lock())
     }
 
     /// Waits until there are some.

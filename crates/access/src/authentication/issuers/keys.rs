@@ -1,11 +1,12 @@
 //! The keys of an issuer: configured, or read by OpenID Connect discovery.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use base::clock;
 use base::notice::Notices;
 use base::webhook::{Remote, RemoteEndpoint};
 use machinery::Value;
+use parking_lot::RwLock;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -72,7 +73,7 @@ impl Discovered {
     }
 
     fn known_keys(&self) -> Arc<[PublicKey]> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.keys.read().clone()
     }
 
     async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
@@ -88,7 +89,7 @@ impl Discovered {
         if !is_among(&self.known_keys()) && !is_recent {
             last_read.failure = match self.read().await {
                 Ok(keys) => {
-                    *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+                    *self.keys.write() = keys;
                     String::new()
                 }
                 Err(why) => {

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use base::clock;
 use base::metrics::{ImpersonationAttempt, METRICS};
@@ -15,6 +14,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::status::aggregate;
 use machinery::value::quote;
 use machinery::{Status, Text, Value, names};
+use parking_lot::Mutex;
 
 use super::super::{AccessAttributes, Authorizer, refusal, verb_and_name};
 use super::{AUTHENTICATION, Impersonated, ImpersonationTarget, account};
@@ -165,7 +165,7 @@ impl Modes {
     ) -> Result<ImpersonationMode, Status> {
         let (verb, name) = verb_and_name(info);
         let request = AccessAttributes::of_request(info, &verb, &name);
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&user.name).copied();
+        let last = self.last.lock().get(&user.name).copied();
         let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
         let mut first_refusal = None;
         for mode in last.into_iter().chain(others).filter(|mode| mode.applies_to(target, user)) {
@@ -186,7 +186,7 @@ impl Modes {
     }
 
     fn set_last(&self, user: &User, mode: ImpersonationMode) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.len() >= limits::IMPERSONATORS_MAX {
             last.clear();
         }

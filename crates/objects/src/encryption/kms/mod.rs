@@ -10,12 +10,13 @@ mod messages;
 mod plugin;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::{clock, digest, task};
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use prost::Message as _;
 use tokio::time::Instant;
 
@@ -71,7 +72,7 @@ struct Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// What the plugin needs to decrypt the source of a value: everything but its data.

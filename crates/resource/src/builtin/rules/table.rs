@@ -1,9 +1,10 @@
 //! The table of rules, which is read type by type, when a rule of the type is first looked up.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, OnceLock};
 
 use machinery::types::{Container, GoBase, GoField, GoStruct, go_struct, has_struct};
+use parking_lot::Mutex;
 
 use super::words::{self, Order, Rules};
 
@@ -52,7 +53,7 @@ impl RuledField {
 pub fn of(name: &'static str) -> Option<&'static Ruled> {
     static TABLE: LazyLock<Lines> = LazyLock::new(|| Lines::of(TEXT).unwrap_or_else(|why| panic!("{why}")));
     static KNOWN: LazyLock<Mutex<HashMap<&'static str, &'static Ruled>>> = LazyLock::new(Mutex::default);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || KNOWN.lock();
     let found = known().get(name).copied();
     found.or_else(|| {
         let built = TABLE.build(go_struct(name)?).unwrap_or_else(|why| panic!("{why}"));

@@ -1,13 +1,13 @@
 //! The dependents of each owner, by uid, and the queue of objects to be examined, both derived from events.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::clock;
 use base::metrics::Queue;
 use machinery::Text;
 use objects::{Event, EventKind, Key, Stored};
+use parking_lot::{Mutex, MutexGuard};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -105,7 +105,7 @@ pub struct Graph {
 
 impl Graph {
     fn lock(&self) -> MutexGuard<'_, GraphState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Receives every event, in order. Objects of kind Event are not tracked as dependents.

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind, Result};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::embedded::disk::{Appending, Disk};
 
@@ -103,7 +105,7 @@ fn apply(names: &mut BTreeMap<String, usize>, naming: &Naming) {
 
 impl Sim {
     fn lock(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap()
+        self.0.lock()
     }
 
     /// The machine stops in the middle of a file operation, after `left` more complete ones.
