@@ -5,6 +5,7 @@ not there.
 A virtual environment needs the module ensurepip, which some distributions package separately. Without it, pip installs the
 packages into a directory. Without pip as well, the script prints what to install and fails.
 """
+
 import hashlib
 import importlib.util
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Prints the tests that were skipped, by reason, from the JUnit files of a directory."""
+
 import collections
 import pathlib
 import sys

@@ -1,4 +1,5 @@
 """Fixtures and options of the black-box tests."""
+
 import os
 import pathlib
 import shutil
@@ -14,8 +15,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def pytest_addoption(parser):
-    parser.addoption("--binary", help="the pintle binary under test (default: target/release/pintle)",
-                     default=os.environ.get("PINTLE_BINARY", str(ROOT / "target" / "release" / "pintle")))
+    parser.addoption(
+        "--binary",
+        help="the pintle binary under test (default: target/release/pintle)",
+        default=os.environ.get("PINTLE_BINARY", str(ROOT / "target" / "release" / "pintle")),
+    )
     parser.addoption("--slow", action="store_true", help="also run the tests that take minutes to hours")
 
 

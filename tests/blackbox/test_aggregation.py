@@ -1,4 +1,5 @@
 """Aggregated API servers: proxied requests, conditions of APIServices, discovery and OpenAPI."""
+
 import base64
 import contextlib
 import http.client
@@ -35,8 +36,10 @@ def register(server, group, service="kubernetes", version="v1", **spec):
 
 def condition(server, group, version="v1"):
     """Waits for the condition Available, and returns (status, reason, message)."""
+
     def conditions():
         return server.ok("GET", f"{SERVICES}/{version}.{group}")["status"].get("conditions")
+
     (available,) = eventually(conditions)
     assert available["type"] == "Available" and available["lastTransitionTime"], available
     return available["status"], available["reason"], available["message"]
@@ -148,10 +151,27 @@ def test_aggregated_pintle(launch):
 
 def check_available(server, remote):
     assert server.request("GET", V1)[0] == 404
-    remote.ok("POST", DEFINITIONS, {"metadata": {"name": "boats.harbor.example.com"}, "spec": {
-        "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bt"]},
-        "versions": [{"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": {
-            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}})
+    remote.ok(
+        "POST",
+        DEFINITIONS,
+        {
+            "metadata": {"name": "boats.harbor.example.com"},
+            "spec": {
+                "group": "harbor.example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bt"]},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "subresources": {"status": {}},
+                        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                    }
+                ],
+            },
+        },
+    )
     register(server, "harbor.example.com", caBundle=bundle(remote))
     wait_available(server, "harbor.example.com")
     watch = Watch(server, V1 + "?watch=1")
@@ -162,16 +182,20 @@ def check_available(server, remote):
     eventually(lambda: [json.loads(line)["type"] for line in watch.lines] == ["ADDED", "MODIFIED", "DELETED"])
     # the user must be authorized by both servers
     status, response, _ = server.request("GET", V1, token="plain-token")
-    assert (status, response["message"]) == (403, 'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" '
-                                             'in API group "harbor.example.com" in the namespace "default"'), response
+    assert (status, response["message"]) == (
+        403,
+        'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" in API group "harbor.example.com" in the namespace "default"',
+    ), response
     rbac = "/apis/rbac.authorization.k8s.io/v1/"
     rules = [{"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["list"]}]
     for each in (server, remote):
         assert each.request("GET", V1, token="plain-token")[0] == 403
         each.ok("POST", rbac + "clusterroles", {"metadata": {"name": "sailor"}, "rules": rules})
-        each.ok("POST", rbac + "clusterrolebindings", {
-            "metadata": {"name": "sailor"}, "subjects": [{"kind": "User", "name": "plain"}],
-            "roleRef": {"kind": "ClusterRole", "name": "sailor"}})
+        each.ok(
+            "POST",
+            rbac + "clusterrolebindings",
+            {"metadata": {"name": "sailor"}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": "sailor"}},
+        )
     assert server.ok("GET", V1, token="plain-token")["items"] == []
     check_openapi(server, remote)
     # responses of the aggregated server are proxied
@@ -227,7 +251,8 @@ def check_unavailable(server, remote, port):
     eventually(lambda: condition(server, "harbor.example.com") == ("False", "FailedDiscoveryCheck", message))
     assert server.request("GET", V1)[:2] == (503, "service unavailable\n")
     assert eventually(lambda: (found := discovered(server, "harbor.example.com"))[0]["freshness"] == "Stale" and found) == [
-        {"version": "v1", "freshness": "Stale"}]
+        {"version": "v1", "freshness": "Stale"}
+    ]
     metrics = lambda: server.request("GET", "/metrics")[1]
     series = 'aggregator_unavailable_apiservice{name="v1.harbor.example.com"}'
     assert series + " 1" in metrics() and 'name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1' in metrics(), metrics()
@@ -249,23 +274,45 @@ def test_forwarded_requests(launch):
         register(server, "sea.example.com", caBundle=bundle(other))
         wait_available(server, "sea.example.com")
         root = "/apis/sea.example.com/v1"
-        client_headers = {"X-Remote-User": "evil", "X-Remote-Group": "system:masters", "X-Remote-Extra-Scopes": "all", "X-Remote-Uid": "0",
-                          "X-Mine": "1", "X-Own-User": "evil", "X-Own-Extra-Scopes": "all", "Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Group": "system:masters",
-                          "Impersonate-Extra-a.b%2fc": "d", "X-Forwarded-For": "10.0.0.1", "Audit-ID": "an-id"}
+        client_headers = {
+            "X-Remote-User": "evil",
+            "X-Remote-Group": "system:masters",
+            "X-Remote-Extra-Scopes": "all",
+            "X-Remote-Uid": "0",
+            "X-Mine": "1",
+            "X-Own-User": "evil",
+            "X-Own-Extra-Scopes": "all",
+            "Impersonate-User": "bob",
+            "Impersonate-Uid": "7",
+            "Impersonate-Group": "system:masters",
+            "Impersonate-Extra-a.b%2fc": "d",
+            "X-Forwarded-For": "10.0.0.1",
+            "Audit-ID": "an-id",
+        }
         server.ok("GET", root + "/namespaces/n/waves/x/foam?b=2&watch=&a=x%20y;&a=1", headers=client_headers)
         method, path, headers, body = backend.received.pop()
         assert (method, path, body) == ("GET", root + "/namespaces/n/waves/x/foam?a=1&b=2&watch=", b""), path
         forwarded = {name: value for name, value in headers.items() if name not in ("accept", "accept-encoding", "user-agent", "connection")}
         host = f"127.0.0.1:{backend.port}"
         assert forwarded == {
-            "x-remote-user": ["bob"], "x-remote-uid": ["7"], "x-remote-group": ["system:masters", "system:authenticated"],
-            "x-remote-extra-a.b%2fc": ["d"], "x-mine": ["1"], "audit-id": ["an-id"], "host": [host],
-            "content-type": ["application/json"], "x-forwarded-for": ["10.0.0.1, 127.0.0.1"], "x-forwarded-host": [host],
-            "x-forwarded-proto": ["https"], "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"]}, forwarded
+            "x-remote-user": ["bob"],
+            "x-remote-uid": ["7"],
+            "x-remote-group": ["system:masters", "system:authenticated"],
+            "x-remote-extra-a.b%2fc": ["d"],
+            "x-mine": ["1"],
+            "audit-id": ["an-id"],
+            "host": [host],
+            "content-type": ["application/json"],
+            "x-forwarded-for": ["10.0.0.1, 127.0.0.1"],
+            "x-forwarded-host": [host],
+            "x-forwarded-proto": ["https"],
+            "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"],
+        }, forwarded
         # the user headers are forwarded even if the client names them in Connection, unlike other headers named there
         connection = http.client.HTTPSConnection(urllib.parse.urlsplit(server.url).netloc, context=insecure())
-        connection.request("GET", root + "/waves", headers={
-            "Authorization": f"Bearer {TOKEN}", "Connection": "X-Remote-User, X-Remote-Group, X-Mine", "X-Mine": "1"})
+        connection.request(
+            "GET", root + "/waves", headers={"Authorization": f"Bearer {TOKEN}", "Connection": "X-Remote-User, X-Remote-Group, X-Mine", "X-Mine": "1"}
+        )
         assert connection.getresponse().status == 200
         headers = backend.received.pop()[2]
         assert (headers["x-remote-user"], headers["x-remote-group"]) == (["tester"], ["system:masters", "system:authenticated"]), headers
@@ -293,8 +340,7 @@ def test_forwarded_requests(launch):
             assert (status, response["text"], headers["x-own"]) == (201, "x" * 8_000_000, "yes"), headers
             assert backend.received.pop()[3] == large
         backend.responses[root + "/away"] = (302, {"Location": "https://elsewhere.example.com/"}, b"")
-        assert server.request("GET", root + "/away")[:2] == (
-            502, "the backend attempted to redirect this request, which is not permitted")
+        assert server.request("GET", root + "/away")[:2] == (502, "the backend attempted to redirect this request, which is not permitted")
         status, response, headers = server.request("HEAD", root + "/waves")
         assert (status, response, headers["content-length"]) == (201, "", str(len(large))), headers
         assert server.request("GET", root + "/waves", token=None)[0] == 403 and not [r for r in backend.received if r[0] == "GET" and r[1].endswith("waves")]
@@ -329,8 +375,21 @@ def upgrade(server, path, protocol):
     """Sends a request for an upgrade. Yields the head of the response, and the connection."""
     url = urllib.parse.urlsplit(server.url)
     with socket.create_connection((url.hostname, url.port), timeout=30) as plain, insecure().wrap_socket(plain) as stream:
-        stream.sendall("\r\n".join([f"POST {path} HTTP/1.1", f"Host: {url.netloc}", "Connection: Upgrade", f"Upgrade: {protocol}",
-                                    f"Authorization: Bearer {TOKEN}", "Sec-WebSocket-Protocol: v5.channel.k8s.io", "Content-Length: 0", "", ""]).encode())
+        stream.sendall(
+            "\r\n".join(
+                [
+                    f"POST {path} HTTP/1.1",
+                    f"Host: {url.netloc}",
+                    "Connection: Upgrade",
+                    f"Upgrade: {protocol}",
+                    f"Authorization: Bearer {TOKEN}",
+                    "Sec-WebSocket-Protocol: v5.channel.k8s.io",
+                    "Content-Length: 0",
+                    "",
+                    "",
+                ]
+            ).encode()
+        )
         head = b""
         while b"\r\n\r\n" not in head:
             received = stream.recv(1)
@@ -367,7 +426,9 @@ def test_reasons_of_unavailability(launch):
         # availability checks do not verify the certificate; forwarded requests do
         wait_available(server, "distrusted.example.com")
         assert server.request("GET", "/apis/distrusted.example.com/v1/things")[:2] == (
-            503, "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n")
+            503,
+            "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n",
+        )
         wait_available(server, "unverified.example.com")
         assert server.ok("GET", "/apis/unverified.example.com/v1/things") == {}
         # a Service that is created later is found

@@ -1,4 +1,5 @@
 """Audit: policy, log and webhook."""
+
 import http.client
 import json
 import re
@@ -41,10 +42,12 @@ class Audited(Pintle):
 
 
 def test_levels_and_stages(launch):
-    rules = [{"level": "None", "nonResourceURLs": ["/readyz"]},
-             {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets"]}]},
-             {"level": "RequestResponse", "resources": [{"group": "", "resources": ["configmaps"]}], "omitManagedFields": True},
-             {"level": "Request", "omitStages": ["RequestReceived"]}]
+    rules = [
+        {"level": "None", "nonResourceURLs": ["/readyz"]},
+        {"level": "Metadata", "resources": [{"group": "", "resources": ["secrets"]}]},
+        {"level": "RequestResponse", "resources": [{"group": "", "resources": ["configmaps"]}], "omitManagedFields": True},
+        {"level": "Request", "omitStages": ["RequestReceived"]},
+    ]
     with Audited(launch, *rules) as server:
         server.request("GET", "/readyz")
         server.ok("POST", SECRETS, {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}})
@@ -55,9 +58,13 @@ def test_levels_and_stages(launch):
         server.ok("DELETE", "/api/v1/namespaces/default/configmaps/m", {"propagationPolicy": "Background"})
         created = server.last(MAPS + "?")
         assert {key: created[key] for key in ("kind", "apiVersion", "level", "verb", "user", "sourceIPs")} == {
-            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "verb": "create",
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": "RequestResponse",
+            "verb": "create",
             "user": {"username": "tester", "uid": "1", "groups": ["system:masters", "system:authenticated"]},
-            "sourceIPs": ["127.0.0.1"]}, created
+            "sourceIPs": ["127.0.0.1"],
+        }, created
         assert created["objectRef"] == {"resource": "configmaps", "namespace": "default", "name": "m", "apiVersion": "v1"}, created
         assert created["responseStatus"] == {"metadata": {}, "code": 201}, created
         assert created["requestObject"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, "data": {"a": "b"}}, created
@@ -67,8 +74,7 @@ def test_levels_and_stages(launch):
         assert stages == ["RequestReceived", "ResponseComplete"], stages
         patched, deleted = [event for event in server.events(MAPS + "/m") if event["stage"] == "ResponseComplete"]
         assert (patched["verb"], patched["requestObject"]) == ("patch", {"data": {"a": "c"}}), patched
-        assert deleted["requestObject"] == {
-            "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal", "propagationPolicy": "Background"}, deleted
+        assert deleted["requestObject"] == {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal", "propagationPolicy": "Background"}, deleted
         assert (deleted["responseStatus"]["status"], deleted["responseStatus"]["details"]["name"]) == ("Success", "m"), deleted
         assert server.last(SECRETS)["objectRef"]["name"] == "s", "the name in a body is recorded at the level Metadata"
         forbidden = server.last(MAPS + "/absent")
@@ -86,14 +92,19 @@ def test_levels_and_stages(launch):
 def test_bodies_are_recorded(launch):
     table = "application/json;as=Table;v=v1;g=meta.k8s.io"
     with Audited(launch, {"level": "RequestResponse", "omitManagedFields": True, "omitStages": ["RequestReceived"]}) as server:
+
         def event(method, path, body=None, **more):
             server.request(method, path, body, **more)
             return server.last(path)
 
         named = event("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}, "odd": 1})
         assert named["requestObject"] == {
-            "kind": "Namespace", "apiVersion": "v1", "spec": {}, "status": {"phase": "Active"},
-            "metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "n"}}}, named
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "spec": {},
+            "status": {"phase": "Active"},
+            "metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "n"}},
+        }, named
         wrong = event("POST", MAPS + "?wrong", {"metadata": {"name": "m"}, "data": 5})
         assert "requestObject" not in wrong and "name" not in wrong["objectRef"], wrong
         invalid = event("PATCH", MAPS + "/m?dryRun=x", {"data": {}})
@@ -148,30 +159,51 @@ def test_policies_and_webhooks_add_annotations(launch):
     resources = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}]}
     levels = [{"level": "Metadata", "verbs": ["create"]}, {"level": "Request"}]
     with Audited(launch, *levels) as server, Hooks(server) as hooks:
-        server.ok("POST", admission + "/validatingadmissionpolicies", {"metadata": {"name": "small"}, "spec": {
-            "matchConstraints": resources, "validations": [{"expression": "true"}, {"expression": "size(object.data) < 2"}],
-            "auditAnnotations": [{"key": "size", "valueExpression": "string(size(object.data))"},
-                                 {"key": "nothing", "valueExpression": "null"}]}})
-        server.ok("POST", admission + "/validatingadmissionpolicybindings", {"metadata": {"name": "all"}, "spec": {
-            "policyName": "small", "validationActions": ["Audit"]}})
+        server.ok(
+            "POST",
+            admission + "/validatingadmissionpolicies",
+            {
+                "metadata": {"name": "small"},
+                "spec": {
+                    "matchConstraints": resources,
+                    "validations": [{"expression": "true"}, {"expression": "size(object.data) < 2"}],
+                    "auditAnnotations": [{"key": "size", "valueExpression": "string(size(object.data))"}, {"key": "nothing", "valueExpression": "null"}],
+                },
+            },
+        )
+        server.ok(
+            "POST",
+            admission + "/validatingadmissionpolicybindings",
+            {"metadata": {"name": "all"}, "spec": {"policyName": "small", "validationActions": ["Audit"]}},
+        )
         client = hooks.on("/note", lambda _: {"allowed": True, "auditAnnotations": {"seen": "yes"}})
         closed = {"url": "https://127.0.0.1:1/none"}
         change = hooks.on("/change", lambda _: patch({"value": "1", "path": "/data/more", "op": "add"}))
-        webhooks = [{"name": name, "clientConfig": config, "rules": resources["resourceRules"], "sideEffects": "None",
-                     "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "timeoutSeconds": 2}
-                    for name, config in (("note.acme.io", client), ("gone.acme.io", closed), ("more.acme.io", change))]
+        webhooks = [
+            {
+                "name": name,
+                "clientConfig": config,
+                "rules": resources["resourceRules"],
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+                "failurePolicy": "Ignore",
+                "timeoutSeconds": 2,
+            }
+            for name, config in (("note.acme.io", client), ("gone.acme.io", closed), ("more.acme.io", change))
+        ]
         server.ok("POST", admission + "/mutatingwebhookconfigurations", {"metadata": {"name": "notes"}, "webhooks": webhooks})
         server.ok("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "1", "b": "2"}})
         annotations = server.last(MAPS)["annotations"]
         assert annotations.pop("validation.policy.admission.k8s.io/validation_failure") == (
-            '[{"message":"failed expression: size(object.data) \\u003c 2","policy":"small","binding":"all",'
-            '"expressionIndex":1,"validationActions":["Audit"]}]'), annotations
+            '[{"message":"failed expression: size(object.data) \\u003c 2","policy":"small","binding":"all","expressionIndex":1,"validationActions":["Audit"]}]'
+        ), annotations
         assert annotations["small/size"] == "3" and "small/nothing" not in annotations, annotations
         assert annotations["note.acme.io/seen"] == "yes", annotations
         called = [annotations[f"mutation.webhook.admission.k8s.io/round_0_index_{i}"] for i in range(3)]
         assert called == [
             f'{{"configuration":"notes","webhook":"{name}.acme.io","mutated":{mutated}}}'
-            for name, mutated in (("note", "false"), ("gone", "false"), ("more", "true"))], called
+            for name, mutated in (("note", "false"), ("gone", "false"), ("more", "true"))
+        ], called
         assert annotations["failed-open.mutation.webhook.admission.k8s.io/round_0_index_1"] == "gone.acme.io", annotations
         patches = "patch.webhook.admission.k8s.io/round_0_index_2"
         assert patches not in annotations, "patches are recorded at the levels that record bodies"
@@ -181,8 +213,8 @@ def test_policies_and_webhooks_add_annotations(launch):
         server.ok("PATCH", admission + "/mutatingwebhookconfigurations/notes", {"webhooks": webhooks[2:]})
         server.ok("PATCH", MAPS + "/m", {"data": {"more": None}})
         assert server.last(MAPS + "/m")["annotations"]["patch.webhook.admission.k8s.io/round_0_index_0"] == (
-            '{"configuration":"notes","webhook":"more.acme.io",'
-            '"patch":[{"op":"add","path":"/data/more","value":"1"}],"patchType":"JSONPatch"}')
+            '{"configuration":"notes","webhook":"more.acme.io","patch":[{"op":"add","path":"/data/more","value":"1"}],"patchType":"JSONPatch"}'
+        )
         server.ok("PATCH", admission + "/mutatingwebhookconfigurations/notes", {"webhooks": webhooks[1:2]})
         assert server.request("PATCH", MAPS + "/m", {"data": {"more": None}})[0] == 500
         annotations = server.last(MAPS + "/m")["annotations"]
@@ -196,10 +228,16 @@ def test_slow_requests_have_latency_annotations(launch):
 
     with Audited(launch, {"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}) as server, Hooks(server) as hooks:
         rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
-        server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
-            "metadata": {"name": "late"}, "webhooks": [{
-                "name": "late.acme.io", "clientConfig": hooks.on("/late", late), "rules": [rule], "sideEffects": "None",
-                "admissionReviewVersions": ["v1"]}]})
+        server.ok(
+            "POST",
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+            {
+                "metadata": {"name": "late"},
+                "webhooks": [
+                    {"name": "late.acme.io", "clientConfig": hooks.on("/late", late), "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+                ],
+            },
+        )
         server.ok("POST", MAPS, {"metadata": {"name": "m"}})
         annotations = server.last(MAPS)["annotations"]
         latency = {key.split("/")[1]: text for key, text in annotations.items() if key.startswith("apiserver.latency.k8s.io/")}
@@ -216,8 +254,13 @@ def test_events_are_sent_in_batches(launch):
         hooks.receive = hooks.lists.append
         server = launch()
         flags = policy(server, {"level": "Metadata"}, omitStages=["RequestReceived"])
-        server.flags = (*flags, "--audit-webhook-config-file", str(kubeconfig(hooks, "/events")),
-                        "--audit-webhook-batch-max-size=3", "--audit-webhook-batch-max-wait=1h")
+        server.flags = (
+            *flags,
+            "--audit-webhook-config-file",
+            str(kubeconfig(hooks, "/events")),
+            "--audit-webhook-batch-max-size=3",
+            "--audit-webhook-batch-max-wait=1h",
+        )
         with server:
             for _ in range(4):
                 server.ok("GET", MAPS)

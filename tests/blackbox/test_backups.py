@@ -1,4 +1,5 @@
 """Backups: restored clients, pipes and schedules."""
+
 import os
 import shutil
 import stat
@@ -29,9 +30,15 @@ def pintle(launch, *arguments, status=0):
 
 def token_of(server):
     """A token of the ServiceAccount reader, which may read ConfigMaps."""
-    server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", {
-        "metadata": {"name": "reader"}, "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}})
+    server.ok(
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+        {
+            "metadata": {"name": "reader"},
+            "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        },
+    )
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     server.ok("POST", accounts, {"metadata": {"name": "reader"}})
     eventually(lambda: server.request("POST", accounts + "/reader/token", {"spec": {}})[0] == 201)
@@ -118,14 +125,16 @@ def test_failed_backups_are_reported(launch, directory):
         server.ok("GET", MAPS)
 
 
-@pytest.mark.parametrize("flags, message", [
-    (["--backup-schedule", "@often", "--backup-target", "x"], "unrecognized descriptor: @often"),
-    (["--backup-schedule", "@daily"], "--backup-target"),
-    (["--backup-schedule", "@daily", "--backup-target", "x", "--backup-retention", "0"], "--backup-retention"),
-    (["--backup-schedule", "@daily", "--backup-target", "x", "--storage", "memory"], "has nothing to back up"),
-    (["--backup-schedule", "@daily", "--backup-target", "/dev/null/x"], "--backup-target: cannot create /dev/null/x: Not a directory"),
-])
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--backup-schedule", "@often", "--backup-target", "x"], "unrecognized descriptor: @often"),
+        (["--backup-schedule", "@daily"], "--backup-target"),
+        (["--backup-schedule", "@daily", "--backup-target", "x", "--backup-retention", "0"], "--backup-retention"),
+        (["--backup-schedule", "@daily", "--backup-target", "x", "--storage", "memory"], "has nothing to back up"),
+        (["--backup-schedule", "@daily", "--backup-target", "/dev/null/x"], "--backup-target: cannot create /dev/null/x: Not a directory"),
+    ],
+)
 def test_invalid_flags_are_rejected(launch, directory, flags, message):
-    done = subprocess.run([launch.binary, "serve", "--data-dir", directory / "data", "--secure-port", "0", *flags], capture_output=True,
-                          text=True, timeout=60)
+    done = subprocess.run([launch.binary, "serve", "--data-dir", directory / "data", "--secure-port", "0", *flags], capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and message in done.stderr, done.stderr

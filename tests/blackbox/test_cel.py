@@ -1,4 +1,5 @@
 """`pintle cel cost` and the server agree on a CRD, and the limits that the command suggests are sufficient."""
+
 import copy
 import json
 import pathlib
@@ -7,7 +8,6 @@ import subprocess
 import tempfile
 
 import pytest
-
 
 pytestmark = pytest.mark.cel
 
@@ -20,14 +20,20 @@ DEFINITION = {
         "group": "harbor.example.com",
         "scope": "Namespaced",
         "names": {"plural": "fleets", "singular": "fleet", "kind": "Fleet"},
-        "versions": [{
-            "name": "v1", "served": True, "storage": True,
-            "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "properties": {"list": {"type": "array", "items": {"type": "string", "maxLength": 10}}},
-                "x-kubernetes-validations": [{"rule": RULE}],
-            }},
-        }],
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"list": {"type": "array", "items": {"type": "string", "maxLength": 10}}},
+                        "x-kubernetes-validations": [{"rule": RULE}],
+                    }
+                },
+            }
+        ],
     },
 }
 

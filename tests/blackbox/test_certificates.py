@@ -1,4 +1,5 @@
 """The certificates of the server, their renewal and rotation, kubeconfigs, and CertificateSigningRequests."""
+
 import base64
 import json
 import os
@@ -67,8 +68,12 @@ def whoami(server, certificate, key, tmp_path, newest=ssl.TLSVersion.MAXIMUM_SUP
     body = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
     address = (server.url.split("//")[1].rsplit(":", 1)[0], int(server.url.rsplit(":", 1)[1]))
     with socket.create_connection(address) as connection, context.wrap_socket(connection, server_hostname="localhost") as tls:
-        tls.sendall(("POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
-                     f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+        tls.sendall(
+            (
+                "POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+            ).encode()
+        )
         response = b"".join(iter(lambda: tls.recv(65536), b""))
     head, _, body = response.partition(b"\r\n\r\n")
     assert b" 201 " in head.splitlines()[0], response
@@ -126,8 +131,23 @@ def test_certificates_renew_without_a_restart(launch, tmp_path):
         renewed = (server.dir / "serving.crt").read_text()
         eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] != before)
         # a certificate that expires soon, with another key
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", 3, "-subj", "/CN=old",
-                "-keyout", tmp_path / "k", "-out", tmp_path / "c")
+        openssl(
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            3,
+            "-subj",
+            "/CN=old",
+            "-keyout",
+            tmp_path / "k",
+            "-out",
+            tmp_path / "c",
+        )
         shutil.copy(tmp_path / "k", server.dir / "serving.key")
         shutil.copy(tmp_path / "c", server.dir / "serving.crt")
         server.process.send_signal(1)
@@ -135,8 +155,10 @@ def test_certificates_renew_without_a_restart(launch, tmp_path):
         eventually(lambda: (server.dir / "serving.crt").read_text() not in (renewed, expiring))
         eventually(lambda: presented(server, server.dir / "ca.crt")["serialNumber"] == serial(server.dir / "serving.crt"))
         assert days_left(presented(server, server.dir / "ca.crt")) == 365
-        assert whoami(server, decoded(server.kubeconfig, "client-certificate-data"), decoded(server.kubeconfig, "client-key-data"),
-                      tmp_path)[0] == "kubernetes-admin"
+        assert (
+            whoami(server, decoded(server.kubeconfig, "client-certificate-data"), decoded(server.kubeconfig, "client-key-data"), tmp_path)[0]
+            == "kubernetes-admin"
+        )
 
 
 def test_the_certificate_authority_is_rotated_while_clients_connect(launch, tmp_path):
@@ -194,7 +216,7 @@ def test_kubeconfigs_of_users(launch, tmp_path):
         assert "token: t" in text and "current-context: mine" in text and "name: small" in text, text
         assert read(target)["server"] == "https://pintle.example.com:6443"
         assert stat.S_IMODE(target.stat().st_mode) == 0o600
-        assert f"{target} has context \"small\" already: replace it with --replace" in pintle(launch, *merge, status=1, KUBECONFIG=str(target))
+        assert f'{target} has context "small" already: replace it with --replace' in pintle(launch, *merge, status=1, KUBECONFIG=str(target))
         assert target.read_text() == text
         pintle(launch, *merge, "--replace", KUBECONFIG=str(target))
         assert text.count("name: small") == target.read_text().count("name: small") and text != target.read_text()
@@ -213,7 +235,7 @@ def test_users_are_added_beside_the_administrator(launch, tmp_path):
         before, other = read(admin), tmp_path / "other"
         files = f"{tmp_path / 'missing'}:{admin}:{other}"
         create = ("kubeconfig", "create", "jane", "--merge", "--data-dir", str(server.dir))
-        assert f"context \"jane@pintle\" is written to {admin}" in pintle(launch, *create, KUBECONFIG=files)
+        assert f'context "jane@pintle" is written to {admin}' in pintle(launch, *create, KUBECONFIG=files)
         assert read(admin) == before, "the administrator's context is still the current one, with its certificate"
         other.write_text("apiVersion: v1\nkind: Config\n")
         assert "has context" in pintle(launch, *create, status=1, KUBECONFIG=f"{other}:{admin}")
@@ -236,18 +258,43 @@ def test_kubeconfig_of_the_administrator_keeps_changes(launch, tmp_path):
         assert "token: t" in text and "current-context: other" in text and read(extra)["server"] == server.url, text
         server.stop()
         extra.write_text("clusters: 7\n")
-        done = subprocess.run([launch.binary, "serve", "--data-dir", str(server.dir), "--write-kubeconfig", str(extra), "--secure-port", "0"],
-                              capture_output=True, text=True, timeout=30)
+        done = subprocess.run(
+            [launch.binary, "serve", "--data-dir", str(server.dir), "--write-kubeconfig", str(extra), "--secure-port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
         assert done.returncode == 1 and "clusters is not a list" in done.stderr and len(done.stderr.splitlines()) == 1, done
         assert extra.read_text() == "clusters: 7\n"
 
 
 def signing_request(tmp_path, name, subject, usages=("client auth",), **spec):
-    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
-            "-keyout", tmp_path / f"{name}.key", "-out", tmp_path / f"{name}.csr")
-    return {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
-            "spec": {"signerName": "kubernetes.io/kube-apiserver-client", "usages": list(usages),
-                     "request": base64.b64encode((tmp_path / f"{name}.csr").read_bytes()).decode(), **spec}}
+    openssl(
+        "req",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        subject,
+        "-keyout",
+        tmp_path / f"{name}.key",
+        "-out",
+        tmp_path / f"{name}.csr",
+    )
+    return {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": name},
+        "spec": {
+            "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": list(usages),
+            "request": base64.b64encode((tmp_path / f"{name}.csr").read_bytes()).decode(),
+            **spec,
+        },
+    }
 
 
 def approve(server, name, kind="Approved"):
@@ -282,26 +329,65 @@ def test_approved_requests_are_signed(launch, tmp_path):
 @pytest.mark.parametrize("mask", ["MASK:0x800", "MASK:0x4", "utf8only"], ids=["BMPString", "T61String", "UTF8String"])
 def test_groups_of_administrators_are_refused_in_every_type_of_text(launch, tmp_path, mask):
     configuration = tmp_path / "masked.cnf"
-    configuration.write_text(f"[req]\nstring_mask = {mask}\ndistinguished_name = names\nprompt = no\n"
-                             "[names]\nO = system:masters\nCN = root\n")
-    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-config", configuration,
-            "-keyout", tmp_path / "root.key", "-out", tmp_path / "root.csr")
+    configuration.write_text(f"[req]\nstring_mask = {mask}\ndistinguished_name = names\nprompt = no\n[names]\nO = system:masters\nCN = root\n")
+    openssl(
+        "req",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-config",
+        configuration,
+        "-keyout",
+        tmp_path / "root.key",
+        "-out",
+        tmp_path / "root.csr",
+    )
     request = base64.b64encode((tmp_path / "root.csr").read_bytes()).decode()
     with launch() as server:
-        code, body, _ = server.request("POST", REQUESTS, {
-            "metadata": {"name": "root"},
-            "spec": {"signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"], "request": request}})
+        code, body, _ = server.request(
+            "POST",
+            REQUESTS,
+            {"metadata": {"name": "root"}, "spec": {"signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"], "request": request}},
+        )
         assert code == 403 and "system:masters group is not allowed" in body["message"], body
 
 
 def test_certificates_of_version_1_are_accepted(launch, tmp_path):
     for name in ("old", "other"):
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=ca",
-                "-keyout", tmp_path / f"{name}-ca.key", "-out", tmp_path / f"{name}-ca.crt")
-        openssl("req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", "/O=dev/CN=jane",
-                "-keyout", tmp_path / f"{name}.key", "-out", tmp_path / f"{name}.csr")
-        openssl("x509", "-req", "-in", tmp_path / f"{name}.csr", "-CA", tmp_path / f"{name}-ca.crt",
-                "-CAkey", tmp_path / f"{name}-ca.key", "-CAcreateserial", "-out", tmp_path / f"{name}.crt")
+        openssl(
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-subj",
+            "/CN=ca",
+            "-keyout",
+            tmp_path / f"{name}-ca.key",
+            "-out",
+            tmp_path / f"{name}-ca.crt",
+        )
+        openssl(
+            "req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", "/O=dev/CN=jane", "-keyout", tmp_path / f"{name}.key", "-out", tmp_path / f"{name}.csr"
+        )
+        openssl(
+            "x509",
+            "-req",
+            "-in",
+            tmp_path / f"{name}.csr",
+            "-CA",
+            tmp_path / f"{name}-ca.crt",
+            "-CAkey",
+            tmp_path / f"{name}-ca.key",
+            "-CAcreateserial",
+            "-out",
+            tmp_path / f"{name}.crt",
+        )
     version = openssl("x509", "-in", tmp_path / "old.crt", "-noout", "-text").decode()
     if "Version: 1 " not in version:
         pytest.skip("this openssl issues no certificates of version 1")

@@ -1,4 +1,5 @@
 """The command line, and the start, restart and shutdown of the process."""
+
 import concurrent.futures
 import json
 import os
@@ -26,11 +27,14 @@ DEFINITION = {
         "group": "harbor.example.com",
         "scope": "Namespaced",
         "names": {"plural": "boats", "singular": "boat", "kind": "Boat"},
-        "versions": [{
-            "name": "v1", "served": True, "storage": True,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                "spec": {"type": "object", "properties": {"sails": {"type": "integer"}}}}}},
-        }],
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"sails": {"type": "integer"}}}}}},
+            }
+        ],
     },
 }
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
@@ -112,27 +116,49 @@ def test_wrong_flags(launch):
     status, output = serve(launch, "--alow-privileged")
     assert status == 2 and "--allow-privileged" in output, output
     status, output = serve(launch, "--disable-admission-plugins", "PodSecurty", "--storage", "memory", "--secure-port", "0")
-    assert status == 1 and "\"PodSecurty\" is unknown; did you mean \"PodSecurity\"?" in output, output
+    assert status == 1 and '"PodSecurty" is unknown; did you mean "PodSecurity"?' in output, output
 
 
 def test_flags_without_effect_are_accepted_with_one_warning(launch):
-    flags = ("--vmodule=a=1", "--allow-privileged", "--authorization-mode=Node,RBAC", "--runtime-config=api/all=true,apps/v1=false",
-             "--enable-admission-plugins=NodeRestriction,PodSecurity", "--feature-gates=TaintTolerationComparisonOperators=true")
+    flags = (
+        "--vmodule=a=1",
+        "--allow-privileged",
+        "--authorization-mode=Node,RBAC",
+        "--runtime-config=api/all=true,apps/v1=false",
+        "--enable-admission-plugins=NodeRestriction,PodSecurity",
+        "--feature-gates=TaintTolerationComparisonOperators=true",
+    )
     with launch(*flags) as server:
         assert server.request("GET", "/readyz")[0] == 200
         log = server.stderr()
     warnings = [line for line in log.splitlines() if "without effect" in line]
-    assert warnings == ["pintle: accepted without effect: flags: --allow-privileged, --vmodule; authorization modes: Node; "
-                        "feature gates: TaintTolerationComparisonOperators; admission plugins: NodeRestriction"], log
+    assert warnings == [
+        "pintle: accepted without effect: flags: --allow-privileged, --vmodule; authorization modes: Node; "
+        "feature gates: TaintTolerationComparisonOperators; admission plugins: NodeRestriction"
+    ], log
 
 
 def test_help_is_grouped(launch):
     done = subprocess.run([launch.binary, "serve", "--help"], capture_output=True, text=True, timeout=30)
     for heading in ("Storage:", "Serving:", "Certificates:", "Authentication:", "Logs:"):
         assert heading in done.stdout, done.stdout
-    for flag in ("--data-dir", "--bind-address", "--secure-port", "--tls-cert-file", "--tls-private-key-file",
-                 "--client-ca-file", "--token-auth-file", "--cert-dir", "--etcd-servers", "--etcd-prefix", "--storage",
-                 "--request-timeout", "--max-requests-inflight", "--disable-admission-plugins", "-v"):
+    for flag in (
+        "--data-dir",
+        "--bind-address",
+        "--secure-port",
+        "--tls-cert-file",
+        "--tls-private-key-file",
+        "--client-ca-file",
+        "--token-auth-file",
+        "--cert-dir",
+        "--etcd-servers",
+        "--etcd-prefix",
+        "--storage",
+        "--request-timeout",
+        "--max-requests-inflight",
+        "--disable-admission-plugins",
+        "-v",
+    ):
         assert flag in done.stdout, flag
 
 
@@ -160,8 +186,10 @@ def test_configuration_file(launch, tmp_path):
     assert status == 0 and output.startswith(head), output
     for line in ("event-ttl: 3h # flag", "kubeconfig-context: small # file", "secure-port: 7443 # environment", "durability: sync # default"):
         assert line in output.splitlines(), output
-    for content, want in (("secure-prot: 1", "there is no flag \"secure-prot\"; did you mean \"secure-port\"?"),
-                          ("secure-port: many", "invalid value 'many' for '--secure-port <PORT>'")):
+    for content, want in (
+        ("secure-prot: 1", 'there is no flag "secure-prot"; did you mean "secure-port"?'),
+        ("secure-port: many", "invalid value 'many' for '--secure-port <PORT>'"),
+    ):
         file.write_text(head + content)
         status, output = serve(launch, "--config", str(file), "--data-dir", str(tmp_path / "data"))
         assert status == 1 and str(file) in output and want in output and len(output.splitlines()) == 1, output
@@ -175,8 +203,12 @@ def test_version_and_completions(launch, tmp_path):
     assert status == 0 and set(json.loads(output)) == {"version", "commit", "kubernetesVersion", "platform"}, output
     script = tmp_path / "completion"
     script.write_text(run(launch, "completion", "bash")[1])
-    done = subprocess.run(["bash", "-c", f". {script}; COMP_WORDS=(pintle serve --secure-p); COMP_CWORD=2; _pintle pintle --secure-p; "
-                           "echo ${COMPREPLY[@]}"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        ["bash", "-c", f". {script}; COMP_WORDS=(pintle serve --secure-p); COMP_CWORD=2; _pintle pintle --secure-p; echo ${{COMPREPLY[@]}}"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert done.stdout.strip() == "--secure-port", done
     status, output = run(launch, "completion", "csh")
     assert status == 2 and "possible values: bash" in output, output
@@ -205,8 +237,7 @@ def test_unauthenticated_and_forbidden_requests(launch):
         status, response, _ = server.request("GET", path, token="wrong")
         assert (status, response["reason"], response["message"]) == (401, "Unauthorized", "Unauthorized"), response
         status, response, _ = server.request("GET", path, token=None)
-        want = ('configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" '
-                'in the namespace "default"')
+        want = 'configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" in the namespace "default"'
         assert (status, response["message"]) == (403, want), response
         status, response, _ = server.request("GET", path + "/x", token="plain-token")
         assert status == 403 and 'User "plain" cannot get' in response["message"], response
@@ -219,8 +250,24 @@ def test_bench_against_another(launch):
     """The benchmark measures two servers, prints a comparison, and removes its objects from the other server."""
     root = pathlib.Path(__file__).resolve().parents[2]
     with launch() as server:
-        command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "bench", "--quick", "--only", "create,watch,first",
-                   "--binary", launch.binary, "--against", server.url, "--kubeconfig", server.kubeconfig]
+        command = [
+            "cargo",
+            "run",
+            "--quiet",
+            "--package",
+            "xtask",
+            "--",
+            "bench",
+            "--quick",
+            "--only",
+            "create,watch,first",
+            "--binary",
+            launch.binary,
+            "--against",
+            server.url,
+            "--kubeconfig",
+            server.kubeconfig,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
         assert done.returncode == 0, done.stderr
         head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
@@ -256,13 +303,15 @@ def test_account_tokens(launch):
         assert (status, response["message"]) == (401, "Unauthorized"), response
 
         def review(token, *audiences):
-            body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-                    "spec": {"token": token, "audiences": list(audiences)}}
+            body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token, "audiences": list(audiences)}}
             return server.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body)["status"]
+
         assert review(vault, "vault", "other")["audiences"] == ["vault"]
         assert review(token)["audiences"] == ["https://kubernetes.default.svc.cluster.local"]
-        assert review(vault) == {"user": {}, "error": '[invalid bearer token, token audiences ["vault"] is invalid for the target '
-                                                      'audiences ["https://kubernetes.default.svc.cluster.local"]]'}
+        assert review(vault) == {
+            "user": {},
+            "error": '[invalid bearer token, token audiences ["vault"] is invalid for the target audiences ["https://kubernetes.default.svc.cluster.local"]]',
+        }
         assert server.request("GET", "/openid/v1/jwks", token=None)[0] == 403
         status, response, headers = server.request("GET", "/openid/v1/jwks", token=token, headers=KEY_SET)
         assert (status, headers["content-type"]) == (200, "application/jwk-set+json"), headers
@@ -277,8 +326,14 @@ def test_account_flags(launch):
         key = str(other.dir / "service-account.key")
         other.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
         other_token = token_of(other)
-        flags = ["--service-account-issuer=https://issuer.example.com", "--service-account-issuer=https://old.example.com",
-                 "--service-account-key-file", key, "--api-audiences=api,more", "--service-account-max-token-expiration=2h"]
+        flags = [
+            "--service-account-issuer=https://issuer.example.com",
+            "--service-account-issuer=https://old.example.com",
+            "--service-account-key-file",
+            key,
+            "--api-audiences=api,more",
+            "--service-account-max-token-expiration=2h",
+        ]
         with launch(*flags) as server:
             server.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
             body = {"spec": {"expirationSeconds": 90000}}
@@ -291,10 +346,12 @@ def test_account_flags(launch):
             assert len(server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)["keys"]) == 2
             configuration = server.ok("GET", "/.well-known/openid-configuration")
             assert configuration["issuer"] == "https://issuer.example.com", configuration
-        for flag, want in (("--service-account-max-token-expiration=5m", "must be between 1 hour and 2^32 seconds"),
-                           ("--service-account-key-file=" + str(other.tokens), "it holds no key"),
-                           ("--service-account-signing-key-file=/none", "cannot read /none"),
-                           ("--controllers=-sweeper", '"sweeper" is not in the list of known controllers')):
+        for flag, want in (
+            ("--service-account-max-token-expiration=5m", "must be between 1 hour and 2^32 seconds"),
+            ("--service-account-key-file=" + str(other.tokens), "it holds no key"),
+            ("--service-account-signing-key-file=/none", "cannot read /none"),
+            ("--controllers=-sweeper", '"sweeper" is not in the list of known controllers'),
+        ):
             directory = tempfile.mkdtemp(prefix="pintle-test-")
             status, output = serve(launch, "--data-dir", directory, "--secure-port", "0", flag)
             shutil.rmtree(directory)
@@ -307,8 +364,7 @@ def test_roles_are_reconciled(launch):
         discovery = server.ok("GET", path + "discovery")["rules"]
         more = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
         server.ok("PATCH", path + "discovery", {"rules": [more]})
-        server.ok("PATCH", path + "monitoring", {"rules": [more], "metadata": {
-            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}})
+        server.ok("PATCH", path + "monitoring", {"rules": [more], "metadata": {"annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}})
         server.ok("DELETE", path + "basic-user")
         server.stop()
         server.start()
@@ -326,10 +382,21 @@ def test_registrations_are_restored_at_start(launch):
     with launch(storage="embedded") as server:
         alter_registrations(server)
         # a new CRD triggers the controller of APIServices
-        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "boats.last.example.com"},
-            "spec": {"group": "last.example.com", "scope": "Cluster", "names": {"plural": "boats", "kind": "Boat"}, "versions": [
-                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+        server.ok(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": "boats.last.example.com"},
+                "spec": {
+                    "group": "last.example.com",
+                    "scope": "Cluster",
+                    "names": {"plural": "boats", "kind": "Boat"},
+                    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+                },
+            },
+        )
         eventually(lambda: server.request("GET", path + "last.example.com")[0] == 200)
         assert altered_registrations(server) == ALTERED, altered_registrations(server)
         server.restart()
@@ -344,9 +411,11 @@ def test_controllers(launch):
     core, roles = "/api/v1/namespaces/default", "/apis/rbac.authorization.k8s.io/v1/clusterroles/"
     controllers = "--controllers=*,-garbagecollector,serviceaccount,root-ca-certificate-publisher-controller"
     with launch(controllers, "--event-ttl=1s") as server:
+
         def get(path):
             status, response, _ = server.request("GET", path)
             return response if status == 200 else None
+
         event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default", "name": "x"}}
         watch = Watch(server, core + "/events?watch=1")
         server.ok("POST", core + "/events", event)
@@ -362,8 +431,7 @@ def test_controllers(launch):
         eventually(lambda: get(core + "/configmaps/kube-root-ca.crt")["data"] == {"ca.crt": authority})
         view = eventually(lambda: get(roles + "view")["rules"])
         rule = {"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["get"]}
-        server.ok("POST", roles, {"metadata": {"name": "boats", "labels": {
-            "rbac.authorization.k8s.io/aggregate-to-view": "true"}}, "rules": [rule]})
+        server.ok("POST", roles, {"metadata": {"name": "boats", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}, "rules": [rule]})
         for role in ("view", "edit", "admin"):
             eventually(lambda: rule in (get(roles + role)["rules"] or []))
         server.ok("DELETE", roles + "boats")
@@ -376,11 +444,13 @@ def test_controllers(launch):
 def test_quotas(launch):
     core, hard = "/api/v1/namespaces/default", {"count/configmaps": "3", "secrets": "1", "cpu": "2", "count/events": "0"}
     with launch() as server:
+
         def create(name):
             return server.request("POST", core + "/configmaps", {"metadata": {"name": name}})
 
         def status():
             return server.ok("GET", core + "/resourcequotas/q").get("status")
+
         server.ok("POST", core + "/configmaps", {"metadata": {"name": "before"}})
         server.ok("POST", core + "/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
         eventually(lambda: status() == {"hard": hard, "used": {"count/configmaps": "1", "secrets": "0", "cpu": "0"}})

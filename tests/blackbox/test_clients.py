@@ -4,6 +4,7 @@ The environment variable KUBECONFIG names the kubeconfig of the server, and DEFI
 A program prints a line for each case, "ok NAME" or "FAIL NAME: reason". It prints "restart" or "kill" to have the server stopped by
 SIGTERM or SIGKILL and started again, and then reads the line "started". Its other output is shown if a case fails.
 """
+
 import os
 import pathlib
 import shutil
@@ -42,8 +43,7 @@ def python(source, out):
     if not installed.exists() or installed.read_text() != requirements.read_text():
         pytest.importorskip("ensurepip")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(out / "venv")], check=True)
-        subprocess.run([str(out / "venv/bin/pip"), "install", "--quiet", "--no-deps", "--requirement", str(requirements)],
-                       check=True)
+        subprocess.run([str(out / "venv/bin/pip"), "install", "--quiet", "--no-deps", "--requirement", str(requirements)], check=True)
         shutil.copy(requirements, installed)
     return [str(out / "venv/bin/python"), str(source / "main.py")]
 
@@ -61,8 +61,7 @@ def node(source, out):
 
 
 def rust(source, out):
-    subprocess.run(["cargo", "build", "--quiet", "--locked"], cwd=source, check=True,
-                   env={**os.environ, "CARGO_TARGET_DIR": str(out)})
+    subprocess.run(["cargo", "build", "--quiet", "--locked"], cwd=source, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(out)})
     return [str(out / "debug" / "client")]
 
 
@@ -72,8 +71,9 @@ def java(source, out):
     pom, installed, lib = source / "pom.xml", out / "pom.xml", out / "lib"
     if not installed.exists() or installed.read_text() != pom.read_text():
         shutil.rmtree(lib, ignore_errors=True)
-        subprocess.run(["mvn", "--quiet", "--batch-mode", "-Dstyle.color=never", "dependency:copy-dependencies",
-                        f"-DoutputDirectory={lib}"], cwd=source, check=True)
+        subprocess.run(
+            ["mvn", "--quiet", "--batch-mode", "-Dstyle.color=never", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"], cwd=source, check=True
+        )
         shutil.copy(pom, installed)
     sources = [str(file) for file in sorted(source.glob("src/*.java"))]
     subprocess.run(["javac", "-cp", f"{lib}/*", "-d", str(out / "classes"), *sources], check=True)
@@ -83,15 +83,18 @@ def java(source, out):
 YAML = {"Content-Type": "application/yaml"}
 # the functions that build the programs, of the source directory and the build directory; they return the command. The program
 # that takes longest to build comes first
-PROGRAMS = {"kube-rs": rust, "client-go": go, "controller-runtime": go, "python": python, "client-node": node,
-            "fabric8": java}
+PROGRAMS = {"kube-rs": rust, "client-go": go, "controller-runtime": go, "python": python, "client-node": node, "fabric8": java}
 # the same programs with other flags of the server and other environment variables
-VARIANTS = {"client-go over CBOR": ("client-go", ["--feature-gates=CBORServingAndStorage=true"],
-                                    {"KUBE_FEATURE_ClientsAllowCBOR": "true", "KUBE_FEATURE_ClientsPreferCBOR": "true"})}
+VARIANTS = {
+    "client-go over CBOR": (
+        "client-go",
+        ["--feature-gates=CBORServingAndStorage=true"],
+        {"KUBE_FEATURE_ClientsAllowCBOR": "true", "KUBE_FEATURE_ClientsPreferCBOR": "true"},
+    )
+}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(VARIANTS.get(name, [name])[0]))
-                                  for name in [*PROGRAMS, *VARIANTS]])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(VARIANTS.get(name, [name])[0])) for name in [*PROGRAMS, *VARIANTS]])
 def test_client(name, launch, record_property):
     source, flags, environment = VARIANTS.get(name, (name, [], {}))
     out = TARGET / source
@@ -113,8 +116,17 @@ def run(launch, command, flags, environment):
         with launch(*flags, storage="embedded") as server:
             inherited = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
             variables = {"KUBECONFIG": server.kubeconfig, "DEFINITION": str(CLIENTS / "boats.yaml"), **environment}
-            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True, bufsize=1, errors="replace", env={**inherited, **variables}, cwd=home) as program:
+            with subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                bufsize=1,
+                errors="replace",
+                env={**inherited, **variables},
+                cwd=home,
+            ) as program:
                 watchdog = threading.Timer(SECONDS, program.kill)
                 watchdog.start()
                 lines = [line for line in program.stdout if not restart_on_request(line, server, program)]

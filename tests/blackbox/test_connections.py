@@ -1,4 +1,5 @@
 """Connections: limits, idle timeouts, and exhaustion of file descriptors."""
+
 import pathlib
 import resource
 import socket
@@ -74,8 +75,13 @@ def test_silent_connections_are_closed(launch):
         start = time.monotonic()
         half = silent(server, ["http/1.1"])
         half.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\n")
-        waiting = {"no protocol": silent(server), "HTTP/1.1": silent(server, ["http/1.1"]), "half a header": half,
-                   "HTTP/2": silent(server, ["h2"]), "no handshake": socket.create_connection(address(server), timeout=10)}
+        waiting = {
+            "no protocol": silent(server),
+            "HTTP/1.1": silent(server, ["http/1.1"]),
+            "half a header": half,
+            "HTTP/2": silent(server, ["h2"]),
+            "no handshake": socket.create_connection(address(server), timeout=10),
+        }
         for name, connection in waiting.items():
             connection.settimeout(max(0.1, CLOSED_SECONDS - (time.monotonic() - start)))
             try:
@@ -112,8 +118,7 @@ def test_goaway(launch):
 def test_refusals_before_the_end_of_the_body(launch):
     """Over HTTP/2 a refusal is complete while the client still sends, and its stream is not reset, since many clients could
     not read the response then. The rest of the body is read, so that the client can end it."""
-    refused = [("POST", "/apis/none.io/v1/things", TOKEN), ("POST", MAPS + "/a", TOKEN), ("PATCH", MAPS + "/a", TOKEN),
-               ("POST", MAPS, "plain-token")]
+    refused = [("POST", "/apis/none.io/v1/things", TOKEN), ("POST", MAPS + "/a", TOKEN), ("PATCH", MAPS + "/a", TOKEN), ("POST", MAPS, "plain-token")]
     with launch() as server:
         connection = Http2(*address(server))
 

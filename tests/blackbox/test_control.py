@@ -1,5 +1,6 @@
 """Hostile input for the control plane: hanging webhooks, costly policies, unusual owner references, namespaces that cannot be
 deleted, slow clients. Their effects are bounded, and other requests are served."""
+
 import base64
 import concurrent.futures
 import socket
@@ -22,8 +23,10 @@ RULES = [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": 
 
 
 def register(server, kind, *hooks, **more):
-    webhooks = [{"name": f"{name}.acme.io", "clientConfig": client, "rules": RULES, "sideEffects": "None",
-                 "admissionReviewVersions": ["v1"], **more} for name, client in hooks]
+    webhooks = [
+        {"name": f"{name}.acme.io", "clientConfig": client, "rules": RULES, "sideEffects": "None", "admissionReviewVersions": ["v1"], **more}
+        for name, client in hooks
+    ]
     server.ok("POST", f"{ADMISSION}/{kind}webhookconfigurations", {"metadata": {"name": hooks[0][0]}, "webhooks": webhooks})
 
 
@@ -32,8 +35,10 @@ def test_hanging_webhooks_do_not_block_others(launch):
         release = threading.Event()
         register(server, "validating", ("hangs", hooks.on("/hangs", lambda _: release.wait(60) and {"allowed": False})), timeoutSeconds=30)
         responses = []
+
         def write(i):
             responses.append(server.request("POST", MAPS, {"metadata": {"name": f"m{i}"}}, timeout=60))
+
         writers = [threading.Thread(target=write, args=(i,)) for i in range(20)]
         for writer in writers:
             writer.start()
@@ -51,6 +56,7 @@ def test_hanging_webhooks_do_not_block_others(launch):
 
 def test_looping_webhooks_are_reinvoked_once(launch):
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
+
         def revert(request):
             """Reverts the change of the other webhook."""
             value = "1" if request["object"].get("data", {}).get("turn") == "2" else "2"
@@ -67,29 +73,44 @@ def test_looping_webhooks_are_reinvoked_once(launch):
 def test_broken_patches_change_nothing(launch):
     """The responses are those of kube-apiserver 1.35.3."""
     failed_call, internal = 'Internal error occurred: failed calling webhook "patch.acme.io": ', "Internal error occurred: "
+
     def document(text):
         return {"patchType": "JSONPatch", "patch": base64.b64encode(text.encode()).decode()}
+
     go = "json: cannot unmarshal {} into Go value of type {}"
     cases = {
         "no-base64": ({"patchType": "JSONPatch", "patch": "%%%"}, 500, failed_call + "failed to call webhook: illegal base64 data at input byte 0"),
         "no-type": ({"patch": "W10="}, 500, failed_call + "received invalid webhook response: webhook returned response.patch but not response.patchType"),
         "no-list": (document("{}"), 500, failed_call + "received undecodable patch in webhook response: " + go.format("object", "jsonpatch.Patch")),
-        "no-json": (document("hello"), 500,
-                    failed_call + "received undecodable patch in webhook response: invalid character 'h' looking for beginning of value"),
-        "absent": (patch({"op": "remove", "path": "/data/x"}), 500,
-                   internal + 'remove operation does not apply: doc is missing path: "/data/x": missing value'),
+        "no-json": (
+            document("hello"),
+            500,
+            failed_call + "received undecodable patch in webhook response: invalid character 'h' looking for beginning of value",
+        ),
+        "absent": (
+            patch({"op": "remove", "path": "/data/x"}),
+            500,
+            internal + 'remove operation does not apply: doc is missing path: "/data/x": missing value',
+        ),
         "unknown": (patch({"op": "frob", "path": "/data"}), 500, internal + "Unexpected kind: frob"),
         "tested": (patch({"op": "test", "path": "/kind", "value": "x"}), 500, internal + "testing value /kind failed: test failed"),
-        "null": (patch({"op": "replace", "path": "", "value": None}), 500,
-                 internal + "replace operation value must be object or array: %!w(<nil>)"),
-        "other-kind": (patch({"op": "replace", "path": "/kind", "value": "Secret"}), 500,
-                       "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
-        "other-version": (patch({"op": "replace", "path": "/apiVersion", "value": "v2"}), 500,
-                          internal + 'no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"'),
-        "elsewhere": (patch({"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}), 400,
-                      "the namespace of the provided object does not match the namespace sent on the request"),
-        "other-type": (patch({"op": "add", "path": "/data", "value": "x"}), 500,
-                       internal + "json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string"),
+        "null": (patch({"op": "replace", "path": "", "value": None}), 500, internal + "replace operation value must be object or array: %!w(<nil>)"),
+        "other-kind": (patch({"op": "replace", "path": "/kind", "value": "Secret"}), 500, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        "other-version": (
+            patch({"op": "replace", "path": "/apiVersion", "value": "v2"}),
+            500,
+            internal + 'no kind "ConfigMap" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"',
+        ),
+        "elsewhere": (
+            patch({"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}),
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        "other-type": (
+            patch({"op": "add", "path": "/data", "value": "x"}),
+            500,
+            internal + "json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string",
+        ),
     }
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:
         client = hooks.on("/patch", lambda request: {"allowed": True, **cases[request["name"]][0]})
@@ -97,21 +118,24 @@ def test_broken_patches_change_nothing(launch):
         for name, (_, code, message) in cases.items():
             status, response, _ = server.request("POST", MAPS, {"metadata": {"name": name}})
             assert (status, response["message"]) == (code, message), (name, status, response["message"])
-        assert [item["metadata"]["name"] for item in server.ok("GET", "/api/v1/configmaps")["items"]
-                if item["metadata"]["name"] in cases] == []
+        assert [item["metadata"]["name"] for item in server.ok("GET", "/api/v1/configmaps")["items"] if item["metadata"]["name"] in cases] == []
 
 
 def test_invalid_webhook_responses(launch):
     """Malformed responses, handled as kube-apiserver 1.35.3 does."""
     shape = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
     def typed(kind):
         return f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {shape}"
 
     scheme = 'is registered for version "admission.k8s.io/{}" in scheme "pkg/runtime/scheme.go:111"'
+
     def review(kind, version):
         return ('{"kind":"%s","apiVersion":"admission.k8s.io/%s","response":{}}' % (kind, version)).encode()
+
     cases = {
-        "text": (b"hello", typed("string")), "list": (b"[]", typed("array")),
+        "text": (b"hello", typed("string")),
+        "list": (b"[]", typed("array")),
         "kind": (review("Foo", "v1"), 'no kind "Foo" ' + scheme.format("v1")),
         "version": (review("AdmissionReview", "v2"), 'no kind "AdmissionReview" ' + scheme.format("v2")),
         "boolean": ({"allowed": "yes"}, "json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool"),
@@ -129,13 +153,21 @@ def test_costly_policies_are_cut_short(launch):
     many = {"metadata": {"name": "m"}, "data": {f"k{i}": "v" for i in range(400)}}
     with launch() as server:
         expression = "object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != '')))"
-        server.ok("POST", ADMISSION + "/validatingadmissionpolicies", {"metadata": {"name": "costly"}, "spec": {
-            "matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": expression}]}})
-        server.ok("POST", ADMISSION + "/validatingadmissionpolicybindings", {
-            "metadata": {"name": "costly"}, "spec": {"policyName": "costly", "validationActions": ["Deny"]}})
+        server.ok(
+            "POST",
+            ADMISSION + "/validatingadmissionpolicies",
+            {"metadata": {"name": "costly"}, "spec": {"matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": expression}]}},
+        )
+        server.ok(
+            "POST",
+            ADMISSION + "/validatingadmissionpolicybindings",
+            {"metadata": {"name": "costly"}, "spec": {"policyName": "costly", "validationActions": ["Deny"]}},
+        )
         status, response, _ = server.request("POST", MAPS, many)
-        message = (f"configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'costly' with binding 'costly' denied request: expression "
-                   f"'{expression}' resulted in error: operation cancelled: actual cost limit exceeded")
+        message = (
+            f"configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'costly' with binding 'costly' denied request: expression "
+            f"'{expression}' resulted in error: operation cancelled: actual cost limit exceeded"
+        )
         assert (status, response["message"]) == (422, message), response
         server.ok("POST", MAPS, {"metadata": {"name": "small"}, "data": {"k": "v"}})
         server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "other"}})
@@ -157,6 +189,7 @@ def exists(server, namespace, name):
 
 def test_unusual_owner_references(launch):
     with launch() as server:
+
         def owned_by(name, *owners):
             server.ok("PATCH", f"{MAPS}/{name}", {"metadata": {"ownerReferences": list(owners)}})
 
@@ -198,9 +231,12 @@ def test_namespace_that_cannot_terminate(launch):
         server.ok("POST", stuck + "/configmaps", {"metadata": {"name": "held", "finalizers": ["acme.io/never"]}})
         server.ok("POST", stuck + "/configmaps", {"metadata": {"name": "free"}})
         server.ok("DELETE", stuck)
+
         def conditions():
-            return {condition["type"]: (condition["status"], condition["reason"], condition["message"])
-                    for condition in server.ok("GET", stuck)["status"].get("conditions", [])}
+            return {
+                condition["type"]: (condition["status"], condition["reason"], condition["message"])
+                for condition in server.ok("GET", stuck)["status"].get("conditions", [])
+            }
 
         eventually(lambda: conditions().get("NamespaceFinalizersRemaining", ("",))[0] == "True")
         assert conditions() == {
@@ -208,8 +244,11 @@ def test_namespace_that_cannot_terminate(launch):
             "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
             "NamespaceDeletionContentFailure": ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
             "NamespaceContentRemaining": ("True", "SomeResourcesRemain", "Some resources are remaining: configmaps. has 1 resource instances"),
-            "NamespaceFinalizersRemaining": ("True", "SomeFinalizersRemain",
-                                             "Some content in the namespace has finalizers remaining: acme.io/never in 1 resource instances"),
+            "NamespaceFinalizersRemaining": (
+                "True",
+                "SomeFinalizersRemain",
+                "Some content in the namespace has finalizers remaining: acme.io/never in 1 resource instances",
+            ),
         }, conditions()
         status, response, _ = server.request("POST", stuck + "/configmaps", {"metadata": {"name": "late"}})
         assert status == 403 and "because it is being terminated" in response["message"], response
@@ -230,10 +269,15 @@ def test_conditions_of_a_terminating_namespace(launch):
         path, description = CORE + "/held", "kubernetes.io/description"
         server.ok("POST", CORE, {"metadata": {"name": "held", "finalizers": ["acme.io/hold"]}})
         authority = server.wait_for(path + "/configmaps/kube-root-ca.crt")
-        server.request("PATCH", path + "/configmaps/kube-root-ca.crt", {"data": {"more": "x"}, "metadata": {"annotations": {description: "x", "a": "b"}}},
-                       headers={"Content-Type": "application/merge-patch+json"})
-        restored = eventually(lambda: [found for found in [server.ok("GET", path + "/configmaps/kube-root-ca.crt")]
-                                       if found["data"] == authority["data"]])[0]["metadata"]
+        server.request(
+            "PATCH",
+            path + "/configmaps/kube-root-ca.crt",
+            {"data": {"more": "x"}, "metadata": {"annotations": {description: "x", "a": "b"}}},
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+        restored = eventually(lambda: [found for found in [server.ok("GET", path + "/configmaps/kube-root-ca.crt")] if found["data"] == authority["data"]])[0][
+            "metadata"
+        ]
         assert restored["annotations"] == {**authority["metadata"]["annotations"], "a": "b"}, restored
         assert "kube-controller-manager" in [m["manager"] for m in restored["managedFields"]], restored
         server.ok("DELETE", path)
@@ -244,7 +288,8 @@ def test_conditions_of_a_terminating_namespace(launch):
             "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
             "NamespaceDeletionContentFailure": ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
             "NamespaceContentRemaining": ("False", "ContentRemoved", "All content successfully removed"),
-            "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")}, conditions
+            "NamespaceFinalizersRemaining": ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+        }, conditions
         managers = [(m["manager"], m.get("subresource")) for m in namespace["metadata"]["managedFields"]]
         assert sorted(managers, key=str) == [("Python-urllib", None), ("kube-controller-manager", "status")], managers
 
@@ -292,8 +337,10 @@ def test_concurrent_evictions_keep_to_the_budget(launch):
             server.ok("PATCH", f"{pods}/{name}/status", {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
         server.ok("POST", budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 20, "selector": {"matchLabels": {"a": "b"}}}})
         server.ok("PATCH", f"{budgets}/b/status", {"status": {"observedGeneration": 1, "disruptionsAllowed": 4, "currentHealthy": 24, "desiredHealthy": 20}})
+
         def evict(name):
             return server.request("POST", f"{pods}/{name}/eviction", {"metadata": {"name": name}})[0]
+
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             statuses = dict(zip(names, pool.map(evict, names)))
         assert sorted(statuses.values()) == [201] * 4 + [429] * 20
@@ -319,7 +366,8 @@ def test_preconditions_of_an_eviction_apply_to_the_pod_before_it(launch):
                 options = {"preconditions": {field: wrong}}
                 status, refused, _ = server.request("POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": options})
                 assert status == 409 and refused["message"].startswith(
-                    f'Operation cannot be fulfilled on Pod "p": the {what} in the precondition ({wrong}) does not match'), refused
+                    f'Operation cannot be fulfilled on Pod "p": the {what} in the precondition ({wrong}) does not match'
+                ), refused
             assert server.ok("GET", f"{pods}/p")["metadata"]["resourceVersion"] == pod["resourceVersion"], "the Pod is unchanged"
             options = {"preconditions": {field: pod[field] for field in ("resourceVersion", "uid")}}
             server.ok("POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": options})

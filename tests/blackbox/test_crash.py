@@ -3,6 +3,7 @@
 Each writer has objects of its own, and tracks the states that each may have after a crash: the last one that was
 acknowledged, or that of the write in flight.
 """
+
 import random
 import signal
 import threading

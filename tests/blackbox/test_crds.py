@@ -1,6 +1,7 @@
 """CRDs of a hostile or careless author: error messages are exact, accepted CRDs cost little, and the server
 keeps serving. Limits: 3 MiB of body, 10,000 levels, 1,000 repetitions and 1,000 levels of a pattern, 8 selectable fields, the costs
 of rules."""
+
 import json
 import pathlib
 import re
@@ -22,8 +23,12 @@ METADATA = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 def definition(plural, properties=None, **version):
     schema = {"openAPIV3Schema": {"type": "object", "properties": properties or {}}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema, **version}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{GROUP}"},
-            "spec": {"group": GROUP, "scope": "Cluster", "names": {"plural": plural, "kind": plural.capitalize()}, "versions": [version]}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": "Cluster", "names": {"plural": plural, "kind": plural.capitalize()}, "versions": [version]},
+    }
 
 
 def nested(plural, levels, before, after, leaf):
@@ -46,6 +51,7 @@ def test_hostile_definitions(launch):
 
         def pattern(text, code, *parts):
             responds(definition("patterns", {"a": {"type": "string", "pattern": text}}), code, *parts)
+
         # enormous
         responds(b" " * BYTES_MAX + b"{}", 413, f"limit is {BYTES_MAX}")
         text = {"type": "string"}
@@ -62,16 +68,25 @@ def test_hostile_definitions(launch):
         pattern("(xx){1000}" * 2000, 422, "error parsing regexp: expression too large")
         responds(definition("letters", {f"p{n}": {**text, "pattern": "^\\pL{1,%d}$" % (n % 900 + 1)} for n in range(2000)}), 201)
         # nested value validations, which must not have types
-        responds(nested("trees", 500, '{"type":"object","allOf":[', "]}", '{"minimum":1}'), 422,
-                 "spec.validation.openAPIV3Schema.properties[a].allOf[0].type: Forbidden: must be empty to be structural")
+        responds(
+            nested("trees", 500, '{"type":"object","allOf":[', "]}", '{"minimum":1}'),
+            422,
+            "spec.validation.openAPIV3Schema.properties[a].allOf[0].type: Forbidden: must be empty to be structural",
+        )
         wide = [{"properties": {"x": {"pattern": f"a{n}"}}} for n in range(5000)]
         responds(definition("junctors", {"a": {"type": "object", "properties": {"x": text}, "anyOf": wide}}), 201)
         # rules whose estimated cost is too high
         rule = {"rule": "self.all(x, self.all(y, self.all(z, x + y + z != '')))"}
-        responds(definition("rules", {"a": {"type": "array", "items": text, "x-kubernetes-validations": [rule]}}), 422,
-                 "estimated rule cost exceeds budget by factor of more than 100x")
-        responds(definition("rules", {"a": {"type": "integer", "x-kubernetes-validations": [{"rule": "(" * 5000 + "self" + ")" * 5000 + " > 1"}]}}),
-                 422, "x-kubernetes-validations[0].rule: Invalid value")
+        responds(
+            definition("rules", {"a": {"type": "array", "items": text, "x-kubernetes-validations": [rule]}}),
+            422,
+            "estimated rule cost exceeds budget by factor of more than 100x",
+        )
+        responds(
+            definition("rules", {"a": {"type": "integer", "x-kubernetes-validations": [{"rule": "(" * 5000 + "self" + ")" * 5000 + " > 1"}]}}),
+            422,
+            "x-kubernetes-validations[0].rule: Invalid value",
+        )
         # names of another CRD, and too many selectable fields
         conflicting = definition("takers", {"a": text})
         conflicting["spec"]["names"] |= {"kind": "Bystanders", "singular": "bystanders"}
@@ -90,7 +105,7 @@ def test_hostile_objects(launch):
         text = {"type": "string"}
         patterns = {f"p{n}": {**text, "pattern": "^\\pL{1,%d}$" % (n % 900 + 1)} for n in range(500)}
         server.ok("POST", V1, definition("letters", patterns))
-        letters = {"apiVersion": GROUP + "/v1", "kind": "Letters", "metadata": {"name": "a"}, **{name: "é" for name in patterns}}
+        letters = {"apiVersion": GROUP + "/v1", "kind": "Letters", "metadata": {"name": "a"}, **dict.fromkeys(patterns, "é")}
         started = time.monotonic()
         server.ok("POST", f"/apis/{GROUP}/v1/letters", letters)
         status, response, _ = server.request("POST", f"/apis/{GROUP}/v1/letters", {**letters, "p0": "éé"})
@@ -98,10 +113,13 @@ def test_hostile_objects(launch):
         assert time.monotonic() - started < 20
         schema = {"a": {"type": "string", "pattern": "^(a+)+$"}, "s": {"type": "array", "x-kubernetes-list-type": "set", "items": text}}
         server.ok("POST", V1, definition("values", schema))
+
         def check_rejected(part, **values):
-            status, response, _ = server.request("POST", f"/apis/{GROUP}/v1/values", {
-                "apiVersion": GROUP + "/v1", "kind": "Values", "metadata": {"name": "a"}, **values})
+            status, response, _ = server.request(
+                "POST", f"/apis/{GROUP}/v1/values", {"apiVersion": GROUP + "/v1", "kind": "Values", "metadata": {"name": "a"}, **values}
+            )
             assert status == 422 and part in response["message"], response["message"][:300]
+
         check_rejected("a in body should match", a="a" * 100000 + "b")
         check_rejected('Duplicate value: "v-7"', s=[f"v-{n}" for n in range(50000)] + ["v-7"])
         assert server.resident_mib() < 1024, f"{server.resident_mib()} MB"
@@ -120,6 +138,7 @@ def test_scales(launch):
             status, response, headers = server.request(method, f"{trains}/a/scale{query}", body)
             text = response.get("message", "") + headers.get("warning", "")
             assert status == code and part in text, (status, response, headers)
+
         go = "Go struct field ScaleSpec.spec.replicas of type int32"
         responds("PATCH", {"spec": {"replicas": "x"}}, 422, "json: cannot unmarshal string into " + go)
         responds("PATCH", {"spec": {"replicas": 1 << 31}}, 422, "json: cannot unmarshal number 2147483648 into " + go)
@@ -142,15 +161,14 @@ def test_scales(launch):
         server.ok("PATCH", trains + "/a/status", {"status": {"replicas": 2}})
         for path, cells in (("/a/scale", ["a", 5, 2]), ("/a/status", ["a"]), ("", ["a"])):
             rows = server.ok("GET", trains + path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})["rows"]
-            (*columns, age), = [row["cells"] for row in rows]
+            ((*columns, age),) = [row["cells"] for row in rows]
             assert columns == cells and re.fullmatch(r"\d+s", age), rows
 
 
 def test_defaults_of_status(launch):
     """A default of `status` itself is set when an object is read, although writes of the object drop its status."""
     with launch() as server:
-        server.ok("POST", V1, definition("gauges", {"n": {"type": "integer"}, "status": {"type": "integer", "default": 7}},
-                                         subresources={"status": {}}))
+        server.ok("POST", V1, definition("gauges", {"n": {"type": "integer"}, "status": {"type": "integer", "default": 7}}, subresources={"status": {}}))
         gauges = f"/apis/{GROUP}/v1/gauges"
         gauge = {"apiVersion": GROUP + "/v1", "kind": "Gauges", "metadata": {"name": "a"}, "status": 1}
         assert server.ok("POST", gauges + "?dryRun=All", gauge)["status"] == 7
@@ -188,10 +206,10 @@ def test_recorded_documents(launch):
         if not isinstance(want, dict) or not isinstance(found, dict):
             return [] if want == found else [f"{place}: {found} is not {want}"]
         more = [] if above else [f"{place}/{key} is not recorded" for key in found if key not in want]
-        return more + [difference for key, value in want.items()
-                       for difference in differences(f"{place}/{key}", value, found.get(key), max(above - 1, 0))]
+        return more + [difference for key, value in want.items() for difference in differences(f"{place}/{key}", value, found.get(key), max(above - 1, 0))]
 
     with launch() as server:
+
         def document(path):
             return hide_descriptions(server.ok("GET", path), sent)
 

@@ -1,4 +1,5 @@
 """The published packages: archives, the Debian package, the container image, manifests and the Helm chart."""
+
 import contextlib
 import hashlib
 import json
@@ -57,8 +58,15 @@ def test_tarball_and_checksums(packages, tmp_path):
     with tarfile.open(only(packages, "*.tar.gz")) as archive:
         archive.extractall(tmp_path, filter="data")
     root = only(tmp_path, "pintle-*")
-    for name in ("LICENSE", "NOTICE", "README.md", "completions/bash/pintle", "completions/zsh/_pintle", "completions/fish/pintle.fish",
-                 "man/man1/pintle-serve.1"):
+    for name in (
+        "LICENSE",
+        "NOTICE",
+        "README.md",
+        "completions/bash/pintle",
+        "completions/zsh/_pintle",
+        "completions/fish/pintle.fish",
+        "man/man1/pintle-serve.1",
+    ):
         assert (root / name).stat().st_size > 100, name
     assert subprocess.run([root / "pintle", "version"], capture_output=True, check=True).stdout.startswith(b"pintle ")
 
@@ -74,7 +82,7 @@ def test_image_is_valid(packages, tmp_path):
     with tarfile.open(only(packages, "*-oci.tar")) as archive:
         archive.extractall(tmp_path, filter="data")
     index = json.loads((tmp_path / "index.json").read_text())
-    blob = lambda descriptor: (tmp_path / "blobs" / descriptor["digest"].replace(":", "/"))
+    blob = lambda descriptor: tmp_path / "blobs" / descriptor["digest"].replace(":", "/")
     image = json.loads(blob(index["manifests"][0]).read_text())["manifests"][0]
     manifest = json.loads(blob(image).read_text())
     configuration = json.loads(blob(manifest["config"]).read_text())["config"]
@@ -133,16 +141,26 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
     (tmp_path / "config.yaml").write_text(config)
     arguments = [word.replace("/etc/pintle", str(tmp_path)) for word in arguments]
     with notify_socket() as (listener, path):
-        process = subprocess.Popen([root / program.lstrip("/"), *arguments, "--secure-port", "0"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": path})
+        process = subprocess.Popen(
+            [root / program.lstrip("/"), *arguments, "--secure-port", "0"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"NOTIFY_SOCKET": path},
+        )
         assert b"READY=1" in listener.recv(4096)
         assert (tmp_path / "state" / "admin.kubeconfig").exists()
         process.terminate()
         assert process.wait(timeout=30) == 0
 
 
-PATHS = ["/etc/pintle", "/var/lib/pintle", "/usr/bin/pintle", "/usr/lib/systemd/system/pintle.service", "/usr/lib/sysusers.d/pintle.conf",
-         "/usr/share/doc/pintle"]
+PATHS = [
+    "/etc/pintle",
+    "/var/lib/pintle",
+    "/usr/bin/pintle",
+    "/usr/lib/systemd/system/pintle.service",
+    "/usr/lib/sysusers.d/pintle.conf",
+    "/usr/share/doc/pintle",
+]
 
 
 @contextlib.contextmanager
@@ -185,9 +203,17 @@ def test_debian_package_is_installed_and_removed_by_root(packages):
         shutil.chown(state, lines["User"], lines["Group"])
         with notify_socket() as (listener, path):
             os.chmod(path, 0o777)
-            process = subprocess.Popen([*lines["ExecStart"].split(), "--secure-port", "0"], user=lines["User"], group=lines["Group"], extra_groups=[],
-                                       umask=int(lines["UMask"], 8), cwd="/", env={"NOTIFY_SOCKET": path, "PATH": os.environ["PATH"]},
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                [*lines["ExecStart"].split(), "--secure-port", "0"],
+                user=lines["User"],
+                group=lines["Group"],
+                extra_groups=[],
+                umask=int(lines["UMask"], 8),
+                cwd="/",
+                env={"NOTIFY_SOCKET": path, "PATH": os.environ["PATH"]},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             try:
                 assert b"READY=1" in listener.recv(4096)
                 files = [state, *state.rglob("*")]
@@ -220,8 +246,12 @@ def test_chart_installs(server, kubectl_binary, launch):
     helm = built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")
     chart = PACKAGING / "helm" / "pintle"
     subprocess.run([helm, "lint", "--strict", chart], check=True)
-    files = ["--set-json", 'extraVolumes=[{"name":"audit","configMap":{"name":"audit"}}]',
-             "--set-json", 'extraVolumeMounts=[{"name":"audit","mountPath":"/etc/audit"}]']
+    files = [
+        "--set-json",
+        'extraVolumes=[{"name":"audit","configMap":{"name":"audit"}}]',
+        "--set-json",
+        'extraVolumeMounts=[{"name":"audit","mountPath":"/etc/audit"}]',
+    ]
     command = [helm, "--kubeconfig", server.kubeconfig, "install", "small", chart, "--set", "config.event-ttl=2h", *files]
     notes = subprocess.run(command, check=True, timeout=120, capture_output=True, text=True).stdout
     assert "kubeconfig create" in notes and "https://small.default.svc:443" in notes, notes

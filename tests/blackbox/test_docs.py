@@ -1,4 +1,5 @@
 """The documentation: links resolve, commands work, and all pages are in the table of contents."""
+
 import re
 import subprocess
 

@@ -1,4 +1,5 @@
 """Encryption at rest: encrypted files, rotation of keys, and wrong keys."""
+
 import json
 import pathlib
 import subprocess
@@ -89,9 +90,13 @@ def test_wrong_keys_are_reported_and_change_nothing(launch):
             check_fails([launch.binary, "export", str(pathlib.Path(directory) / "out"), "--data-dir", str(server.dir)], key)
             done = subprocess.run([launch.binary, "export", "-", flag, "--data-dir", str(server.dir)], capture_output=True, timeout=30)
             assert done.returncode == 0 and ENCODED in done.stdout, done
-            path.write_text("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n"
-                            "  providers: [{kms: {name: k, endpoint: unix:///x}}]\n")
-            check_fails(command + [flag], f"--encryption-provider-config: {path}: resources[0].providers[0].kms.apiVersion: Invalid value: \"\": KMS v1 is not supported")
+            path.write_text(
+                "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n"
+                "  providers: [{kms: {name: k, endpoint: unix:///x}}]\n"
+            )
+            check_fails(
+                command + [flag], f'--encryption-provider-config: {path}: resources[0].providers[0].kms.apiVersion: Invalid value: "": KMS v1 is not supported'
+            )
             configuration(directory, {"aesgcm": [("k", 1)]}, "identity")
             server.start()
             assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}

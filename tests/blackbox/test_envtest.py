@@ -1,4 +1,5 @@
 """`pintle assets`: pintle under the names kube-apiserver and etcd, as controller-runtime's envtest starts them."""
+
 import os
 import pathlib
 import socket
@@ -50,8 +51,9 @@ def test_envtest_starts_and_stops_it(assets):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name, flags", (("kube-apiserver", "--secure-port {port} --cert-dir"),
-                                         ("etcd", "--listen-client-urls http://127.0.0.1:{port} --data-dir")))
+@pytest.mark.parametrize(
+    "name, flags", (("kube-apiserver", "--secure-port {port} --cert-dir"), ("etcd", "--listen-client-urls http://127.0.0.1:{port} --data-dir"))
+)
 def test_nothing_stays_behind_when_a_test_is_killed(assets, tmp_path, name, flags):
     port = free_port()
     script = f"{assets / name} {flags.format(port=port)} {tmp_path / 'files'} & wait"

@@ -1,4 +1,5 @@
 """Pintle on etcd: transcripts, the layout of keys, several servers, outages of members and servers, invalid input."""
+
 import base64
 import concurrent.futures
 import contextlib
@@ -65,15 +66,23 @@ def test_scenario(path, launch, request, record_property):
         steps = transcripts.check(request.getfixturevalue("shared_server"), path)
     record_property("checks", steps)
 
+
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
 DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
     "metadata": {"name": "boats.harbor.example.com"},
-    "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
-             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
-                 "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+    "spec": {
+        "group": "harbor.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "boats", "kind": "Boat"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+        ],
+    },
+}
 
 
 def boat(name, **more):
@@ -172,9 +181,11 @@ def service(name, **spec):
 def test_services_have_distinct_addresses(launch):
     """Two servers that create Services concurrently never allocate the same address or node port."""
     with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
+
         def create(number):
             server = (one, two)[number % 2]
             return server.ok("POST", SERVICES, service(f"s-{number}", type="NodePort"))
+
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             created = list(pool.map(create, range(40)))
         addresses = {item["spec"]["clusterIP"] for item in created}
@@ -189,7 +200,11 @@ def test_services_have_distinct_addresses(launch):
             status, response, _ = two.request("POST", SERVICES, service("other", **field))
             assert status == 422 and "is already allocated" in response["message"], response
         one.ok("DELETE", f"{SERVICES}/s-0")
-        two.ok("POST", SERVICES, service("other", clusterIP=allocated["clusterIP"], type="NodePort", ports=[{"port": 80, "nodePort": allocated["ports"][0]["nodePort"]}]))
+        two.ok(
+            "POST",
+            SERVICES,
+            service("other", clusterIP=allocated["clusterIP"], type="NodePort", ports=[{"port": 80, "nodePort": allocated["ports"][0]["nodePort"]}]),
+        )
         # lost reservations are restored at the next start
         etcd.delete(f"/registry/ipaddresses/{allocated['clusterIP']}")
         etcd.delete("/registry/ranges/servicenodeports")
@@ -270,8 +285,7 @@ def test_controllers_without_a_lease(launch):
     with Etcd() as etcd, server_on(launch, etcd, "--leader-elect=false", "-v", "2") as server:
         owner = server.ok("POST", MAPS, config_map("owner"))["metadata"]
         owned = config_map("owned")
-        owned["metadata"]["ownerReferences"] = [
-            {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}]
+        owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}]
         server.ok("POST", MAPS, owned)
         server.ok("DELETE", f"{MAPS}/owner")
         eventually(lambda: server.request("GET", f"{MAPS}/owned")[0] == 404)
@@ -343,7 +357,7 @@ def test_outages(launch):
                         victim.restart(signal.SIGKILL)
             wait_for_progress(writers, "at the end")
             stop.set()
-            [thread.join(60) for thread in threads[:len(writers)]]
+            [thread.join(60) for thread in threads[: len(writers)]]
             compare(writers, watches, one, two)
         finally:
             stop.set()
@@ -500,9 +514,11 @@ def start_error(launch, etcd, *flags, env=None):
 
 def test_foreign_keys(launch):
     with Etcd() as etcd:
-        for key, value, error in (("/registry/configmaps/default/a", b"hello", "it is neither JSON nor protobuf"),
-                                  ("/registry/secrets/default/a", b"k8s:enc:aescbc:v1:key1:xyz", "it is encrypted, and no provider reads it (k8s:enc:aescbc:v1:key1)"),
-                                  ("/registry/www.example.com/a/b", b"<html>", "it has no metadata")):
+        for key, value, error in (
+            ("/registry/configmaps/default/a", b"hello", "it is neither JSON nor protobuf"),
+            ("/registry/secrets/default/a", b"k8s:enc:aescbc:v1:key1:xyz", "it is encrypted, and no provider reads it (k8s:enc:aescbc:v1:key1)"),
+            ("/registry/www.example.com/a/b", b"<html>", "it has no metadata"),
+        ):
             etcd.put(key, value)
             before = etcd.keys("/")
             output = start_error(launch, etcd)
@@ -529,9 +545,11 @@ def test_users_of_etcd(launch):
         etcd.call("/v3/auth/user/grant", {"user": "pintle", "role": "registry"})
         etcd.call("/v3/auth/enable", {})
         password = etcd.dir / "password"
-        for flags, error in (((), "user name is empty"),
-                             (("--etcd-username", "pintle", "--etcd-password-file", password), "authentication failed, invalid user ID or password"),
-                             (("--etcd-username", "pintle", "--etcd-password-file", password, "--etcd-prefix", "/other"), "permission denied")):
+        for flags, error in (
+            ((), "user name is empty"),
+            (("--etcd-username", "pintle", "--etcd-password-file", password), "authentication failed, invalid user ID or password"),
+            (("--etcd-username", "pintle", "--etcd-password-file", password, "--etcd-prefix", "/other"), "permission denied"),
+        ):
             password.write_text("right\n" if "permission" in error else "wrong")
             output = start_error(launch, etcd, *flags)
             lines = [line for line in output.splitlines() if line.startswith("pintle: ")]
@@ -551,7 +569,7 @@ def test_compaction_while_the_server_runs(launch):
         old = server.ok("GET", MAPS)["metadata"]["resourceVersion"]
         for number in range(3):
             server.ok("POST", MAPS, config_map(f"map-{number}"))
-        compacted = lambda: int((etcd.get("compact_rev_key") or b"0"))
+        compacted = lambda: int(etcd.get("compact_rev_key") or b"0")
         newest = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
         eventually(lambda: compacted() >= newest)
         server.restart()
@@ -569,8 +587,11 @@ def test_servers_start_concurrently(launch):
         try:
             [thread.start() for thread in threads]
             [thread.join(30) for thread in threads]
-            uids = [{item["metadata"]["name"]: item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
-                    for server in servers for path in ("/api/v1/namespaces",)]
+            uids = [
+                {item["metadata"]["name"]: item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
+                for server in servers
+                for path in ("/api/v1/namespaces",)
+            ]
             assert uids[0] == uids[1] == uids[2] and len(uids[0]) == 4, uids
             roles = [server.ok("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"] for server in servers]
             assert roles[0] == roles[1] == roles[2]
@@ -608,20 +629,77 @@ def test_encrypted_connections(launch):
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as name:
         directory = pathlib.Path(name)
 
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=authority",
-                "-keyout", directory / "ca.key", "-out", directory / "ca.crt")
-        for name, extension in (("server", "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth"),
-                                ("client", "extendedKeyUsage=clientAuth")):
+        openssl(
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=authority",
+            "-keyout",
+            directory / "ca.key",
+            "-out",
+            directory / "ca.crt",
+        )
+        for name, extension in (("server", "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth"), ("client", "extendedKeyUsage=clientAuth")):
             (directory / "ext").write_text(extension)
-            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
-                    "-keyout", directory / f"{name}.key", "-out", directory / f"{name}.csr")
-            openssl("x509", "-req", "-in", directory / f"{name}.csr", "-CA", directory / "ca.crt", "-CAkey", directory / "ca.key", "-CAcreateserial",
-                    "-days", "2", "-extfile", directory / "ext", "-out", directory / f"{name}.crt")
-        flags = ("--unsafe-no-fsync", "--cert-file", directory / "server.crt", "--key-file", directory / "server.key", "--client-cert-auth",
-                 "--trusted-ca-file", directory / "ca.crt")
+            openssl(
+                "req",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-subj",
+                f"/CN={name}",
+                "-keyout",
+                directory / f"{name}.key",
+                "-out",
+                directory / f"{name}.csr",
+            )
+            openssl(
+                "x509",
+                "-req",
+                "-in",
+                directory / f"{name}.csr",
+                "-CA",
+                directory / "ca.crt",
+                "-CAkey",
+                directory / "ca.key",
+                "-CAcreateserial",
+                "-days",
+                "2",
+                "-extfile",
+                directory / "ext",
+                "-out",
+                directory / f"{name}.crt",
+            )
+        flags = (
+            "--unsafe-no-fsync",
+            "--cert-file",
+            directory / "server.crt",
+            "--key-file",
+            directory / "server.key",
+            "--client-cert-auth",
+            "--trusted-ca-file",
+            directory / "ca.crt",
+        )
         with Etcd(scheme="https", flags=flags) as etcd:
-            with server_on(launch, etcd, "--etcd-cafile", str(directory / "ca.crt"), "--etcd-certfile", str(directory / "client.crt"),
-                           "--etcd-keyfile", str(directory / "client.key")) as server:
+            with server_on(
+                launch,
+                etcd,
+                "--etcd-cafile",
+                str(directory / "ca.crt"),
+                "--etcd-certfile",
+                str(directory / "client.crt"),
+                "--etcd-keyfile",
+                str(directory / "client.key"),
+            ) as server:
                 server.ok("POST", MAPS, config_map("a"))
                 assert server.ok("GET", MAPS)["items"]
             for flags, error in ((("--etcd-cafile", directory / "ca.crt"), ""), ((), "invalid peer certificate")):

@@ -1,4 +1,5 @@
 """The examples, applied with kubectl."""
+
 import json
 import pathlib
 import subprocess
@@ -16,12 +17,14 @@ ALL = "--runtime-config=api/all=true"
 
 def test_examples(launch, kubectl_binary):
     with launch(ALL) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
+
         def apply(name, object_name):
             same(kubectl("apply", "-f", EXAMPLES / name), object_name + " created\n")
 
         def apply_crd(name, plural):
             apply(name, f"customresourcedefinition.apiextensions.k8s.io/{plural}")
             kubectl("wait", "--for=condition=Established", f"crd/{plural}", "--timeout=30s")
+
         apply_crd("crontab.yaml", "crontabs.stable.example.com")
         apply("my-crontab.yaml", "crontab.stable.example.com/my-new-cron-object")
         kubectl("delete", "-f", EXAMPLES / "crontab.yaml")
@@ -38,9 +41,11 @@ def test_examples(launch, kubectl_binary):
         spec = kubectl.json("get", "dbc", "--field-selector=spec.engine.name=heron")["items"][0]["spec"]
         same((spec["primary"], spec["backup"]["retain"], spec["users"][0]["passwordFrom"]["key"]), (0, 7, "password"))
         has(kubectl("scale", "--replicas=5", "dbc/orders"), "scaled")
-        for patch, message in (('{"spec":{"primary":7}}', "the primary must be one of the replicas"),
-                               ('{"spec":{"engine":{"name":"osprey"}}}', "the engine cannot be changed"),
-                               ('{"spec":{"storage":{"size":"much"}}}', "spec.storage.size in body should match")):
+        for patch, message in (
+            ('{"spec":{"primary":7}}', "the primary must be one of the replicas"),
+            ('{"spec":{"engine":{"name":"osprey"}}}', "the engine cannot be changed"),
+            ('{"spec":{"storage":{"size":"much"}}}', "spec.storage.size in body should match"),
+        ):
             has(kubectl("patch", "dbc", "orders", "--type=merge", "-p", patch, code=1).errors, message)
         has(kubectl("get", "databaseclusters.v1alpha1.db.example.com").errors, "is deprecated; use db.example.com/v1 DatabaseCluster")
 
@@ -52,11 +57,17 @@ def test_examples(launch, kubectl_binary):
 
         big = subprocess.run([EXAMPLES / "big-crd"], capture_output=True, text=True, check=True).stdout
         same(kubectl("create", "-f", "-", input=big), "customresourcedefinition.apiextensions.k8s.io/settings.big.example.com created\n")
-        setting = {"apiVersion": "big.example.com/v1", "kind": "Setting", "metadata": {"name": "a"}, "spec": {
-            "section99": {"setting4995": "text", "setting4996": -1, "other": 1}}}
+        setting = {
+            "apiVersion": "big.example.com/v1",
+            "kind": "Setting",
+            "metadata": {"name": "a"},
+            "spec": {"section99": {"setting4995": "text", "setting4996": -1, "other": 1}},
+        }
         out = kubectl("create", "--validate=false", "-f", "-", input=json.dumps(setting), code=1)
         has(out.errors, "spec.section99.setting4996 in body should be greater than or equal to 0")
         setting["spec"]["section99"]["setting4996"] = 1
         kubectl("create", "--validate=false", "-f", "-", input=json.dumps(setting))
-        same(kubectl.json("get", "setting", "a")["spec"]["section99"], {
-            "setting4995": "text", "setting4996": 1, **{f"setting{n}": False for n in range(4950, 5000) if n % 5 == 2}})
+        same(
+            kubectl.json("get", "setting", "a")["spec"]["section99"],
+            {"setting4995": "text", "setting4996": 1, **{f"setting{n}": False for n in range(4950, 5000) if n % 5 == 2}},
+        )

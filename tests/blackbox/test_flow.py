@@ -1,4 +1,5 @@
 """Priority and fairness: objects, headers, and which requests wait."""
+
 import threading
 
 import pytest
@@ -19,11 +20,14 @@ def conditions(schema):
 def test_default_objects_are_maintained(launch):
     with launch() as server:
         levels = {level["metadata"]["name"]: level for level in server.ok("GET", FLOW + "/prioritylevelconfigurations")["items"]}
-        assert set(levels) == {"exempt", "catch-all", "system", "node-high", "leader-election", "workload-high", "workload-low",
-                               "global-default"}, levels.keys()
+        assert set(levels) == {"exempt", "catch-all", "system", "node-high", "leader-election", "workload-high", "workload-low", "global-default"}, (
+            levels.keys()
+        )
         assert levels["workload-low"]["spec"]["limited"] == {
-            "nominalConcurrencyShares": 100, "lendablePercent": 90,
-            "limitResponse": {"type": "Queue", "queuing": {"queues": 128, "handSize": 6, "queueLengthLimit": 50}}}
+            "nominalConcurrencyShares": 100,
+            "lendablePercent": 90,
+            "limitResponse": {"type": "Queue", "queuing": {"queues": 128, "handSize": 6, "queueLengthLimit": 50}},
+        }
         schemas = server.ok("GET", FLOW + "/flowschemas")["items"]
         assert len(schemas) == 11 and {s["metadata"]["annotations"]["apf.kubernetes.io/autoupdate-spec"] for s in schemas} == {"true"}
         eventually(lambda: all(conditions(s) == [("Dangling", "False")] for s in server.ok("GET", FLOW + "/flowschemas")["items"]))
@@ -38,9 +42,10 @@ def test_default_objects_are_maintained(launch):
 
 def test_responses_name_schema_and_level(launch):
     with launch() as server:
-        uids = {name: server.ok("GET", f"{FLOW}/{name}")["metadata"]["uid"]
-                for name in ("flowschemas/exempt", "flowschemas/global-default", "prioritylevelconfigurations/exempt",
-                             "prioritylevelconfigurations/global-default")}
+        uids = {
+            name: server.ok("GET", f"{FLOW}/{name}")["metadata"]["uid"]
+            for name in ("flowschemas/exempt", "flowschemas/global-default", "prioritylevelconfigurations/exempt", "prioritylevelconfigurations/global-default")
+        }
         for token, name in ((TOKEN, "exempt"), ("plain-token", "global-default")):
             headers = server.request("GET", MAPS, token=token)[2]
             assert headers["x-kubernetes-pf-flowschema-uid"] == uids["flowschemas/" + name], headers
@@ -57,17 +62,38 @@ def test_a_noisy_client_does_not_delay_others(launch):
         for name in ("noisy", "quiet"):
             server.ok("POST", account, {"metadata": {"name": name}})
         noisy_token, quiet_token = (server.ok("POST", f"{account}/{name}/token", {"spec": {}})["status"]["token"] for name in ("noisy", "quiet"))
-        binding = {"metadata": {"name": "all"}, "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"},
-                   "subjects": [{"kind": "Group", "name": "system:authenticated"}]}
+        binding = {
+            "metadata": {"name": "all"},
+            "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "Group", "name": "system:authenticated"}],
+        }
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
-        level = {"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": {
-            "nominalConcurrencyShares": 1, "borrowingLimitPercent": 0, "limitResponse": {"type": "Queue", "queuing": {
-                "queues": 64, "handSize": 1, "queueLengthLimit": 3}}}}}
+        level = {
+            "metadata": {"name": "narrow"},
+            "spec": {
+                "type": "Limited",
+                "limited": {
+                    "nominalConcurrencyShares": 1,
+                    "borrowingLimitPercent": 0,
+                    "limitResponse": {"type": "Queue", "queuing": {"queues": 64, "handSize": 1, "queueLengthLimit": 3}},
+                },
+            },
+        }
         server.ok("POST", FLOW + "/prioritylevelconfigurations", level)
-        schema = {"metadata": {"name": "narrow"}, "spec": {
-            "matchingPrecedence": 10, "priorityLevelConfiguration": {"name": "narrow"}, "distinguisherMethod": {"type": "ByUser"},
-            "rules": [{"subjects": [{"kind": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": "*"}}],
-                       "resourceRules": [{"verbs": ["*"], "apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"]}]}]}}
+        schema = {
+            "metadata": {"name": "narrow"},
+            "spec": {
+                "matchingPrecedence": 10,
+                "priorityLevelConfiguration": {"name": "narrow"},
+                "distinguisherMethod": {"type": "ByUser"},
+                "rules": [
+                    {
+                        "subjects": [{"kind": "ServiceAccount", "serviceAccount": {"namespace": "default", "name": "*"}}],
+                        "resourceRules": [{"verbs": ["*"], "apiGroups": [""], "resources": ["configmaps"], "namespaces": ["*"]}],
+                    }
+                ],
+            },
+        }
         server.ok("POST", FLOW + "/flowschemas", schema)
         # there is one seat: an unfinished request occupies it, three more wait, and the next one is rejected
         halves = [UnfinishedRequest(server, noisy_token) for _ in range(4)]

@@ -1,4 +1,5 @@
 """examples/ha: three servers on three etcd members lose no writes when one of these processes is killed."""
+
 import json
 import os
 import re
@@ -43,6 +44,7 @@ class Client:
 
     def create(self, name):
         """Creates a ConfigMap. Retries a request without a response, which may have succeeded."""
+
         def created():
             try:
                 with self.open("POST", MAPS, {"metadata": {"name": name}}) as response:
@@ -51,6 +53,7 @@ class Client:
                 return error.code == 409
             except OSError:
                 return False
+
         eventually(created, seconds=60)
 
 

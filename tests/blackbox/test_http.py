@@ -1,4 +1,5 @@
 """HTTP: health, metrics, limits, timeouts, shutdown, and encodings behind feature gates."""
+
 import gzip
 import http.client
 import json
@@ -16,9 +17,15 @@ from unfinished import UnfinishedRequest
 pytestmark = pytest.mark.http
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-BOATS = {"metadata": {"name": "boats.discovered.example.com"}, "spec": {
-    "group": "discovered.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
-    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
+BOATS = {
+    "metadata": {"name": "boats.discovered.example.com"},
+    "spec": {
+        "group": "discovered.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "boats", "kind": "Boat"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    },
+}
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -63,6 +70,7 @@ def structured(media, kind, version="v1beta1"):
 
 def test_statusz_and_flagz(launch):
     with launch("--event-ttl", "2h") as server:
+
         def page(path, accept, method="GET", **more):
             return server.request(method, path, headers={"Accept": accept}, **more)
 
@@ -77,8 +85,7 @@ def test_statusz_and_flagz(launch):
         document = page("/statusz", structured("application/json", "Statusz"))
         assert document[0] == 200 and document[2]["content-type"] == structured("application/json", "Statusz")
         response = document[1]
-        assert set(response) == {"kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion",
-                                 "emulationVersion", "paths"}
+        assert set(response) == {"kind", "apiVersion", "metadata", "startTime", "uptimeSeconds", "goVersion", "binaryVersion", "emulationVersion", "paths"}
         assert response["kind"] == "Statusz" and response["apiVersion"] == "config.k8s.io/v1beta1", response
         assert response["metadata"] == {"name": "apiserver"} and response["emulationVersion"] == "1.37", response
 
@@ -89,8 +96,14 @@ def test_statusz_and_flagz(launch):
         assert re.search("\nevent-ttl(:|: |=| )2h\n", page("/flagz", "text/plain", "POST")[1])
 
         not_acceptable = "only the following media types are accepted: application/json, application/yaml, text/plain"
-        for accept in ("application/json", "text/html", structured("text/plain", "Statusz"), structured("application/json", "Flagz"),
-                       structured("application/cbor", "Statusz"), structured("application/json", "Statusz", "v1")):
+        for accept in (
+            "application/json",
+            "text/html",
+            structured("text/plain", "Statusz"),
+            structured("application/json", "Flagz"),
+            structured("application/cbor", "Statusz"),
+            structured("application/json", "Statusz", "v1"),
+        ):
             status, response, headers = page("/statusz", accept)
             assert (status, response["message"], headers["content-type"]) == (406, not_acceptable, "application/json"), (accept, response)
         assert page("/statusz", "application/yaml")[2]["content-type"] == "application/yaml"
@@ -101,9 +114,12 @@ def test_statusz_and_flagz(launch):
 
 
 def test_feature_gates_of_statusz_and_flagz(launch):
-    for flags, served in ((("--emulated-version", "1.35"), set()), (("--emulated-version", "1.36"), {"/statusz", "/flagz"}),
-                          (("--feature-gates", "ComponentFlagz=false"), {"/statusz"}),
-                          (("--emulated-version", "1.35", "--feature-gates", "ComponentStatusz=true"), {"/statusz"})):
+    for flags, served in (
+        (("--emulated-version", "1.35"), set()),
+        (("--emulated-version", "1.36"), {"/statusz", "/flagz"}),
+        (("--feature-gates", "ComponentFlagz=false"), {"/statusz"}),
+        (("--emulated-version", "1.35", "--feature-gates", "ComponentStatusz=true"), {"/statusz"}),
+    ):
         with launch(*flags) as server:
             pages = {"/statusz", "/flagz"}
             assert pages & set(server.request("GET", "/")[1]["paths"]) == served, flags
@@ -132,8 +148,7 @@ def test_metrics(launch):
         server.ok("DELETE", MAPS + "?labelSelector=none")
         server.ok("POST", MAPS.replace("configmaps", "secrets"), {"metadata": {"name": "secret"}})
         assert server.request("POST", MAPS, {"metadata": {"name": "map-0"}})[0] == 409
-        server.ok("PATCH", MAPS + "/map-0?fieldManager=me", {"apiVersion": "v1", "kind": "ConfigMap"},
-                  headers={"Content-Type": "application/apply-patch+yaml"})
+        server.ok("PATCH", MAPS + "/map-0?fieldManager=me", {"apiVersion": "v1", "kind": "ConfigMap"}, headers={"Content-Type": "application/apply-patch+yaml"})
         server.ok("GET", MAPS + "?fieldSelector=metadata.name%3Dmap-0")
         for unknown in ("/apis/a.example.com/v1/boats", "/api/v1/boats", "/somewhere", MAPS + "/map-0/boat"):
             assert server.request("GET", unknown)[0] == 404, unknown
@@ -141,8 +156,9 @@ def test_metrics(launch):
         watch = UnfinishedRequest.__new__(UnfinishedRequest)
         url = urlparse(server.url)
         watch.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
-        watch.connection.request("GET", MAPS + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
-                                 headers={"Authorization": "Bearer " + TOKEN})
+        watch.connection.request(
+            "GET", MAPS + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", headers={"Authorization": "Bearer " + TOKEN}
+        )
         events = watch.connection.getresponse()
         for _ in range(3):
             events.readline()
@@ -176,8 +192,13 @@ def test_metrics(launch):
         assert value(samples, "apiserver_watch_events_sizes_count", **maps) == 3
         listed = {"group": "", "resource": "configmaps"}
         # two events are those of ConfigMaps of the server
-        for name, want in {"cache_list": 1, "cache_list_fetched_objects": 1, "cache_list_returned_objects": 1,
-                           "watch_cache_events_received": 5, "watch_cache_events_dispatched": 3}.items():
+        for name, want in {
+            "cache_list": 1,
+            "cache_list_fetched_objects": 1,
+            "cache_list_returned_objects": 1,
+            "watch_cache_events_received": 5,
+            "watch_cache_events_dispatched": 3,
+        }.items():
             assert value(samples, f"apiserver_{name}_total", **listed) == want, name
         assert value(samples, "apiserver_watch_cache_resource_version", **listed) > 0
         admitted = {"type": "admit", "operation": "CREATE", "rejected": "false", "name": "NamespaceLifecycle"}
@@ -192,8 +213,7 @@ def test_metrics(launch):
         assert value(samples, "etcd_requests_total", operation="create", group="", resource="configmaps") >= 3
         assert value(samples, "etcd_request_duration_seconds_count", operation="create", resource="configmaps") >= 3
         assert value(samples, "authentication_attempts", result="failure") == 1
-        for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds",
-                     "process_start_time_seconds", "kubernetes_build_info"):
+        for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds", "kubernetes_build_info"):
             assert [v for n, _, v in samples if n == name and v > 0], name
         assert value(samples, "version_info", component="kube", binary="1.37.2", emulation="1.37", min_compat="1.36") == 1
         named = {have["resource"] for _, have, _ in samples if "resource" in have}
@@ -208,8 +228,11 @@ def test_metrics(launch):
 
 def test_in_flight(launch):
     rbac = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-    everything = {"metadata": {"name": "all"}, "subjects": [{"kind": "User", "name": "plain"}],
-                  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}
+    everything = {
+        "metadata": {"name": "all"},
+        "subjects": [{"kind": "User", "name": "plain"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    }
     one = {"metadata": {"name": "one"}}
     without_queues = "--enable-priority-and-fairness=false"
     with launch(without_queues, "--max-requests-inflight=9", "--max-mutating-requests-inflight=1") as server:
@@ -244,8 +267,13 @@ def test_compression(launch):
     with launch() as server:
         for name, size in (("small", 120_000), ("large", 140_000)):
             server.ok("POST", MAPS, {"metadata": {"name": name}, "data": {"key": "x" * size}})
-        for name, accepted, wanted in (("small", "gzip", None), ("large", "gzip", "gzip"), ("large", "br, gzip", "gzip"),
-                                       ("large", "gzip;q=0", None), ("large", "identity", None)):
+        for name, accepted, wanted in (
+            ("small", "gzip", None),
+            ("large", "gzip", "gzip"),
+            ("large", "br, gzip", "gzip"),
+            ("large", "gzip;q=0", None),
+            ("large", "identity", None),
+        ):
             headers = server.request("GET", f"{MAPS}/{name}", headers={"Accept-Encoding": accepted})[2]
             assert headers.get("content-encoding") == wanted, (name, accepted, headers)
             assert headers.get("vary") == (wanted and "Accept-Encoding"), (name, accepted, headers)
@@ -294,7 +322,7 @@ def test_graceful_shutdown(launch):
         assert unready.endswith("[-]shutdown failed: reason withheld\nreadyz check failed\n"), unready
         assert server.request("GET", "/livez")[:2] == (200, "ok")
         server.ok("POST", MAPS, {"metadata": {"name": "last"}})
-        lines = [line for line in events]
+        lines = list(events)
         assert b'"name":"last"' in lines[-1], "the watch ends cleanly, after the last event"
         assert server.process.wait(timeout=30) == 0
         server.process.stdout.close()
@@ -307,9 +335,13 @@ class WebSocket:
     def __init__(self, server, path):
         url = urlparse(server.url)
         self.socket = insecure().wrap_socket(socket.create_connection((url.hostname, url.port), timeout=30))
-        self.socket.sendall((f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nAuthorization: Bearer {TOKEN}\r\n"
-                             "Connection: Upgrade\r\nUpgrade: websocket\r\nOrigin: https://localhost\r\n"
-                             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").encode())
+        self.socket.sendall(
+            (
+                f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nAuthorization: Bearer {TOKEN}\r\n"
+                "Connection: Upgrade\r\nUpgrade: websocket\r\nOrigin: https://localhost\r\n"
+                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            ).encode()
+        )
         self.file = self.socket.makefile("rb")
         self.head = b"".join(iter(self.file.readline, b"\r\n"))
 
@@ -375,8 +407,9 @@ def test_discovery_in_other_encodings(launch):
 
 def test_feature_gate_of_cbor(launch):
     # {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": {"name": "c"}}
-    body = bytes.fromhex("d9d9f7a4") + b"".join((
-        b"\x44kind\x49ConfigMap", b"\x44data\xa1\x41a\x41b", b"\x48metadata\xa1\x44name\x41c", b"\x4aapiVersion\x42v1"))
+    body = bytes.fromhex("d9d9f7a4") + b"".join(
+        (b"\x44kind\x49ConfigMap", b"\x44data\xa1\x41a\x41b", b"\x48metadata\xa1\x44name\x41c", b"\x4aapiVersion\x42v1")
+    )
     cbor, listed = {"Content-Type": "application/cbor", "Accept": "application/cbor"}, "application/yaml, application/vnd."
     applied = {"Content-Type": "application/apply-patch+cbor"}
     with launch() as server:

@@ -1,4 +1,5 @@
 """Authentication and authorization: token issuers, webhooks, authenticating proxies, certificates, impersonation."""
+
 import base64
 import hmac
 import http.client
@@ -45,8 +46,11 @@ class Issuer:
 
     def __enter__(self):
         self.server.start()
-        binding = {"metadata": {"name": "issuer-discovery"}, "subjects": [{"kind": "Group", "name": "system:unauthenticated"}],
-                   "roleRef": {"kind": "ClusterRole", "name": "system:service-account-issuer-discovery"}}
+        binding = {
+            "metadata": {"name": "issuer-discovery"},
+            "subjects": [{"kind": "Group", "name": "system:unauthenticated"}],
+            "roleRef": {"kind": "ClusterRole", "name": "system:service-account-issuer-discovery"},
+        }
         self.server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
         self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "ann"}})
         return self
@@ -55,8 +59,7 @@ class Issuer:
         self.server.__exit__()
 
     def token(self, audience, **spec):
-        response = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token",
-                                  {"spec": {"audiences": [audience], **spec}})
+        response = self.server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/ann/token", {"spec": {"audiences": [audience], **spec}})
         return response["status"]["token"]
 
 
@@ -77,8 +80,15 @@ def test_issuers_of_tokens(launch):
             assert "authenticated" not in review and review["error"] == message, review
         keys = issuer.server.dir / "keys.json"
         keys.write_text(json.dumps(issuer.server.ok("GET", "/openid/v1/jwks", headers=KEY_SET)))
-        claim_flags = ["--oidc-jwks-file", str(keys), "--oidc-username-claim=jti", "--oidc-username-prefix=-", "--oidc-groups-claim=aud",
-                       "--oidc-groups-prefix=of:", "--oidc-required-claim=sub=system:serviceaccount:default:ann"]
+        claim_flags = [
+            "--oidc-jwks-file",
+            str(keys),
+            "--oidc-username-claim=jti",
+            "--oidc-username-prefix=-",
+            "--oidc-groups-claim=aud",
+            "--oidc-groups-prefix=of:",
+            "--oidc-required-claim=sub=system:serviceaccount:default:ann",
+        ]
         with launch(*flags, *claim_flags) as server:
             status, user = whoami(server, token=token)
             assert (status, user["groups"]) == (201, ["of:boats", "system:authenticated"]), user
@@ -87,19 +97,26 @@ def test_issuers_of_tokens(launch):
 def test_structured_authentication(launch):
     with Issuer(launch) as issuer:
         configuration = {
-            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
-            "jwt": [{
-                "issuer": {"url": issuer.url, "audiences": ["boats", "ships"], "audienceMatchPolicy": "MatchAny",
-                           "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
-                "claimValidationRules": [{"expression": "claims.exp - claims.iat <= 7200", "message": "too long"}],
-                "claimMappings": {
-                    "username": {"expression": "'x:' + claims.sub.split(':')[3]"},
-                    "groups": {"expression": "claims.aud.map(a, 'for-' + a)"},
-                    "uid": {"expression": "claims['kubernetes.io'].serviceaccount.uid"},
-                    "extra": [{"key": "acme.io/namespace", "valueExpression": "claims['kubernetes.io'].namespace"}],
-                },
-                "userValidationRules": [{"expression": "!user.username.startsWith('system:')", "message": "reserved"}],
-            }],
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AuthenticationConfiguration",
+            "jwt": [
+                {
+                    "issuer": {
+                        "url": issuer.url,
+                        "audiences": ["boats", "ships"],
+                        "audienceMatchPolicy": "MatchAny",
+                        "certificateAuthority": (issuer.server.dir / "ca.crt").read_text(),
+                    },
+                    "claimValidationRules": [{"expression": "claims.exp - claims.iat <= 7200", "message": "too long"}],
+                    "claimMappings": {
+                        "username": {"expression": "'x:' + claims.sub.split(':')[3]"},
+                        "groups": {"expression": "claims.aud.map(a, 'for-' + a)"},
+                        "uid": {"expression": "claims['kubernetes.io'].serviceaccount.uid"},
+                        "extra": [{"key": "acme.io/namespace", "valueExpression": "claims['kubernetes.io'].namespace"}],
+                    },
+                    "userValidationRules": [{"expression": "!user.username.startsWith('system:')", "message": "reserved"}],
+                }
+            ],
             "anonymous": {"enabled": True, "conditions": [{"path": "/livez"}]},
         }
         file = issuer.server.dir / "authentication.json"
@@ -124,13 +141,18 @@ def test_structured_authentication(launch):
                 raise RuntimeError("it started")
         except AssertionError as error:
             message = str(error)
-        for part in ("--authentication-config: ", "jwt[0].issuer.audiences: Required value",
-                     "jwt[0].claimMappings.username.expression: Invalid value", "claims.email_verified must be used"):
+        for part in (
+            "--authentication-config: ",
+            "jwt[0].issuer.audiences: Required value",
+            "jwt[0].claimMappings.username.expression: Invalid value",
+            "claims.email_verified must be used",
+        ):
             assert part in message, message
 
 
 def test_a_webhook_authenticates_tokens(launch):
     with launch() as certificates, Hooks(certificates) as hooks:
+
         def review(spec):
             if spec["token"] != "known":
                 return {"authenticated": False}
@@ -167,6 +189,7 @@ def test_health_is_authorized(launch):
 
 def test_a_webhook_authorizes_requests(launch):
     with launch() as certificates, Hooks(certificates) as hooks:
+
         def review(spec):
             resource = spec.get("resourceAttributes", {})
             if resource.get("verb") == "delete":
@@ -181,8 +204,12 @@ def test_a_webhook_authorizes_requests(launch):
             assert server.request("GET", MAPS.replace("configmaps", "secrets"), **plain)[0] == 403
             status, response, _ = server.request("DELETE", MAPS + "/x", **plain)
             assert status == 403 and response["message"].endswith('in the namespace "default": never'), response
-            spec = {"user": "plain", "uid": "2", "groups": ["system:authenticated"],
-                    "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"}}
+            spec = {
+                "user": "plain",
+                "uid": "2",
+                "groups": ["system:authenticated"],
+                "resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps"},
+            }
             assert hooks.requests("/access")[0] == spec, hooks.requests("/access")
             assert hooks.query == "timeout=30s", "the request has the timeout"
             spec = {"resourceAttributes": {"verb": "delete", "resource": "boats"}}
@@ -207,8 +234,11 @@ def test_expressions_use_an_authorization_webhook(launch):
         return f"authorizer.group('g').resource('boats').check('{verb}').{response}"
 
     def create_policy(server, kind, policy):
-        server.ok("POST", f"{ADMISSION}/{kind}policybindings", {"metadata": {"name": "checks"}, "spec": {
-            "policyName": "checks", **({"validationActions": ["Deny"]} if kind == "validatingadmission" else {})}})
+        server.ok(
+            "POST",
+            f"{ADMISSION}/{kind}policybindings",
+            {"metadata": {"name": "checks"}, "spec": {"policyName": "checks", **({"validationActions": ["Deny"]} if kind == "validatingadmission" else {})}},
+        )
         server.ok("POST", f"{ADMISSION}/{kind}policies", {"metadata": {"name": "checks"}, "spec": {"matchConstraints": constraints, **policy}})
 
     def review(spec):
@@ -217,26 +247,58 @@ def test_expressions_use_an_authorization_webhook(launch):
 
     with launch() as certificates, Hooks(certificates) as hooks:
         hooks.on("/access", review)
-        flags = ["--authorization-mode=RBAC,Webhook", "--authorization-webhook-config-file", str(kubeconfig(hooks, "/access")),
-                 "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"]
+        flags = [
+            "--authorization-mode=RBAC,Webhook",
+            "--authorization-webhook-config-file",
+            str(kubeconfig(hooks, "/access")),
+            "--feature-gates=MutatingAdmissionPolicy=true",
+            "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+        ]
         with launch(*flags) as server:
             labels = f"Object{{metadata: Object.metadata{{labels: {{'by': {check('paint', 'reason()')}}}}}}}"
-            create_policy(server, "mutatingadmission", {
-                "reinvocationPolicy": "Never", "matchConditions": [{"name": "may", "expression": check("moor")}],
-                "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": labels}}]})
+            create_policy(
+                server,
+                "mutatingadmission",
+                {
+                    "reinvocationPolicy": "Never",
+                    "matchConditions": [{"name": "may", "expression": check("moor")}],
+                    "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": labels}}],
+                },
+            )
             client = hooks.on("/hook", lambda request: {"allowed": True, "warnings": ["called"]})
-            server.ok("POST", f"{ADMISSION}/validatingwebhookconfigurations", {"metadata": {"name": "checks"}, "webhooks": [{
-                "name": "checks.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
-                "admissionReviewVersions": ["v1"], "matchConditions": [{"name": "may", "expression": check("haul")}]}]})
-            create_policy(server, "validatingadmission", {"auditAnnotations": [{"key": "why", "valueExpression": check("launch", "reason()")}], "validations": [
-                {"expression": f"{check('launch')} || {check('tow')}"},
-                {"expression": f"{check('launch')} && !{check('sink')}"},
-                {"expression": f"has(object.data) || {check('rig')}"}]})
+            server.ok(
+                "POST",
+                f"{ADMISSION}/validatingwebhookconfigurations",
+                {
+                    "metadata": {"name": "checks"},
+                    "webhooks": [
+                        {
+                            "name": "checks.hooks.example.com",
+                            "clientConfig": client,
+                            "rules": [rule],
+                            "sideEffects": "None",
+                            "admissionReviewVersions": ["v1"],
+                            "matchConditions": [{"name": "may", "expression": check("haul")}],
+                        }
+                    ],
+                },
+            )
+            create_policy(
+                server,
+                "validatingadmission",
+                {
+                    "auditAnnotations": [{"key": "why", "valueExpression": check("launch", "reason()")}],
+                    "validations": [
+                        {"expression": f"{check('launch')} || {check('tow')}"},
+                        {"expression": f"{check('launch')} && !{check('sink')}"},
+                        {"expression": f"has(object.data) || {check('rig')}"},
+                    ],
+                },
+            )
             status, created, headers = server.request("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}}, token="plain-token")
             assert status == 201 and created["metadata"]["labels"] == {"by": "may-paint"}, created
             assert headers["warning"] == '299 - "called"', headers
-            verbs = [request["resourceAttributes"]["verb"] for request in hooks.requests("/access")
-                     if request["resourceAttributes"].get("group") == "g"]
+            verbs = [request["resourceAttributes"]["verb"] for request in hooks.requests("/access") if request["resourceAttributes"].get("group") == "g"]
             assert verbs == ["moor", "paint", "launch", "sink", "haul"], verbs
             hooks.on("/access", lambda spec: {"allowed": False} if spec["resourceAttributes"].get("verb") == "rig" else review(spec))
             status, denied, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}}, token="plain-token")
@@ -255,8 +317,14 @@ def authorizers(*entries):
 
 def webhook_entry(hooks, path, *conditions, **fields):
     """The entry of a webhook in an AuthorizationConfiguration."""
-    webhook = {"timeout": "3s", "subjectAccessReviewVersion": "v1", "failurePolicy": "NoOpinion", "unauthorizedTTL": "10m",
-               "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(hooks, path))}, **fields}
+    webhook = {
+        "timeout": "3s",
+        "subjectAccessReviewVersion": "v1",
+        "failurePolicy": "NoOpinion",
+        "unauthorizedTTL": "10m",
+        "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": str(kubeconfig(hooks, path))},
+        **fields,
+    }
     if conditions:
         webhook["matchConditionSubjectAccessReviewVersion"] = "v1"
         webhook["matchConditions"] = [{"expression": condition} for condition in conditions]
@@ -268,16 +336,18 @@ def test_authorization_configuration(launch):
     with launch() as certificates, Hooks(certificates) as hooks:
         hooks.on("/first", lambda spec: {"allowed": spec["resourceAttributes"]["resource"] == "configmaps"})
         hooks.on("/broken", lambda spec: b"{")
-        first = webhook_entry(hooks, "/first", "has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'",
-                              "!('system:masters' in request.groups)")
+        first = webhook_entry(
+            hooks, "/first", "has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'", "!('system:masters' in request.groups)"
+        )
         file = write_json(certificates, "authorization.json", authorizers(first, rbac))
         with launch("--authorization-config", str(file)) as server:
             plain = {"token": "plain-token"}
             assert server.request("GET", MAPS + "?labelSelector=a,b!%3D1&fieldSelector=metadata.name%3Dx", **plain)[0] == 200
             attributes = hooks.requests("/first")[0]["resourceAttributes"]
             assert attributes["fieldSelector"] == {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}, attributes
-            assert attributes["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"},
-                                                                    {"key": "b", "operator": "NotIn", "values": ["1"]}]}, attributes
+            assert attributes["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "NotIn", "values": ["1"]}]}, (
+                attributes
+            )
             assert server.request("GET", MAPS.replace("default", "kube-system"), **plain)[0] == 403
             assert server.request("GET", "/version", **plain)[0] == 200, "RBAC is evaluated after the webhook"
             assert len(hooks.requests("/first")) == 1, "requests that do not match are not sent to the webhook"
@@ -295,8 +365,9 @@ def test_authorization_configuration(launch):
             assert server.request("GET", "/version", **plain)[0] == 200
             failing("Deny")
             assert eventually(lambda: server.request("GET", "/version", **plain)[0] == 500)
-            response = server.ok("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                                 {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}})["status"]
+            response = server.ok(
+                "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}}
+            )["status"]
             assert (response["denied"], bool(response["evaluationError"])) == (True, True), response
 
             # an invalid file is ignored, and a valid one is applied
@@ -315,9 +386,16 @@ def test_invalid_files_are_reported(launch):
     with launch() as other:
         wrong = write_json(other, "authorization.json", authorizers({"type": "Webhook", "name": "w", "webhook": {}}))
         for flags, parts in (
-            (["--authorization-config", str(wrong)],
-             ("--authorization-config: ", "authorizers[0].timeout: Required value", "authorizers[0].failurePolicy: Required value",
-              "authorizers[0].subjectAccessReviewVersion: Required value", "authorizers[0].connectionInfo.type: Required value")),
+            (
+                ["--authorization-config", str(wrong)],
+                (
+                    "--authorization-config: ",
+                    "authorizers[0].timeout: Required value",
+                    "authorizers[0].failurePolicy: Required value",
+                    "authorizers[0].subjectAccessReviewVersion: Required value",
+                    "authorizers[0].connectionInfo.type: Required value",
+                ),
+            ),
             (["--authorization-config", str(wrong), "--authorization-mode=RBAC"], ("cannot be used with",)),
         ):
             try:
@@ -329,10 +407,12 @@ def test_invalid_files_are_reported(launch):
 
 def test_issuers_are_reloaded(launch):
     with Issuer(launch) as issuer:
+
         def configuration(audience, **more):
-            entry = {"issuer": {"url": issuer.url, "audiences": [audience],
-                                "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
-                     "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}
+            entry = {
+                "issuer": {"url": issuer.url, "audiences": [audience], "certificateAuthority": (issuer.server.dir / "ca.crt").read_text()},
+                "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
+            }
             return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [entry], **more}
 
         file = write_json(issuer.server, "authentication.json", configuration("boats"))
@@ -357,8 +437,7 @@ class CertificateClient:
         self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=context, timeout=30)
 
     def whoami(self, **headers):
-        self.connection.request("POST", REVIEWS + "/selfsubjectreviews", b"{}",
-                                {"Content-Type": "application/json", "Accept": "application/json", **headers})
+        self.connection.request("POST", REVIEWS + "/selfsubjectreviews", b"{}", {"Content-Type": "application/json", "Accept": "application/json", **headers})
         response = self.connection.getresponse()
         return response.status, json.loads(response.read())
 
@@ -420,8 +499,13 @@ def altered(token, part, **fields):
 
 
 VERBS = {
-    "get": ("GET", "/x", ""), "list": ("GET", "", ""), "watch": ("GET", "", "?watch=1"), "create": ("POST", "", ""),
-    "update": ("PUT", "/x", ""), "patch": ("PATCH", "/x", ""), "delete": ("DELETE", "/x", ""),
+    "get": ("GET", "/x", ""),
+    "list": ("GET", "", ""),
+    "watch": ("GET", "", "?watch=1"),
+    "create": ("POST", "", ""),
+    "update": ("PUT", "/x", ""),
+    "patch": ("PATCH", "/x", ""),
+    "delete": ("DELETE", "/x", ""),
     "deletecollection": ("DELETE", "", ""),
 }
 
@@ -431,32 +515,41 @@ def test_forbidden_requests_are_rejected_before_their_body_is_read(launch):
         account = "/api/v1/namespaces/default/serviceaccounts"
         for each, name in ((server, "sam"), (server, "gone"), (other, "sam")):
             each.ok("POST", account, {"metadata": {"name": name}})
+
         def token(name, each=server, **spec):
             return each.ok("POST", f"{account}/{name}/token", {"spec": spec})["status"]["token"]
 
         own, deleted = token("sam"), token("gone")
         server.ok("DELETE", account + "/gone")
         identities = {
-            "system:anonymous": {}, "plain": {"Authorization": "Bearer plain-token"},
+            "system:anonymous": {},
+            "plain": {"Authorization": "Bearer plain-token"},
             "system:serviceaccount:default:sam": {"Authorization": "Bearer " + own},
         }
-        invalid = {"unknown": "nobody", "foreign": token("sam", other), "truncated": own[:-8], "deleted": deleted,
-                   "unsigned": altered(own, 0, alg="none").rsplit(".", 1)[0] + ".", "symmetric": altered(own, 0, alg="HS256"),
-                   "for others": token("sam", audiences=["others"]),
-                   "another account": altered(own, 1, sub="system:serviceaccount:kube-system:admin")}
+        invalid = {
+            "unknown": "nobody",
+            "foreign": token("sam", other),
+            "truncated": own[:-8],
+            "deleted": deleted,
+            "unsigned": altered(own, 0, alg="none").rsplit(".", 1)[0] + ".",
+            "symmetric": altered(own, 0, alg="HS256"),
+            "for others": token("sam", audiences=["others"]),
+            "another account": altered(own, 1, sub="system:serviceaccount:kube-system:admin"),
+        }
         for verb, (method, name, query) in VERBS.items():
             for group, collection in (("", MAPS), ("rbac.authorization.k8s.io", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles")):
                 resource = collection.rsplit("/", 1)[1]
                 for user, headers in identities.items():
                     status, message = Raw(server, method, collection + name + query, headers).read_response()
-                    target = f'{resource}{"." + group if group else ""}{" " + chr(34) + "x" + chr(34) if name else ""}'
-                    wanted = (f'{target} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" '
-                              'in the namespace "default"')
+                    target = f"{resource}{'.' + group if group else ''}{' ' + chr(34) + 'x' + chr(34) if name else ''}"
+                    wanted = f'{target} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" in the namespace "default"'
                     assert (status, message) == (403, wanted), (verb, user, message)
                 impersonating = {"Authorization": "Bearer plain-token", "Impersonate-User": "tester"}
                 status, message = Raw(server, method, collection + name + query, impersonating).read_response()
-                wanted = (f'{target} is forbidden: User "plain" cannot impersonate-on:user-info:{verb} resource "{resource}" in API group "{group}" '
-                          'in the namespace "default"')
+                wanted = (
+                    f'{target} is forbidden: User "plain" cannot impersonate-on:user-info:{verb} resource "{resource}" in API group "{group}" '
+                    'in the namespace "default"'
+                )
                 assert (status, message) == (403, wanted), message
                 for kind, wrong in invalid.items():
                     response = Raw(server, method, collection + name + query, {"Authorization": "Bearer " + wrong}).read_response()
@@ -538,11 +631,17 @@ def test_paths_are_not_normalized(launch):
         # such paths do not extend the permissions of a user
         role = {"metadata": {"name": "maps"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]}
         server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
-        server.ok("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
-            "metadata": {"name": "maps"}, "subjects": [{"kind": "User", "name": "plain"}],
-            "roleRef": {"kind": "ClusterRole", "name": "maps"}})
-        for trick in ("/api/v1/namespaces/kube-system/configmaps/../secrets/s", "/api/v1/namespaces/kube-system/configmaps%2f..%2fsecrets",
-                      "/api/v1/configmaps/..%2fsecrets", "/api/v1/namespaces/kube-system/configmaps;/../secrets"):
+        server.ok(
+            "POST",
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+            {"metadata": {"name": "maps"}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": "maps"}},
+        )
+        for trick in (
+            "/api/v1/namespaces/kube-system/configmaps/../secrets/s",
+            "/api/v1/namespaces/kube-system/configmaps%2f..%2fsecrets",
+            "/api/v1/configmaps/..%2fsecrets",
+            "/api/v1/namespaces/kube-system/configmaps;/../secrets",
+        ):
             status, response = Get(server, trick, "plain-token").read_response()
             assert status in (400, 403, 404) and b"hidden" not in response and b"aGlkZGVu" not in response, (trick, response)
 
@@ -560,12 +659,16 @@ class Get(Raw):
 
 def signed(server, header, claims, sign=None):
     """A token that `sign` signs, or else the key of the server."""
+
     def part(value):
         return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=")
+
     text = part(header) + b"." + part(claims)
+
     def sign_by_server_key(text):
         key = str(server.dir / "service-account.key")
         return openssl("dgst", "-sha256", "-sign", key, input=text)
+
     return (text + b"." + part((sign or sign_by_server_key)(text))).decode()
 
 
@@ -583,8 +686,10 @@ def test_signatures_of_tokens_are_verified(launch):
         public = openssl("pkey", "-in", server.dir / "service-account.key", "-pubout")
         der = openssl("pkey", "-pubin", "-outform", "DER", input=public)
         assert whoami(server, token=signed(server, header, claims))[0] == 201, "the test signs as the server does"
+
         def hmac_with(key):
             return lambda text: hmac.digest(key, text, "sha256")
+
         now = claims["iat"]
         bound = claims["kubernetes.io"]
         invalid = {
@@ -609,10 +714,12 @@ def test_signatures_of_tokens_are_verified(launch):
             "no issuer": signed(server, header, {key: value for key, value in claims.items() if key != "iss"}),
             "another audience": signed(server, header, {**claims, "aud": ["other"]}),
             "no account": signed(server, header, {**claims, "kubernetes.io": {"namespace": "default"}}),
-            "another uid": signed(server, header, {**claims, "kubernetes.io": {
-                **bound, "serviceaccount": {"name": "sam", "uid": "00000000-0000-0000-0000-000000000000"}}}),
-            "an account that has never existed": signed(server, header, {
-                **claims, "sub": "system:serviceaccount:default:x", "kubernetes.io": {**bound, "serviceaccount": {"name": "x", "uid": "1"}}}),
+            "another uid": signed(
+                server, header, {**claims, "kubernetes.io": {**bound, "serviceaccount": {"name": "sam", "uid": "00000000-0000-0000-0000-000000000000"}}}
+            ),
+            "an account that has never existed": signed(
+                server, header, {**claims, "sub": "system:serviceaccount:default:x", "kubernetes.io": {**bound, "serviceaccount": {"name": "x", "uid": "1"}}}
+            ),
             "a deleted Secret": signed(server, header, {**claims, "kubernetes.io": {**bound, "secret": {"name": "x", "uid": "1"}}}),
         }
         for kind, wrong in invalid.items():
@@ -624,17 +731,33 @@ def test_signatures_of_tokens_are_verified(launch):
 
 def certificate(authority, directory, subject, *extensions, days=1):
     """Creates a certificate. Returns its path and that of its key."""
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject, "-keyout", directory / "c.key",
-            "-out", directory / "c.csr")
+    openssl(
+        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject, "-keyout", directory / "c.key", "-out", directory / "c.csr"
+    )
     (directory / "c.ext").write_text("\n".join(extensions))
-    openssl("x509", "-req", "-in", directory / "c.csr", "-CA", authority / "ca.crt", "-CAkey", authority / "ca.key", "-days", days,
-            "-extfile", directory / "c.ext", "-out", directory / "c.crt")
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        directory / "c.csr",
+        "-CA",
+        authority / "ca.crt",
+        "-CAkey",
+        authority / "ca.key",
+        "-days",
+        days,
+        "-extfile",
+        directory / "c.ext",
+        "-out",
+        directory / "c.crt",
+    )
     return str(directory / "c.crt"), str(directory / "c.key")
 
 
 def test_client_certificates_are_verified(launch):
     client = "extendedKeyUsage=clientAuth"
     with launch() as server, launch() as other:
+
         def whoami(authority, subject, *extensions, **options):
             return CertificateClient(server, *certificate(authority.dir, server.dir, subject, *extensions, **options)).whoami()
 
@@ -678,8 +801,12 @@ def test_impersonation_needs_permission(launch):
     with launch() as server:
         rules = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["bob"]}]
         server.ok("POST", rbac + "/clusterroles", {"metadata": {"name": "acts"}, "rules": rules})
-        server.ok("POST", rbac + "/clusterrolebindings", {"metadata": {"name": "acts"}, "subjects": [{"kind": "User", "name": "plain"}],
-                                                          "roleRef": {"kind": "ClusterRole", "name": "acts"}})
+        server.ok(
+            "POST",
+            rbac + "/clusterrolebindings",
+            {"metadata": {"name": "acts"}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": "acts"}},
+        )
+
         def act(**headers):
             status, response = whoami(server, token="plain-token", headers={f"Impersonate-{key.replace('_', '-')}": value for key, value in headers.items()})
             return status, response["username"] if status == 201 else response["message"]
@@ -725,11 +852,16 @@ def send(server, method, path, headers):
 def grant(server, rules, name="acts"):
     """Grants these rules to the user `plain`."""
     rbac = "/apis/rbac.authorization.k8s.io/v1"
-    role = {"metadata": {"name": name}, "rules": [{"apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": names}
-                                                  for group, resources, verbs, names in rules]}
+    role = {
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": names} for group, resources, verbs, names in rules],
+    }
     server.ok("PUT", f"{rbac}/clusterroles/{name}", role)
-    server.ok("PUT", f"{rbac}/clusterrolebindings/{name}", {
-        "metadata": {"name": name}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": name}})
+    server.ok(
+        "PUT",
+        f"{rbac}/clusterrolebindings/{name}",
+        {"metadata": {"name": name}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": name}},
+    )
 
 
 def check_impersonation_modes(server, settle=lambda: None):
@@ -743,18 +875,21 @@ def check_impersonation_modes(server, settle=lambda: None):
         return identity, [resource], [f"impersonate:{mode}"], list(names)
 
     def act(method="POST", path=SELF, token="plain-token", **headers):
-        headers = [(f"Impersonate-{key.replace('__', '%2f').replace('_', '-')}", text) for key, texts in headers.items()
-                   for text in ([texts] if isinstance(texts, str) else texts)]
+        headers = [
+            (f"Impersonate-{key.replace('__', '%2f').replace('_', '-')}", text)
+            for key, texts in headers.items()
+            for text in ([texts] if isinstance(texts, str) else texts)
+        ]
         status, response = send(server, method, path, [("Authorization", "Bearer " + token), *headers])
         user = response.get("status", {}).get("userInfo") if status == 201 else None
-        return status, f'{user["username"]}: {" ".join(sorted(user["groups"]))}' if user else response["message"]
+        return status, f"{user['username']}: {' '.join(sorted(user['groups']))}" if user else response["message"]
 
     def cannot(what, verb, resource, group=identity, place="at the cluster scope", why=""):
         user = f'User "plain" cannot {verb} resource "{resource}" in API group "{group}" {place}'
         return 403, f"{what} is forbidden: {user}{why}"
 
     def part(mode, resource, name, why=""):
-        return cannot(f'{resource.split("/")[0]}.{identity}' + (f' "{name}"' if name else ""), f"impersonate:{mode}", resource, why=why)
+        return cannot(f"{resource.split('/')[0]}.{identity}" + (f' "{name}"' if name else ""), f"impersonate:{mode}", resource, why=why)
 
     def at(mode):
         return cannot(f"selfsubjectreviews.{reviews}", f"impersonate-on:{mode}:create", "selfsubjectreviews", reviews)
@@ -767,62 +902,112 @@ def check_impersonation_modes(server, settle=lambda: None):
     # kube-apiserver caches an allowed impersonation for 10 s, so that other names are used after a permission is revoked
     tables = [
         # the first requested permission is the one that is denied
-        ([], [({"User": "bob"}, at("user-info")), ({"User": node}, at("arbitrary-node")), ({"User": account}, at("serviceaccount")),
-              ({"User": "system:node:N1"}, at("user-info")), ({"User": account + ":b"}, at("user-info")),
-              ({"User": node, "Group": "g"}, at_legacy("users", node)),
-              ({"User": account, "Uid": "1"}, at_legacy("serviceaccounts", "a", 'in the namespace "n"')),
-              ({"path": "/api/v1/namespaces/default/configmaps?watch=1", "method": "GET", "User": "bob"},
-               cannot("configmaps", "impersonate-on:user-info:watch", "configmaps", "", 'in the namespace "default"')),
-              ({"path": "/healthz", "method": "GET", "User": "bob"},
-               (403, 'forbidden: User "plain" cannot impersonate-on:user-info:get path "/healthz"'))]),
+        (
+            [],
+            [
+                ({"User": "bob"}, at("user-info")),
+                ({"User": node}, at("arbitrary-node")),
+                ({"User": account}, at("serviceaccount")),
+                ({"User": "system:node:N1"}, at("user-info")),
+                ({"User": account + ":b"}, at("user-info")),
+                ({"User": node, "Group": "g"}, at_legacy("users", node)),
+                ({"User": account, "Uid": "1"}, at_legacy("serviceaccounts", "a", 'in the namespace "n"')),
+                (
+                    {"path": "/api/v1/namespaces/default/configmaps?watch=1", "method": "GET", "User": "bob"},
+                    cannot("configmaps", "impersonate-on:user-info:watch", "configmaps", "", 'in the namespace "default"'),
+                ),
+                ({"path": "/healthz", "method": "GET", "User": "bob"}, (403, 'forbidden: User "plain" cannot impersonate-on:user-info:get path "/healthz"')),
+            ],
+        ),
         ([on("user-info")], [({"User": "bob"}, part("user-info", "users", "bob"))]),
-        ([on("user-info"), to("user-info", "users", "bob")],
-         [({"User": "bob"}, (201, "bob: system:authenticated")), ({"User": "eve"}, part("user-info", "users", "eve")),
-          ({"User": "bob", "Group": "g", "Uid": "7"}, part("user-info", "uids", "7")),
-          ({"User": "bob", "Group": "g"}, part("user-info", "groups", "g")),
-          ({"User": "bob", "Extra_a.io__k": "v"}, part("user-info", "userextras/a.io/k", "v")),
-          ({"path": "/version", "method": "GET", "User": "bob"},
-           (403, 'forbidden: User "plain" cannot impersonate-on:user-info:get path "/version"'))]),
+        (
+            [on("user-info"), to("user-info", "users", "bob")],
+            [
+                ({"User": "bob"}, (201, "bob: system:authenticated")),
+                ({"User": "eve"}, part("user-info", "users", "eve")),
+                ({"User": "bob", "Group": "g", "Uid": "7"}, part("user-info", "uids", "7")),
+                ({"User": "bob", "Group": "g"}, part("user-info", "groups", "g")),
+                ({"User": "bob", "Extra_a.io__k": "v"}, part("user-info", "userextras/a.io/k", "v")),
+                ({"path": "/version", "method": "GET", "User": "bob"}, (403, 'forbidden: User "plain" cannot impersonate-on:user-info:get path "/version"')),
+            ],
+        ),
         # permissions that no mode grants
-        ([on("user-info"), users, groups, to("user-info", "userextras/k")],
-         [({"User": "bob", "Group": "g"}, (201, "bob: g system:authenticated")),
-          ({"User": "bob", "Group": "system:masters"},
-           part("user-info", "groups", "system:masters", ": impersonating the system:masters group is not allowed")),
-          ({"User": "bob", "Group": ""}, part("user-info", "groups", "", ": impersonating the empty string group is not allowed")),
-          ({"User": "bob", "Extra_": "v"}, part("user-info", "userextras", "", ": impersonating the empty string key in extra is not allowed")),
-          ({"User": "bob", "Extra_a.io__k": ""},
-           part("user-info", "userextras", "", ": impersonating the empty string value in extra is not allowed")),
-          ({"User": "bob", "Extra_a_b__c%20d": "v"},
-           part("user-info", "userextras", "", ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "
-                '"c d": Invalid path (regex used for validation is \'[A-Za-z0-9/\\-._~%!$&\'()*+,;=:]+\')')),
-          ({"User": "bob", "Extra_k": "v"},
-           part("user-info", "userextras", "", ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "
-                '"k": must be a domain-prefixed path (such as "acme.io/foo")'))]),
+        (
+            [on("user-info"), users, groups, to("user-info", "userextras/k")],
+            [
+                ({"User": "bob", "Group": "g"}, (201, "bob: g system:authenticated")),
+                (
+                    {"User": "bob", "Group": "system:masters"},
+                    part("user-info", "groups", "system:masters", ": impersonating the system:masters group is not allowed"),
+                ),
+                ({"User": "bob", "Group": ""}, part("user-info", "groups", "", ": impersonating the empty string group is not allowed")),
+                ({"User": "bob", "Extra_": "v"}, part("user-info", "userextras", "", ": impersonating the empty string key in extra is not allowed")),
+                ({"User": "bob", "Extra_a.io__k": ""}, part("user-info", "userextras", "", ": impersonating the empty string value in extra is not allowed")),
+                (
+                    {"User": "bob", "Extra_a_b__c%20d": "v"},
+                    part(
+                        "user-info",
+                        "userextras",
+                        "",
+                        ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "
+                        "\"c d\": Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+                    ),
+                ),
+                (
+                    {"User": "bob", "Extra_k": "v"},
+                    part(
+                        "user-info",
+                        "userextras",
+                        "",
+                        ": impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "
+                        '"k": must be a domain-prefixed path (such as "acme.io/foo")',
+                    ),
+                ),
+            ],
+        ),
         # four groups or more are authorized by one check
-        ([on("user-info"), users, to("user-info", "groups", "*")],
-         [({"User": "bob", "Group": ["a", "b", "c"]}, part("user-info", "groups", "a")),
-          ({"User": "bob", "Group": ["a", "b", "c", "d"]}, (201, "bob: a b c d system:authenticated"))]),
+        (
+            [on("user-info"), users, to("user-info", "groups", "*")],
+            [
+                ({"User": "bob", "Group": ["a", "b", "c"]}, part("user-info", "groups", "a")),
+                ({"User": "bob", "Group": ["a", "b", "c", "d"]}, (201, "bob: a b c d system:authenticated")),
+            ],
+        ),
         # nodes and ServiceAccounts get their groups
-        ([on("arbitrary-node"), to("arbitrary-node", "nodes", "n1"), on("serviceaccount"), to("serviceaccount", "serviceaccounts")],
-         [({"User": node}, (201, f"{node}: system:authenticated system:nodes")),
-          ({"User": "system:node:n2"}, part("arbitrary-node", "nodes", "n2")),
-          ({"User": account}, (201, f"{account}: system:authenticated system:serviceaccounts system:serviceaccounts:n")),
-          ({"User": "carl"}, at("user-info"))]),
+        (
+            [on("arbitrary-node"), to("arbitrary-node", "nodes", "n1"), on("serviceaccount"), to("serviceaccount", "serviceaccounts")],
+            [
+                ({"User": node}, (201, f"{node}: system:authenticated system:nodes")),
+                ({"User": "system:node:n2"}, part("arbitrary-node", "nodes", "n2")),
+                ({"User": account}, (201, f"{account}: system:authenticated system:serviceaccounts system:serviceaccounts:n")),
+                ({"User": "carl"}, at("user-info")),
+            ],
+        ),
         # the verb impersonate still works, and the mode that was used last is tried first
-        ([on("user-info"), ("", ["users"], ["impersonate"], ["carl"])],
-         [({"User": "carl"}, (201, "carl: system:authenticated")), ({"User": "eve"}, at_legacy("users", "eve")),
-          ({"User": "system:node:n3"}, at_legacy("users", "system:node:n3")), ({"User": "carl", "Uid": "7"}, cannot(f'uids.{identity} "7"', "impersonate", "uids"))]),
-        ([on("user-info"), users], [({"User": "dora"}, (201, "dora: system:authenticated")),
-                                    ({"User": "dora", "Group": "g"}, part("user-info", "groups", "g"))]),
+        (
+            [on("user-info"), ("", ["users"], ["impersonate"], ["carl"])],
+            [
+                ({"User": "carl"}, (201, "carl: system:authenticated")),
+                ({"User": "eve"}, at_legacy("users", "eve")),
+                ({"User": "system:node:n3"}, at_legacy("users", "system:node:n3")),
+                ({"User": "carl", "Uid": "7"}, cannot(f'uids.{identity} "7"', "impersonate", "uids")),
+            ],
+        ),
+        (
+            [on("user-info"), users],
+            [({"User": "dora"}, (201, "dora: system:authenticated")), ({"User": "dora", "Group": "g"}, part("user-info", "groups", "g"))],
+        ),
     ]
     for rules, cases in tables:
         grant(server, rules)
         settle()
         for headers, wanted in cases:
             assert act(**headers) == wanted, (rules, headers, act(**headers))
-    for headers, fields in [({"Uid": "1"}, 'UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)'),
-                            ({"Group": 'g"x'}, 'UID:"", Groups:[]string{"g\\"x"}, Extra:map[string][]string(nil)'),
-                            ({"Extra_b": "c", "Extra_a": "b"}, 'UID:"", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"b"}, "b":[]string{"c"}}')]:
+    for headers, fields in [
+        ({"Uid": "1"}, 'UID:"1", Groups:[]string(nil), Extra:map[string][]string(nil)'),
+        ({"Group": 'g"x'}, 'UID:"", Groups:[]string{"g\\"x"}, Extra:map[string][]string(nil)'),
+        ({"Extra_b": "c", "Extra_a": "b"}, 'UID:"", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"b"}, "b":[]string{"c"}}'),
+    ]:
         assert act(**headers) == (400, f'requested &user.DefaultInfo{{Name:"", {fields}}} without impersonating a user name')
 
 
@@ -839,19 +1024,36 @@ def test_constrained_impersonation(launch):
 
 
 def test_agents_impersonate_their_node(launch):
-    account = {"username": "system:serviceaccount:n:agent", "groups": ["system:serviceaccounts"],
-               "extra": {"authentication.kubernetes.io/node-name": ["n1"], "authentication.kubernetes.io/pod-name": ["p"]}}
+    account = {
+        "username": "system:serviceaccount:n:agent",
+        "groups": ["system:serviceaccounts"],
+        "extra": {"authentication.kubernetes.io/node-name": ["n1"], "authentication.kubernetes.io/pod-name": ["p"]},
+    }
     mode = "impersonate-on:associated-node:create"
     with launch() as outside, Hooks(outside) as hooks:
         hooks.on("/who", lambda _: {"authenticated": True, "user": account})
         with launch(MODES, "--authentication-token-webhook-config-file", str(kubeconfig(hooks, "/who"))) as server:
             rbac = "/apis/rbac.authorization.k8s.io/v1"
-            server.ok("POST", rbac + "/clusterroles", {"metadata": {"name": "agents"}, "rules": [
-                {"apiGroups": ["authentication.k8s.io"], "resources": ["nodes"], "verbs": ["impersonate:associated-node"]},
-                {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": [mode]}]})
-            server.ok("POST", rbac + "/clusterrolebindings", {
-                "metadata": {"name": "agents"}, "subjects": [{"kind": "ServiceAccount", "name": "agent", "namespace": "n"}],
-                "roleRef": {"kind": "ClusterRole", "name": "agents"}})
+            server.ok(
+                "POST",
+                rbac + "/clusterroles",
+                {
+                    "metadata": {"name": "agents"},
+                    "rules": [
+                        {"apiGroups": ["authentication.k8s.io"], "resources": ["nodes"], "verbs": ["impersonate:associated-node"]},
+                        {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": [mode]},
+                    ],
+                },
+            )
+            server.ok(
+                "POST",
+                rbac + "/clusterrolebindings",
+                {
+                    "metadata": {"name": "agents"},
+                    "subjects": [{"kind": "ServiceAccount", "name": "agent", "namespace": "n"}],
+                    "roleRef": {"kind": "ClusterRole", "name": "agents"},
+                },
+            )
             status, user = whoami(server, token="agent-token", headers={"Impersonate-User": "system:node:n1"})
             assert (status, user) == (201, {"username": "system:node:n1", "groups": ["system:nodes", "system:authenticated"]}), user
             status, response = whoami(server, token="agent-token", headers={"Impersonate-User": "system:node:n2"})
@@ -878,8 +1080,10 @@ def test_uses_of_tokens_in_secrets(launch):
     """Uses are recorded as by kube-apiserver 1.35.3: the day in a label of the Secret, a warning, audit annotations, a ConfigMap."""
     core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
     server = launch()
-    policy, log = write_json(server, "policy.json", {
-        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"
+    policy, log = (
+        write_json(server, "policy.json", {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}),
+        server.dir / "audit.log",
+    )
     server.flags = ("--audit-policy-file", str(policy), "--audit-log-path", str(log))
     with server:
         today = [time.strftime("%Y-%m-%d", time.gmtime())]
@@ -934,9 +1138,11 @@ def test_uses_of_tokens_in_secrets(launch):
         assert (status, response["message"], headers.get("warning")) == (401, "Unauthorized", None), response
         labelled("invalid")
         review = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["invalid"]}})
-        error = ("[invalid bearer token, the token in secret default/invalid for service account default/bot has been marked invalid. "
-                 "Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
-                 "'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token]")
+        error = (
+            "[invalid bearer token, the token in secret default/invalid for service account default/bot has been marked invalid. "
+            "Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
+            "'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token]"
+        )
         assert review[1]["status"] == {"user": {}, "error": error}, review
         status, response, headers = server.request("POST", REVIEWS + "/tokenreviews", {"spec": {"token": tokens["automatic"]}})
         assert response["status"]["authenticated"] and "warning" not in headers, "a review of a token has no warning"
@@ -960,8 +1166,10 @@ def test_uses_of_tokens_in_secrets(launch):
 def test_secrets_are_not_logged(launch):
     """Secrets are not in logs at any verbosity, in audit events without bodies, or in Events."""
     server = launch()
-    policy, log = write_json(server, "policy.json", {
-        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}), server.dir / "audit.log"
+    policy, log = (
+        write_json(server, "policy.json", {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}),
+        server.dir / "audit.log",
+    )
     server.flags = ("--v=6", "--audit-policy-file", str(policy), "--audit-log-path", str(log))
     with server:
         secrets, account = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/serviceaccounts"
@@ -970,8 +1178,9 @@ def test_secrets_are_not_logged(launch):
         server.ok("PATCH", secrets + "/s", {"stringData": {"password": "hunter3-is-mine"}})
         server.request("POST", secrets, {**secret, "type": "Opaque", "bad": "hunter2-is-mine"})
         server.request("POST", secrets, {"metadata": {"name": "t"}, "type": "kubernetes.io/tls", "stringData": {"tls.crt": "hunter4", "tls.key": "hunter4"}})
-        invalid = server.request("POST", secrets, {"metadata": {"name": "d"}, "type": "kubernetes.io/dockerconfigjson",
-                                                   "stringData": {".dockerconfigjson": "hunter5"}})
+        invalid = server.request(
+            "POST", secrets, {"metadata": {"name": "d"}, "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": "hunter5"}}
+        )
         assert invalid[0] == 422 and "<secret contents redacted>" in invalid[1]["message"], invalid
         server.ok("POST", account, {"metadata": {"name": "sam"}})
         token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
@@ -990,6 +1199,7 @@ def test_tokens_in_secrets(launch):
     """The server adds a token to a Secret of its type. The token is valid while the Secret has it and the ServiceAccount exists."""
     core = "/api/v1/namespaces/default"
     with launch() as server:
+
         def secret(name, account):
             meta = {"name": name, "annotations": {"kubernetes.io/service-account.name": account}}
             server.ok("POST", core + "/secrets", {"metadata": meta, "type": "kubernetes.io/service-account-token"})

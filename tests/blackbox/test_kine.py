@@ -1,4 +1,5 @@
 """Pintle on kine, which offers a part of etcd's API over SQL databases: SQLite and PostgreSQL."""
+
 import concurrent.futures
 import contextlib
 import json
@@ -23,10 +24,22 @@ pytestmark = [pytest.mark.etcd, pytest.mark.timeout(1800)]
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
-DEFINITION = {"metadata": {"name": "boats.harbor.example.com"}, "spec": {
-    "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"}, "versions": [{
-        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
-            "type": "object", "properties": {"sails": {"type": "integer", "maximum": 9}}}}}]}}
+DEFINITION = {
+    "metadata": {"name": "boats.harbor.example.com"},
+    "spec": {
+        "group": "harbor.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "boats", "kind": "Boat"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"sails": {"type": "integer", "maximum": 9}}}},
+            }
+        ],
+    },
+}
 
 
 def postgres_programs():
@@ -125,6 +138,7 @@ def test_objects_are_served_and_kept(launch, kine):
 
         def types():
             return [json.loads(line)["type"] for line in list(watch.lines) if '"name":"one"' in line]
+
         eventually(lambda: types() == ["ADDED", "MODIFIED", "DELETED"])
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(lambda i: server.request("POST", MAPS, config_map(f"many-{i:02}"))[0], range(40)))
@@ -138,6 +152,7 @@ def test_objects_are_served_and_kept(launch, kine):
                 current["data"]["n"] = str(int(current["data"]["n"]) + 1)
                 if server.request("PUT", MAPS + "/counter", current)[0] == 200:
                     return
+
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(increment, range(20)))
         assert server.ok("GET", MAPS + "/counter")["data"] == {"n": "20"}

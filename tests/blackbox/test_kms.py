@@ -1,4 +1,5 @@
 """Encryption at rest with a KMS v2 plugin, reload of the configuration, and rewriting with the newest key."""
+
 import base64
 import json
 import pathlib
@@ -138,8 +139,12 @@ def test_invalid_encryption_configuration_is_not_loaded(launch, directory):
         command = [launch.binary, "storage", "rewrite", "--kubeconfig", server.kubeconfig, "--resource", "secret"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and "there is no resource secret; wanted PLURAL or PLURAL.GROUP" in done.stderr, done
-    done = subprocess.run([launch.binary, "serve", "--storage", "memory", "--encryption-provider-config-automatic-reload", "--data-dir", str(directory / "data")],
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [launch.binary, "serve", "--storage", "memory", "--encryption-provider-config-automatic-reload", "--data-dir", str(directory / "data")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 1 and "needs --encryption-provider-config" in done.stderr, done
 
 

@@ -3,6 +3,7 @@
 Every case is a function in tests/kubectl that takes a `Kubectl`. It runs with a namespace and a home directory of its own. The
 server has the CustomResourceDefinitions of tests/kubectl/manifests/{boats,lighthouses}.yaml.
 """
+
 import pytest
 
 from kubectl import control, crontab, discovery, reads, writes

@@ -1,4 +1,5 @@
 """Legacy APIs, enabled with --runtime-config: v1beta1 CRDs."""
+
 import json
 import subprocess
 
@@ -12,8 +13,10 @@ from watch import Watch
 
 pytestmark = pytest.mark.legacy
 
-WARNING = ('299 - "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; '
-           'use apiextensions.k8s.io/v1 CustomResourceDefinition"')
+WARNING = (
+    '299 - "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; '
+    'use apiextensions.k8s.io/v1 CustomResourceDefinition"'
+)
 
 
 def test_off_by_default(launch):
@@ -22,11 +25,12 @@ def test_off_by_default(launch):
             assert server.request("GET", path)[0] == 404, path
         groups = {group["name"]: group["versions"] for group in server.ok("GET", "/apis")["groups"]}
         assert "extensions" not in groups and len(groups["apiextensions.k8s.io"]) == 1, groups
-    for flag, part in (("batch/v2alpha1=true", "group version batch/v2alpha1 that has not been registered"),
-                       ("boats/v1=true", "unknown api groups boats"),
-                       ("api/all=maybe", "a value is true or false")):
-        done = subprocess.run([launch.binary, "serve", "--storage", "memory", "--runtime-config", flag], capture_output=True,
-                              text=True, timeout=30)
+    for flag, part in (
+        ("batch/v2alpha1=true", "group version batch/v2alpha1 that has not been registered"),
+        ("boats/v1=true", "unknown api groups boats"),
+        ("api/all=maybe", "a value is true or false"),
+    ):
+        done = subprocess.run([launch.binary, "serve", "--storage", "memory", "--runtime-config", flag], capture_output=True, text=True, timeout=30)
         assert done.returncode == 1 and part in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
     done = subprocess.run([launch.binary, "serve", "--help"], capture_output=True, text=True, timeout=30)
     assert "--runtime-config" in done.stdout and "extensions/v1beta1" in done.stdout, done.stdout
@@ -39,13 +43,18 @@ def test_every_response_has_a_warning(launch):
         apply = {"Content-Type": "application/apply-patch+yaml"}
         body = definition(version="v1")
         for want, method, path, data, headers in (
-                (201, "POST", V1BETA1, body, None), (409, "POST", V1BETA1, body, None), (200, "GET", V1BETA1, None, None),
-                (200, "GET", name, None, None), (404, "GET", V1BETA1 + "/x.example.com", None, None),
-                (200, "GET", name + "/status", None, None), (200, "PATCH", name, {"metadata": {"labels": {"a": "b"}}}, None),
-                (200, "PATCH", name + "?fieldManager=me&force=true", body, apply),
-                (422, "PATCH", name, {"spec": {"scope": "Cluster"}}, None),
-                (200, "GET", V1BETA1, None, {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}),
-                (200, "DELETE", name, None, None)):
+            (201, "POST", V1BETA1, body, None),
+            (409, "POST", V1BETA1, body, None),
+            (200, "GET", V1BETA1, None, None),
+            (200, "GET", name, None, None),
+            (404, "GET", V1BETA1 + "/x.example.com", None, None),
+            (200, "GET", name + "/status", None, None),
+            (200, "PATCH", name, {"metadata": {"labels": {"a": "b"}}}, None),
+            (200, "PATCH", name + "?fieldManager=me&force=true", body, apply),
+            (422, "PATCH", name, {"spec": {"scope": "Cluster"}}, None),
+            (200, "GET", V1BETA1, None, {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}),
+            (200, "DELETE", name, None, None),
+        ):
             status, response, got = server.request(method, path, data, headers=headers)
             assert (status, got.get("warning")) == (want, WARNING), (method, path, status, response, got)
         server.ok("POST", V1BETA1, body)
@@ -57,16 +66,29 @@ def test_every_response_has_a_warning(launch):
 def test_one_object_in_two_versions(launch):
     with launch(BETA) as server:
         events = Watch(server, V1BETA1 + "?watch=1")
-        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
-            "cronSpec": {"type": "string", "pattern": "^\\S+$"}}}}}}
+        schema = {
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": {"cronSpec": {"type": "string", "pattern": "^\\S+$"}}}},
+            }
+        }
         columns = [{"name": "Spec", "type": "string", "JSONPath": ".spec.cronSpec"}]
-        server.ok("POST", V1BETA1, definition(version="v1", validation=schema, additionalPrinterColumns=columns,
-                                              subresources={"status": {}}, preserveUnknownFields=False))
+        server.ok(
+            "POST",
+            V1BETA1,
+            definition(version="v1", validation=schema, additionalPrinterColumns=columns, subresources={"status": {}}, preserveUnknownFields=False),
+        )
         name = "/crontabs.stable.example.com"
         new, old = server.ok("GET", V1 + name), server.ok("GET", V1BETA1 + name)
         version = {"name": "v1", "served": True, "storage": True}
-        assert new["spec"]["versions"] == [{**version, "schema": schema, "subresources": {"status": {}}, "additionalPrinterColumns": [
-            {"name": "Spec", "type": "string", "jsonPath": ".spec.cronSpec"}]}], new
+        assert new["spec"]["versions"] == [
+            {
+                **version,
+                "schema": schema,
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": [{"name": "Spec", "type": "string", "jsonPath": ".spec.cronSpec"}],
+            }
+        ], new
         spec = old["spec"]
         assert (spec["versions"], spec["version"], spec["scope"]) == ([version], "v1", "Namespaced"), old
         assert (spec["validation"], spec["additionalPrinterColumns"], spec["preserveUnknownFields"]) == (schema, columns, False)
@@ -93,15 +115,16 @@ def test_one_object_in_two_versions(launch):
 def test_apply_in_two_versions(launch):
     """Managers keep their fields, in whichever version managers write."""
     with launch(BETA) as server:
+
         def apply(path, manager, body, force="false"):
             path = f"{path}/crontabs.stable.example.com?fieldManager={manager}&force={force}"
             data = json.dumps(body).encode()
             return server.request("PATCH", path, data, headers={"Content-Type": "application/apply-patch+yaml"})[:2]
+
         version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
         names = {"plural": "crontabs", "kind": "CronTab", "shortNames": ["ct"]}
         new = definition(scope="Namespaced", names=names, versions=[version]) | {"apiVersion": "apiextensions.k8s.io/v1"}
-        old = definition(version="v1", names={**names, "shortNames": ["cron"]},
-                         additionalPrinterColumns=[{"name": "A", "type": "string", "JSONPath": ".a"}])
+        old = definition(version="v1", names={**names, "shortNames": ["cron"]}, additionalPrinterColumns=[{"name": "A", "type": "string", "JSONPath": ".a"}])
         assert apply(V1, "new", new)[0] == 201
         status, response = apply(V1BETA1, "old", old)
         fields = [cause["field"] for cause in response["details"]["causes"]]
@@ -166,8 +189,12 @@ def test_is_discovered(launch):
 
 def test_kubectl_applies_v1beta1(launch, kubectl_binary):
     with launch(BETA) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
-        file = kubectl.file("definition.yaml", json.dumps(definition(version="v1", scope="Namespaced", additionalPrinterColumns=[
-            {"name": "Spec", "type": "string", "JSONPath": ".spec.cronSpec"}])))
+        file = kubectl.file(
+            "definition.yaml",
+            json.dumps(
+                definition(version="v1", scope="Namespaced", additionalPrinterColumns=[{"name": "Spec", "type": "string", "JSONPath": ".spec.cronSpec"}])
+            ),
+        )
         out = kubectl("apply", "-f", file)
         same(out, "customresourcedefinition.apiextensions.k8s.io/crontabs.stable.example.com created\n")
         has(out.errors, "Warning: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+")
@@ -184,8 +211,14 @@ def test_kubectl_applies_v1beta1(launch, kubectl_binary):
 
 def test_kubectl_tutorial(launch, kubectl_binary):
     """The tutorial on CustomResourceDefinitions with its manifests for releases before 1.16."""
-    cases = [tutorial.tutorial_create_and_delete, tutorial.tutorial_validation, tutorial.tutorial_printer_columns, tutorial.tutorial_subresources,
-             tutorial.tutorial_categories, tutorial.tutorial_namespace_deletion]
+    cases = [
+        tutorial.tutorial_create_and_delete,
+        tutorial.tutorial_validation,
+        tutorial.tutorial_printer_columns,
+        tutorial.tutorial_subresources,
+        tutorial.tutorial_categories,
+        tutorial.tutorial_namespace_deletion,
+    ]
     with launch(BETA) as server:
         for number, case in enumerate(cases):
             with Kubectl(kubectl_binary, server, f"tutorial-{number}") as kubectl:

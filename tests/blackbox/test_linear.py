@@ -4,6 +4,7 @@ First tests of the checker, with histories that it must accept or reject. Then h
 clients the server is killed, restarted and suspended, its disk is slow, members of etcd are killed, and connections between
 clients, servers and etcd are closed or stalled.
 """
+
 import contextlib
 import http.client
 import json
@@ -19,7 +20,7 @@ import pytest
 import linear
 from disk import Disk
 from etcd import Etcd
-from linear import Event, Listing, Operation, Violation, Stream
+from linear import Event, Listing, Operation, Stream, Violation
 from pintle import Pintle, eventually
 from proxy import Proxy
 from workload import MAPS, Client
@@ -37,6 +38,7 @@ DELETE_IF = '{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"resourc
 
 
 # the checker
+
 
 def added(key, value, version):
     return Event("ADDED", key, value, version)
@@ -61,41 +63,106 @@ DELETED = [*MODIFIED, Event("DELETED", "k", "b", 9)]
 LINEARIZABLE = [
     ("nothing", [], [], [], {}),
     ("one after the other", [create("a", 0, 1, 5), get("a", 5, 2, 3)], [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
-    ("a read concurrent with a write", [create("a", 0, 9, 5), get(None, None, 1, 2), get("a", 5, 3, 4)], [Stream(1, [added("k", "a", 5)])],
-     [], {"k": ("a", 5)}),
-    ("a write without a response that takes effect late", [create("a", 0, linear.NEVER), get(None, None, 3, 4), get("a", 5, 5, 6)],
-     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    (
+        "a read concurrent with a write",
+        [create("a", 0, 9, 5), get(None, None, 1, 2), get("a", 5, 3, 4)],
+        [Stream(1, [added("k", "a", 5)])],
+        [],
+        {"k": ("a", 5)},
+    ),
+    (
+        "a write without a response that takes effect late",
+        [create("a", 0, linear.NEVER), get(None, None, 3, 4), get("a", 5, 5, 6)],
+        [Stream(1, [added("k", "a", 5)])],
+        [],
+        {"k": ("a", 5)},
+    ),
     ("a write without a response that never takes effect", [create("a", 0, linear.NEVER), get(None, None, 3, 4)], [Stream(1)], [], {}),
-    ("one of two wins", [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), update("c", 5, 2, 9, outcome="conflict")],
-     [Stream(1, MODIFIED), Stream(5, [5, MODIFIED[1], 6, 6])], [Listing(5, {"k": ("a", 5)}, 2, 3)], {"k": ("b", 6)}),
-    ("deleted and created again", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), Operation("delete", "k", 4, 5, None, 6, "ok"),
-                                   get(None, None, 6, 7), create("d", 8, 9, 11)],
-     [Stream(1, [*DELETED, added("k", "d", 11)])], [Listing(6, {"k": ("b", 6)}, 6, 7, stale=True)], {"k": ("d", 11)}),
+    (
+        "one of two wins",
+        [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), update("c", 5, 2, 9, outcome="conflict")],
+        [Stream(1, MODIFIED), Stream(5, [5, MODIFIED[1], 6, 6])],
+        [Listing(5, {"k": ("a", 5)}, 2, 3)],
+        {"k": ("b", 6)},
+    ),
+    (
+        "deleted and created again",
+        [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), Operation("delete", "k", 4, 5, None, 6, "ok"), get(None, None, 6, 7), create("d", 8, 9, 11)],
+        [Stream(1, [*DELETED, added("k", "d", 11)])],
+        [Listing(6, {"k": ("b", 6)}, 6, 7, stale=True)],
+        {"k": ("d", 11)},
+    ),
 ]
 
 # (violation, part of the message, operations, streams, listings, final)
 VIOLATIONS = [
-    ("a lost update", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), update("c", 5, 4, 5, 7)],
-     [Stream(1, [*MODIFIED, Event("MODIFIED", "k", "c", 7)])], [], {"k": ("c", 7)}),
-    ("a stale read", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), get("a", 5, 4, 5)],
-     [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
-    ("reads that go back", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), get("b", 6, 3, 4), get("a", 5, 5, 6)],
-     [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
-    ("a read of a value that was never written", "no order explains", [create("a", 0, 1, 5), get("z", 7, 2, 3)],
-     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
-    ("a read of the future", "no order explains", [get("a", 5, 0, 1), create("a", 2, 3, 5)],
-     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
-    ("a deletion that is lost", "no order explains", [create("a", 0, 1, 5), Operation("delete", "k", 2, 3, None, 5, "ok"), get("a", 5, 4, 5)],
-     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
-    ("a conflict without another write", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, outcome="conflict")],
-     [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    (
+        "a lost update",
+        "no order explains",
+        [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), update("c", 5, 4, 5, 7)],
+        [Stream(1, [*MODIFIED, Event("MODIFIED", "k", "c", 7)])],
+        [],
+        {"k": ("c", 7)},
+    ),
+    ("a stale read", "no order explains", [create("a", 0, 1, 5), update("b", 5, 2, 3, 6), get("a", 5, 4, 5)], [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
+    (
+        "reads that go back",
+        "no order explains",
+        [create("a", 0, 1, 5), update("b", 5, 2, 9, 6), get("b", 6, 3, 4), get("a", 5, 5, 6)],
+        [Stream(1, MODIFIED)],
+        [],
+        {"k": ("b", 6)},
+    ),
+    (
+        "a read of a value that was never written",
+        "no order explains",
+        [create("a", 0, 1, 5), get("z", 7, 2, 3)],
+        [Stream(1, [added("k", "a", 5)])],
+        [],
+        {"k": ("a", 5)},
+    ),
+    ("a read of the future", "no order explains", [get("a", 5, 0, 1), create("a", 2, 3, 5)], [Stream(1, [added("k", "a", 5)])], [], {"k": ("a", 5)}),
+    (
+        "a deletion that is lost",
+        "no order explains",
+        [create("a", 0, 1, 5), Operation("delete", "k", 2, 3, None, 5, "ok"), get("a", 5, 4, 5)],
+        [Stream(1, [added("k", "a", 5)])],
+        [],
+        {"k": ("a", 5)},
+    ),
+    (
+        "a conflict without another write",
+        "no order explains",
+        [create("a", 0, 1, 5), update("b", 5, 2, 3, outcome="conflict")],
+        [Stream(1, [added("k", "a", 5)])],
+        [],
+        {"k": ("a", 5)},
+    ),
     ("an acknowledged write that is lost", "in the watches", [create("a", 0, 1, 5)], [Stream(1)], [], {}),
-    ("a rejected write that takes effect", "the rejected write", [create("a", 0, 1, 5), update("b", 4, 2, 3, outcome="conflict")],
-     [Stream(1, MODIFIED)], [], {"k": ("b", 6)}),
-    ("a write without a response that takes effect twice", "was written at", [create("a", 0, linear.NEVER)],
-     [Stream(1, [added("k", "a", 5), Event("DELETED", "k", "a", 6), added("k", "a", 7)])], [], {"k": ("a", 7)}),
-    ("versions that go back", "had been acknowledged", [create("a", 0, 1, 9), create("b", 2, 3, 5, key="l")],
-     [Stream(1, [added("l", "b", 5), added("k", "a", 9)])], [], {"k": ("a", 9), "l": ("b", 5)}),
+    (
+        "a rejected write that takes effect",
+        "the rejected write",
+        [create("a", 0, 1, 5), update("b", 4, 2, 3, outcome="conflict")],
+        [Stream(1, MODIFIED)],
+        [],
+        {"k": ("b", 6)},
+    ),
+    (
+        "a write without a response that takes effect twice",
+        "was written at",
+        [create("a", 0, linear.NEVER)],
+        [Stream(1, [added("k", "a", 5), Event("DELETED", "k", "a", 6), added("k", "a", 7)])],
+        [],
+        {"k": ("a", 7)},
+    ),
+    (
+        "versions that go back",
+        "had been acknowledged",
+        [create("a", 0, 1, 9), create("b", 2, 3, 5, key="l")],
+        [Stream(1, [added("l", "b", 5), added("k", "a", 9)])],
+        [],
+        {"k": ("a", 9), "l": ("b", 5)},
+    ),
     ("an event lost", "has missed", [], [Stream(1, DELETED), Stream(1, [DELETED[0], DELETED[2]])], [], {}),
     ("an event lost behind a bookmark", "has missed", [], [Stream(1, MODIFIED), Stream(1, [MODIFIED[0], 8])], [], {"k": ("b", 6)}),
     ("an event lost when resumed", "has missed", [], [Stream(1, MODIFIED), Stream(4, [6, 7])], [], {"k": ("b", 6)}),
@@ -108,10 +175,15 @@ VIOLATIONS = [
     ("an existing object added", "cannot follow", [], [Stream(1, [MODIFIED[0], added("k", "b", 6)])], [], {"k": ("b", 6)}),
     ("another last state", "cannot follow", [], [Stream(1, [*MODIFIED, Event("DELETED", "k", "a", 9)])], [], {}),
     ("a list of two versions", "a list at 5 was", [], [Stream(1, MODIFIED)], [Listing(5, {"k": ("b", 6)}, 0, 1)], {"k": ("b", 6)}),
-    ("a stale list", "had been acknowledged", [create("a", 0, 1, 5)], [Stream(1, [added("k", "a", 5)])], [Listing(4, {}, 2, 3)],
-     {"k": ("a", 5)}),
-    ("a list of the future", "was assigned after a list", [create("a", 2, 3, 5)], [Stream(1, [added("k", "a", 5)])],
-     [Listing(5, {"k": ("a", 5)}, 0, 1)], {"k": ("a", 5)}),
+    ("a stale list", "had been acknowledged", [create("a", 0, 1, 5)], [Stream(1, [added("k", "a", 5)])], [Listing(4, {}, 2, 3)], {"k": ("a", 5)}),
+    (
+        "a list of the future",
+        "was assigned after a list",
+        [create("a", 2, 3, 5)],
+        [Stream(1, [added("k", "a", 5)])],
+        [Listing(5, {"k": ("a", 5)}, 0, 1)],
+        {"k": ("a", 5)},
+    ),
     ("another end", "a list at 20 was", [], [Stream(1, MODIFIED)], [], {"k": ("a", 5)}),
 ]
 
@@ -136,15 +208,18 @@ def test_violations_are_reported():
 
 # tests with servers
 
+
 @dataclass
 class Endpoint:
     """The address of a server, or of the proxy before it."""
+
     url: str
 
 
 @dataclass
 class Setting:
     """Servers and their faults; each fault has ended when its function returns."""
+
     server: Pintle
     endpoints: list
     faults: list
@@ -313,28 +388,34 @@ def restarted(server):
 
 def paused(process):
     """Suspends the process that `process` returns for a short time, so that requests wait."""
+
     def fault():
         process().send_signal(signal.SIGSTOP)
         time.sleep(FAULT_SECONDS)
         process().send_signal(signal.SIGCONT)
+
     return fault
 
 
 def cut(proxies, seconds):
     """Connections are closed, and new ones are rejected for a while."""
+
     def fault():
         [proxy.cut() for proxy in proxies]
         time.sleep(seconds)
         [proxy.restore() for proxy in proxies]
+
     return fault
 
 
 def stalled(proxies, seconds):
     """Connections stay open, but no bytes are transmitted for a while."""
+
     def fault():
         [proxy.stall() for proxy in proxies]
         time.sleep(seconds)
         [proxy.restore() for proxy in proxies]
+
     return fault
 
 
@@ -354,8 +435,15 @@ def one_embedded(launch):
             time.sleep(3 * FAULT_SECONDS)
             disk.recover()
 
-        faults = [killed(server), killed(server), restarted(server), paused(lambda: server.process), slow, cut([network], FAULT_SECONDS),
-                  stalled([network], FAULT_SECONDS)]
+        faults = [
+            killed(server),
+            killed(server),
+            restarted(server),
+            paused(lambda: server.process),
+            slow,
+            cut([network], FAULT_SECONDS),
+            stalled([network], FAULT_SECONDS),
+        ]
         yield Setting(server, [Endpoint(f"https://127.0.0.1:{network.port}")], faults)
 
 
@@ -386,6 +474,7 @@ def member_killed(etcd, member):
         member.stop(signal.SIGKILL)
         time.sleep(FAULT_SECONDS)
         member.start(etcd.members)
+
     return fault
 
 

@@ -1,4 +1,5 @@
 """Admission that is configured by manifests: policies and webhooks in files, which come before those of the API."""
+
 import json
 import pathlib
 import re
@@ -18,10 +19,12 @@ SUFFIX = ".static.k8s.io"
 ADMISSION = f"/apis/{GROUP}/v1/"
 LOADS = "apiserver_manifest_admission_config_controller_automatic_reloads_total"
 HASHES = "apiserver_manifest_admission_config_controller_last_config_info"
-KINDS = {"ValidatingAdmissionPolicy": "ValidatingAdmissionPolicyConfiguration",
-         "MutatingAdmissionPolicy": "MutatingAdmissionPolicyConfiguration",
-         "ValidatingAdmissionWebhook": "WebhookAdmissionConfiguration",
-         "MutatingAdmissionWebhook": "WebhookAdmissionConfiguration"}
+KINDS = {
+    "ValidatingAdmissionPolicy": "ValidatingAdmissionPolicyConfiguration",
+    "MutatingAdmissionPolicy": "MutatingAdmissionPolicyConfiguration",
+    "ValidatingAdmissionWebhook": "WebhookAdmissionConfiguration",
+    "MutatingAdmissionWebhook": "WebhookAdmissionConfiguration",
+}
 
 
 class Directories:
@@ -33,8 +36,7 @@ class Directories:
         entries = []
         for name in plugins:
             (self.place / name).mkdir(parents=True, exist_ok=True)
-            settings = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": KINDS[name],
-                        "staticManifestsDir": str(self.place / name)}
+            settings = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": KINDS[name], "staticManifestsDir": str(self.place / name)}
             entries.append({"name": name, "configuration": settings})
         head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration"}
         self.configuration.write_text(json.dumps({**head, "plugins": entries}))
@@ -58,8 +60,10 @@ def rule(*resources, group=""):
 def bound(kind, name, spec, **binding):
     """A policy of manifests and its binding."""
     head, metadata = {"apiVersion": GROUP + "/v1"}, {"name": name + SUFFIX}
-    return [{**head, "kind": kind, "metadata": metadata, "spec": spec},
-            {**head, "kind": kind + "Binding", "metadata": metadata, "spec": {"policyName": name + SUFFIX, **binding}}]
+    return [
+        {**head, "kind": kind, "metadata": metadata, "spec": spec},
+        {**head, "kind": kind + "Binding", "metadata": metadata, "spec": {"policyName": name + SUFFIX, **binding}},
+    ]
 
 
 def for_api(policy, binding):
@@ -69,8 +73,7 @@ def for_api(policy, binding):
 
 def refusing(name, expression, message, *resources, group=""):
     """A policy of manifests and its binding."""
-    spec = {"matchConstraints": {"resourceRules": [rule(*resources, group=group)]},
-            "validations": [{"expression": expression, "message": message}]}
+    spec = {"matchConstraints": {"resourceRules": [rule(*resources, group=group)]}, "validations": [{"expression": expression, "message": message}]}
     return bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Deny"])
 
 
@@ -83,8 +86,14 @@ def labelling(name, expression):
 
 def calling(kind, name, client, *rules):
     """A configuration of one webhook."""
-    hook = {"name": f"{name}.hooks.example.com", "clientConfig": client, "rules": list(rules), "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "timeoutSeconds": 5}
+    hook = {
+        "name": f"{name}.hooks.example.com",
+        "clientConfig": client,
+        "rules": list(rules),
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 5,
+    }
     return {"apiVersion": GROUP + "/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [hook]}
 
 
@@ -108,7 +117,9 @@ def policies_of_manifests(server, directories):
     status, message = create(server, labels={"bad": "1"})
     assert status == 422 and re.fullmatch(
         r'configmaps "a" is forbidden: ValidatingAdmissionPolicy .labels.static.k8s.io. with binding '
-        r".labels.static.k8s.io. denied request: no bad labels", message), message
+        r".labels.static.k8s.io. denied request: no bad labels",
+        message,
+    ), message
     assert create(server)[0] == 201
     assert server.ok("GET", ADMISSION + "validatingadmissionpolicies")["items"] == []
     name = {"metadata": {"name": "labels.static.k8s.io"}}
@@ -117,8 +128,14 @@ def policies_of_manifests(server, directories):
 
     # their own kinds are theirs to judge, reviews are not
     directories.write(plugin, "own.json", *refusing("own", "false", "no", "*", group="*"))
-    names = ["validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies",
-             "mutatingadmissionpolicybindings", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"]
+    names = [
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+        "mutatingwebhookconfigurations",
+    ]
     refused = "denied request: no"
     eventually(lambda: refused in create(server)[1], 90)
     for plural in names:
@@ -135,6 +152,7 @@ def policies_of_manifests(server, directories):
 
     def codes():
         return [server.request("POST", ADMISSION + plural + "?dryRun=All", samples()[plural])[0] for plural in names]
+
     eventually(lambda: codes() == [201] * 4 + [422] * 2)
     server.ok("DELETE", ADMISSION + names[0] + "/own")
     server.ok("DELETE", ADMISSION + names[1] + "/own")
@@ -143,10 +161,11 @@ def policies_of_manifests(server, directories):
 
 def samples():
     """An object of each kind."""
-    policies = {"validatingadmissionpolicies": refusing("x", "true", "m", "configmaps")[0],
-                "mutatingadmissionpolicies": labelling("x", "Object{}")[0]}
-    bindings = {"validatingadmissionpolicybindings": {"spec": {"policyName": "p", "validationActions": ["Deny"]}},
-                "mutatingadmissionpolicybindings": {"spec": {"policyName": "p"}}}
+    policies = {"validatingadmissionpolicies": refusing("x", "true", "m", "configmaps")[0], "mutatingadmissionpolicies": labelling("x", "Object{}")[0]}
+    bindings = {
+        "validatingadmissionpolicybindings": {"spec": {"policyName": "p", "validationActions": ["Deny"]}},
+        "mutatingadmissionpolicybindings": {"spec": {"policyName": "p"}},
+    }
     hooks = {"validatingwebhookconfigurations": {}, "mutatingwebhookconfigurations": {}}
     return {plural: {**body, "metadata": {"name": "sample"}} for plural, body in {**policies, **bindings, **hooks}.items()}
 
@@ -189,11 +208,13 @@ def webhooks_of_manifests(server, directories, hooks):
         def on(request):
             asked.append((name, request["resource"]["resource"]))
             return answer(request)
+
         return hooks.on("/" + name, on)
 
     def labelled(name):
         operation = {"op": "add", "path": f"/metadata/annotations/{name}", "value": "x"}
         return respond(name, lambda request: patch(operation) if request["name"] else {"allowed": True})
+
     own = rule("validatingwebhookconfigurations", group=GROUP)
     first = calling("MutatingWebhookConfiguration", "z.static.k8s.io", labelled("first"), rule("configmaps"), own)
     directories.write("MutatingAdmissionWebhook", "a.json", first)
@@ -205,6 +226,7 @@ def webhooks_of_manifests(server, directories, hooks):
     def annotations():
         answer = create(server, **annotated)[1]
         return answer.get("metadata", {}).get("annotations") if isinstance(answer, dict) else None
+
     eventually(lambda: annotations() == {"a": "b", "first": "x", "second": "x"}, 90)
     asked.clear()
     assert annotations() == {"a": "b", "first": "x", "second": "x"}
@@ -217,8 +239,7 @@ def webhooks_of_manifests(server, directories, hooks):
     assert answer["metadata"]["annotations"] == {"a": "b", "first": "x"}
     assert asked == [("first", "validatingwebhookconfigurations")]
     refusal = respond("refuse", lambda _: {"allowed": False, "status": {"message": "no"}})
-    directories.write("ValidatingAdmissionWebhook", "b.yaml",
-                      calling("ValidatingWebhookConfiguration", "b.static.k8s.io", refusal, rule("configmaps"), own))
+    directories.write("ValidatingAdmissionWebhook", "b.yaml", calling("ValidatingWebhookConfiguration", "b.static.k8s.io", refusal, rule("configmaps"), own))
     wanted = (400, 'admission webhook "b.static.k8s.io.hooks.example.com" denied the request: no')
     eventually(lambda: create(server, **annotated) == wanted, 90)
     status, answer, _ = server.request("POST", ADMISSION + "validatingwebhookconfigurations?dryRun=All", body)
@@ -241,9 +262,11 @@ def test_webhooks(launch, tmp_path):
 
 def mutations_of_manifests(server, directories):
     """What mutating policies of manifests do: they come before those of the API."""
+
     def labels():
         answer = create(server)[1]
         return answer["metadata"].get("labels") if isinstance(answer, dict) else None
+
     expression = "Object{metadata: Object.metadata{labels: {'first': string(size(object.metadata.?labels.orValue({})))}}}"
     directories.write("MutatingAdmissionPolicy", "a.json", *labelling("z", expression))
     policy, binding = for_api(*labelling("a", expression.replace("first", "second")))
@@ -262,8 +285,7 @@ def test_mutating_policies(launch, tmp_path):
 
 def start(launch, *flags):
     """Starts a server that is to fail. Returns its status and its errors."""
-    run = subprocess.run([launch.binary, "serve", "--storage", "memory", "--secure-port", "0", *flags],
-                         capture_output=True, text=True, timeout=60)
+    run = subprocess.run([launch.binary, "serve", "--storage", "memory", "--secure-port", "0", *flags], capture_output=True, text=True, timeout=60)
     return run.returncode, run.stderr
 
 
@@ -272,8 +294,11 @@ def test_a_start_with_a_bad_file_fails(launch, tmp_path):
     file = tmp_path / "ValidatingAdmissionPolicy" / "a.json"
     data = f"--data-dir={tmp_path / 'data'}"
     policy, binding = refusing("a", "object.", "x", "configmaps")
-    for objects, why in [([policy], 'Invalid value: "object.": compilation failed'), ([binding], "which does not exist"),
-                         (["a: b"], "Object 'Kind' is missing")]:
+    for objects, why in [
+        ([policy], 'Invalid value: "object.": compilation failed'),
+        ([binding], "which does not exist"),
+        (["a: b"], "Object 'Kind' is missing"),
+    ]:
         directories.write("ValidatingAdmissionPolicy", "a.json", *objects)
         status, errors = start(launch, data, directories.flag)
         assert status != 0 and errors.count("\n") == 1 and why in errors, errors

@@ -14,9 +14,13 @@ RULE = {"apiGroups": ["none"], "apiVersions": ["v1"], "operations": ["CREATE"], 
 HOOK = {"name": "a.b.c", "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [RULE]}
 TIME = "2026-01-01T00:00:00"
 RBAC = "rbac.authorization.k8s.io"
-SCHEMA = {"type": "object", "properties": {
-    "spec": {"type": "object", "properties": {"n": {"type": "integer", "default": 3}, "t": {"type": "string"}}},
-    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "properties": {"n": {"type": "integer", "default": 3}, "t": {"type": "string"}}},
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
 
 
 # kinds that both servers serve only if they are enabled
@@ -42,32 +46,78 @@ def objects(tag):
         (f"{core}/secrets", tag, {"stringData": {"a": "b"}}),
         (f"{core}/serviceaccounts", tag, {}),
         (f"{core}/resourcequotas", tag, {"spec": {"hard": {"count/configmaps": "100"}}}),
-        (f"{core}/events", tag, {"involvedObject": {"kind": "ConfigMap", "name": "x", "namespace": "default"}, "reason": "R",
-                                 "message": "m", "type": "Normal", "firstTimestamp": TIME + "Z", "count": 1}),
-        ("/apis/coordination.k8s.io/v1/namespaces/default/leases", tag,
-         {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": TIME + ".123456Z"}}),
+        (
+            f"{core}/events",
+            tag,
+            {
+                "involvedObject": {"kind": "ConfigMap", "name": "x", "namespace": "default"},
+                "reason": "R",
+                "message": "m",
+                "type": "Normal",
+                "firstTimestamp": TIME + "Z",
+                "count": 1,
+            },
+        ),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            tag,
+            {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": TIME + ".123456Z"}},
+        ),
         (f"{roles}/clusterroles", tag, {"rules": [{"nonResourceURLs": ["/z"], "verbs": ["get"]}]}),
-        (f"{roles}/clusterrolebindings", tag, {"roleRef": {**reference, "kind": "ClusterRole"},
-                                               "subjects": [{"kind": "User", "name": "u", "apiGroup": RBAC}]}),
+        (f"{roles}/clusterrolebindings", tag, {"roleRef": {**reference, "kind": "ClusterRole"}, "subjects": [{"kind": "User", "name": "u", "apiGroup": RBAC}]}),
         (f"{roles}/namespaces/default/roles", tag, {"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]}),
-        (f"{roles}/namespaces/default/rolebindings", tag, {"roleRef": {**reference, "kind": "Role"},
-                                                           "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "default"}]}),
+        (
+            f"{roles}/namespaces/default/rolebindings",
+            tag,
+            {"roleRef": {**reference, "kind": "Role"}, "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "default"}]},
+        ),
         (f"{admission}/validatingwebhookconfigurations", tag, {"webhooks": [{**HOOK, "clientConfig": {"url": "https://x.example"}}]}),
-        (f"{admission}/mutatingwebhookconfigurations", tag,
-         {"webhooks": [{**HOOK, "clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/p"}}}]}),
-        (f"{admission}/validatingadmissionpolicies", tag,
-         {"spec": {"matchConstraints": {"resourceRules": [RULE]}, "validations": [{"expression": "object.x > 1", "message": "m"}],
-                   "variables": [{"name": "v", "expression": "1"}]}}),
+        (
+            f"{admission}/mutatingwebhookconfigurations",
+            tag,
+            {"webhooks": [{**HOOK, "clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/p"}}}]},
+        ),
+        (
+            f"{admission}/validatingadmissionpolicies",
+            tag,
+            {
+                "spec": {
+                    "matchConstraints": {"resourceRules": [RULE]},
+                    "validations": [{"expression": "object.x > 1", "message": "m"}],
+                    "variables": [{"name": "v", "expression": "1"}],
+                }
+            },
+        ),
         (f"{admission}/validatingadmissionpolicybindings", tag, {"spec": {"policyName": tag, "validationActions": ["Deny"]}}),
-        (f"{beta}/mutatingadmissionpolicies", tag,
-         {"spec": {"matchConstraints": {"resourceRules": [RULE]}, "reinvocationPolicy": "Never", "mutations": [
-             {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/a', value: 1}]"}}]}}),
+        (
+            f"{beta}/mutatingadmissionpolicies",
+            tag,
+            {
+                "spec": {
+                    "matchConstraints": {"resourceRules": [RULE]},
+                    "reinvocationPolicy": "Never",
+                    "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'add', path: '/a', value: 1}]"}}],
+                }
+            },
+        ),
         (f"{beta}/mutatingadmissionpolicybindings", tag, {"spec": {"policyName": tag}}),
         (f"/apis/{MIGRATIONS}/storageversionmigrations", tag, {"spec": {"resource": {"group": "", "resource": "configmaps"}}}),
-        (f"{flow}/prioritylevelconfigurations", tag,
-         {"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}}}),
-        (f"{flow}/flowschemas", tag, {"spec": {"priorityLevelConfiguration": {"name": tag}, "matchingPrecedence": 9000, "rules": [
-            {"subjects": [{"kind": "Group", "group": {"name": "g"}}], "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/q"]}]}]}}),
+        (
+            f"{flow}/prioritylevelconfigurations",
+            tag,
+            {"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}}},
+        ),
+        (
+            f"{flow}/flowschemas",
+            tag,
+            {
+                "spec": {
+                    "priorityLevelConfiguration": {"name": tag},
+                    "matchingPrecedence": 9000,
+                    "rules": [{"subjects": [{"kind": "Group", "group": {"name": "g"}}], "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/q"]}]}],
+                }
+            },
+        ),
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", f"widgets.{group}", definition(group)),
     ]
 
@@ -110,8 +160,7 @@ def change(server, objects):
 
 def pintle(launch, etcd):
     """A Pintle without the controllers that kube-apiserver lacks, so that written objects stay unchanged."""
-    return launch("--etcd-servers", etcd.urls, "--controllers=clusterrole-aggregation-controller", GATE,
-                  f"--runtime-config={MIGRATIONS}=true", storage="etcd")
+    return launch("--etcd-servers", etcd.urls, "--controllers=clusterrole-aggregation-controller", GATE, f"--runtime-config={MIGRATIONS}=true", storage="etcd")
 
 
 def upstream(etcd):

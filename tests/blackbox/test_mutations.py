@@ -14,13 +14,42 @@ GATE = "--feature-gates=MutatingAdmissionPolicy=true"
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps", "boats"]}]
 BOATS = {
     "metadata": {"name": "boats.acme.io"},
-    "spec": {"group": "acme.io", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"}, "versions": [
-        {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-            "spec": {"type": "object", "properties": {
-                "crew": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                         "items": {"type": "object", "required": ["name"],
-                                   "properties": {"name": {"type": "string"}, "role": {"type": "string"}}}},
-                "sails": {"type": "integer", "maximum": 5}, "flags": {"type": "array", "items": {"type": "string"}}}}}}}}]},
+    "spec": {
+        "group": "acme.io",
+        "scope": "Namespaced",
+        "names": {"plural": "boats", "kind": "Boat"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {
+                                    "crew": {
+                                        "type": "array",
+                                        "x-kubernetes-list-type": "map",
+                                        "x-kubernetes-list-map-keys": ["name"],
+                                        "items": {
+                                            "type": "object",
+                                            "required": ["name"],
+                                            "properties": {"name": {"type": "string"}, "role": {"type": "string"}},
+                                        },
+                                    },
+                                    "sails": {"type": "integer", "maximum": 5},
+                                    "flags": {"type": "array", "items": {"type": "string"}},
+                                },
+                            }
+                        },
+                    }
+                },
+            }
+        ],
+    },
 }
 
 
@@ -33,8 +62,10 @@ def json_patch(expression):
 
 
 def policy(server, name, *mutations, bind=True, **spec):
-    body = {"metadata": {"name": name}, "spec": {"matchConstraints": {"resourceRules": RULES}, "mutations": list(mutations),
-                                                "reinvocationPolicy": "Never", **spec}}
+    body = {
+        "metadata": {"name": name},
+        "spec": {"matchConstraints": {"resourceRules": RULES}, "mutations": list(mutations), "reinvocationPolicy": "Never", **spec},
+    }
     if bind:
         server.ok("POST", ADMISSION + "/mutatingadmissionpolicybindings", {"metadata": {"name": name}, "spec": {"policyName": name}})
     return server.request("POST", ADMISSION + "/mutatingadmissionpolicies", body)
@@ -64,8 +95,14 @@ def test_one_object_in_both_versions(launch):
     with launch("--runtime-config=admissionregistration.k8s.io/v1beta1=true") as server:
         for written in ("v1", "v1beta1"):
             at = lambda version: f"{ADMISSION.replace('/v1', '/' + version)}/mutatingadmissionpolicies"
-            body = {"metadata": {"name": written}, "spec": {"matchConstraints": {"resourceRules": RULES}, "reinvocationPolicy": "Never",
-                                                            "mutations": [json_patch("[JSONPatch{op: 'test', path: '/a', value: 1}]")]}}
+            body = {
+                "metadata": {"name": written},
+                "spec": {
+                    "matchConstraints": {"resourceRules": RULES},
+                    "reinvocationPolicy": "Never",
+                    "mutations": [json_patch("[JSONPatch{op: 'test', path: '/a', value: 1}]")],
+                },
+            }
             server.ok("POST", at(written), body)
             for requested in ("v1", "v1beta1"):
                 got = server.ok("PATCH", f"{at(requested)}/{written}", {"metadata": {"labels": {requested: "seen"}}})
@@ -78,18 +115,22 @@ def test_configurations_and_patches(launch):
     with launch(GATE) as server:
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
         created = policy(
-            server, "crew",
-            apply("Object{metadata: Object.metadata{labels: {'seen': 'yes'}},"
-                  " spec: Object.spec{crew: [Object.spec.crew{name: 'cook', role: variables.role}]}}"),
-            json_patch("[JSONPatch{op: 'test', path: '/metadata/labels/seen', value: 'yes'},"
-                       " JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('acme.io/x'), value: request.operation},"
-                       " JSONPatch{op: 'add', path: '/spec/sails', value: size(object.spec.crew)}]"),
+            server,
+            "crew",
+            apply(
+                "Object{metadata: Object.metadata{labels: {'seen': 'yes'}}, spec: Object.spec{crew: [Object.spec.crew{name: 'cook', role: variables.role}]}}"
+            ),
+            json_patch(
+                "[JSONPatch{op: 'test', path: '/metadata/labels/seen', value: 'yes'},"
+                " JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('acme.io/x'), value: request.operation},"
+                " JSONPatch{op: 'add', path: '/spec/sails', value: size(object.spec.crew)}]"
+            ),
             variables=[{"name": "role", "expression": "'of ' + object.metadata.name"}],
-            matchConditions=[{"name": "boats", "expression": "request.resource.resource == 'boats'"}])
+            matchConditions=[{"name": "boats", "expression": "request.resource.resource == 'boats'"}],
+        )
         assert created[0] == 201, created
         boats = "/apis/acme.io/v1/namespaces/default/boats"
-        boat = server.ok("POST", boats, {"apiVersion": "acme.io/v1", "kind": "Boat", "metadata": {"name": "a"},
-                                         "spec": {"crew": [{"name": "ann"}]}})
+        boat = server.ok("POST", boats, {"apiVersion": "acme.io/v1", "kind": "Boat", "metadata": {"name": "a"}, "spec": {"crew": [{"name": "ann"}]}})
         assert boat["spec"] == {"crew": [{"name": "ann"}, {"name": "cook", "role": "of a"}], "sails": 2}, boat
         assert boat["metadata"]["labels"] == {"seen": "yes", "acme.io/x": "CREATE"}, boat
         boat = server.ok("PATCH", boats + "/a", {"spec": {"crew": []}})
@@ -106,16 +147,22 @@ def test_failing_policies(launch):
         boats = "/apis/acme.io/v1/namespaces/default/boats"
         body = {"apiVersion": "acme.io/v1", "kind": "Boat", "metadata": {"name": "a"}, "spec": {}}
         cases = {
-            "atomic": (apply("Object{spec: Object.spec{flags: ['x']}}"),
-                       "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.flags"),
-            "misnamed": (apply("Object{spec: Object.status{sails: 1}}"),
-                         'unexpected type name "Object.status", expected "Object.spec"'),
+            "atomic": (
+                apply("Object{spec: Object.spec{flags: ['x']}}"),
+                "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.flags",
+            ),
+            "misnamed": (apply("Object{spec: Object.status{sails: 1}}"), 'unexpected type name "Object.status", expected "Object.spec"'),
             "undeclared": (apply("Object{spec: Object.spec{masts: 1}}"), ".spec.masts: field not declared in schema"),
             "absent": (json_patch("[JSONPatch{op: 'remove', path: '/spec/sails'}]"), "JSON Patch: "),
             "failing": (json_patch("[JSONPatch{op: 'add', path: '/spec/sails', value: object.spec.none}]"), "no such key: none"),
-            "costly": (json_patch("[JSONPatch{op: 'add', path: '/spec/sails', value: [1,2,3,4,5,6,7,8,9,0].map(a,"
-                                  " [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3,4,5,6,7,8,9,0].map(c, [1,2,3,4,5,6,7,8,9,0].map(d,"
-                                  " [1,2,3,4,5,6,7,8,9,0].map(e, [1,2,3,4,5,6,7,8,9,0].map(f, 1))))))}]"), "actual cost limit exceeded"),
+            "costly": (
+                json_patch(
+                    "[JSONPatch{op: 'add', path: '/spec/sails', value: [1,2,3,4,5,6,7,8,9,0].map(a,"
+                    " [1,2,3,4,5,6,7,8,9,0].map(b, [1,2,3,4,5,6,7,8,9,0].map(c, [1,2,3,4,5,6,7,8,9,0].map(d,"
+                    " [1,2,3,4,5,6,7,8,9,0].map(e, [1,2,3,4,5,6,7,8,9,0].map(f, 1))))))}]"
+                ),
+                "actual cost limit exceeded",
+            ),
         }
         for name, (mutation, error) in cases.items():
             assert policy(server, name, mutation)[0] == 201
@@ -143,40 +190,59 @@ def test_invalid_policies(launch):
             ({"mutations": [json_patch("[JSONPatch{op: 1}]")]}, "expected type of field 'op' is 'string' but provided type is 'int'"),
             ({"mutations": [{"patchType": "JSONPatch"}]}, "spec.mutations[0].jsonPatch: Required value: must be specified when patchType is JSONPatch"),
             ({"mutations": [apply("Object{}")], "reinvocationPolicy": "Always"}, 'spec.reinvocationPolicy: Unsupported value: "Always"'),
-            ({"mutations": [apply("Object{}")], "matchConstraints": {"resourceRules": [{**RULES[0], "operations": ["DELETE"]}]}},
-             'spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE"'),
+            (
+                {"mutations": [apply("Object{}")], "matchConstraints": {"resourceRules": [{**RULES[0], "operations": ["DELETE"]}]}},
+                'spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE"',
+            ),
         ]
         for spec, error in cases:
             mutations = spec.pop("mutations")
             status, response, _ = policy(server, "p", *mutations, bind=False, **spec)
             assert status == 422 and error in response["message"], response
-        status, response, _ = server.request("POST", ADMISSION + "/validatingadmissionpolicies", {"metadata": {"name": "v"}, "spec": {
-            "matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": "Object{} == Object{}"}]}})
+        status, response, _ = server.request(
+            "POST",
+            ADMISSION + "/validatingadmissionpolicies",
+            {"metadata": {"name": "v"}, "spec": {"matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": "Object{} == Object{}"}]}},
+        )
         assert status == 422 and "undeclared reference to 'Object'" in response["message"], response
 
 
 def test_parameters(launch):
     with launch(GATE) as server:
-        body = {"metadata": {"name": "p"}, "spec": {
-            "matchConstraints": {"resourceRules": RULES}, "reinvocationPolicy": "Never", "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
-            "mutations": [apply("Object{metadata: Object.metadata{annotations: {'from': params.data.text}}}")]}}
+        body = {
+            "metadata": {"name": "p"},
+            "spec": {
+                "matchConstraints": {"resourceRules": RULES},
+                "reinvocationPolicy": "Never",
+                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "mutations": [apply("Object{metadata: Object.metadata{annotations: {'from': params.data.text}}}")],
+            },
+        }
         server.ok("POST", ADMISSION + "/mutatingadmissionpolicies", body)
         server.ok("POST", "/api/v1/namespaces/kube-system/configmaps", {"metadata": {"name": "texts"}, "data": {"text": "hello"}})
         reference = {"name": "texts", "namespace": "kube-system", "parameterNotFoundAction": "Deny"}
-        server.ok("POST", ADMISSION + "/mutatingadmissionpolicybindings",
-                  {"metadata": {"name": "p"}, "spec": {"policyName": "p", "paramRef": reference}})
+        server.ok("POST", ADMISSION + "/mutatingadmissionpolicybindings", {"metadata": {"name": "p"}, "spec": {"policyName": "p", "paramRef": reference}})
         assert server.ok("POST", MAPS, {"metadata": {"name": "m"}})["metadata"]["annotations"] == {"from": "hello"}
         server.ok("DELETE", "/api/v1/namespaces/kube-system/configmaps/texts")
         status, response, _ = server.request("POST", MAPS, {"metadata": {"name": "n"}})
-        assert (status, response["reason"]) == (403, "Forbidden") and "no params found for policy binding with `Deny` parameterNotFoundAction" in response["message"], response
+        assert (status, response["reason"]) == (403, "Forbidden") and "no params found for policy binding with `Deny` parameterNotFoundAction" in response[
+            "message"
+        ], response
 
 
 def test_webhooks_reinvoke_policies(launch):
     with launch(GATE) as server, Hooks(server) as hooks:
-        config = hooks.on("/add", lambda request: patch({"op": "add", "path": "/data", "value": {"hook": "here"}})
-                          if not request["object"].get("data") else {"allowed": True})
-        server.ok("POST", ADMISSION + "/mutatingwebhookconfigurations", {"metadata": {"name": "h"}, "webhooks": [
-            {"name": "h.acme.io", "clientConfig": config, "rules": RULES, "sideEffects": "None", "admissionReviewVersions": ["v1"]}]})
+        config = hooks.on(
+            "/add", lambda request: patch({"op": "add", "path": "/data", "value": {"hook": "here"}}) if not request["object"].get("data") else {"allowed": True}
+        )
+        server.ok(
+            "POST",
+            ADMISSION + "/mutatingwebhookconfigurations",
+            {
+                "metadata": {"name": "h"},
+                "webhooks": [{"name": "h.acme.io", "clientConfig": config, "rules": RULES, "sideEffects": "None", "admissionReviewVersions": ["v1"]}],
+            },
+        )
         count = "string(has(object.data) ? size(object.data) : 0)"
         for name, reinvocation in (("once", "Never"), ("again", "IfNeeded")):
             mutation = apply(f"Object{{metadata: Object.metadata{{labels: {{'{name}': {count}}}}}}}")
@@ -191,10 +257,21 @@ def test_types_are_checked(launch):
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", BOATS)
         rule = {"apiGroups": ["acme.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["boats"]}
         policies = ADMISSION + "/validatingadmissionpolicies"
-        created = server.ok("POST", policies, {"metadata": {"name": "p"}, "spec": {
-            "matchConstraints": {"resourceRules": [rule]}, "variables": [{"name": "v", "expression": "object.spec.masts"}],
-            "validations": [{"expression": "object.spec.sails < 3"},
-                            {"expression": "object.spec.masts < 3 && variables.v > 1", "messageExpression": "'of ' + string(object.name)"}]}})
+        created = server.ok(
+            "POST",
+            policies,
+            {
+                "metadata": {"name": "p"},
+                "spec": {
+                    "matchConstraints": {"resourceRules": [rule]},
+                    "variables": [{"name": "v", "expression": "object.spec.masts"}],
+                    "validations": [
+                        {"expression": "object.spec.sails < 3"},
+                        {"expression": "object.spec.masts < 3 && variables.v > 1", "messageExpression": "'of ' + string(object.name)"},
+                    ],
+                },
+            },
+        )
         assert created["status"] == {}, created
         status = eventually(lambda: server.ok("GET", policies + "/p").get("status"))
         assert status["observedGeneration"] == 1, status
@@ -205,12 +282,28 @@ def test_types_are_checked(launch):
         server.ok("PATCH", policies + "/p", {"spec": {"validations": [{"expression": "object.spec.sails < 2"}]}})
         eventually(lambda: server.ok("GET", policies + "/p")["status"] == {"observedGeneration": 2, "typeChecking": {}})
         rule = {"apiGroups": ["", "acme.io"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["secrets", "boats", "boats/status"]}
-        expressions = ["object.metadata.labels.a == 1", "object.data.x == 1", "variables.name == 1", "variables.all == 1",
-                       "params.spec.sails == 'x'", "params.metadata.name == 'x'", "object.metadata.creationTimestamp == 1"]
-        server.ok("POST", policies, {"metadata": {"name": "typed"}, "spec": {
-            "matchConstraints": {"resourceRules": [rule]}, "paramKind": {"apiVersion": "acme.io/v1", "kind": "Boat"},
-            "variables": [{"name": "name", "expression": "object.metadata.name"}, {"name": "all", "expression": "object.metadata"}],
-            "validations": [{"expression": text} for text in expressions]}})
+        expressions = [
+            "object.metadata.labels.a == 1",
+            "object.data.x == 1",
+            "variables.name == 1",
+            "variables.all == 1",
+            "params.spec.sails == 'x'",
+            "params.metadata.name == 'x'",
+            "object.metadata.creationTimestamp == 1",
+        ]
+        server.ok(
+            "POST",
+            policies,
+            {
+                "metadata": {"name": "typed"},
+                "spec": {
+                    "matchConstraints": {"resourceRules": [rule]},
+                    "paramKind": {"apiVersion": "acme.io/v1", "kind": "Boat"},
+                    "variables": [{"name": "name", "expression": "object.metadata.name"}, {"name": "all", "expression": "object.metadata"}],
+                    "validations": [{"expression": text} for text in expressions],
+                },
+            },
+        )
         status = eventually(lambda: server.ok("GET", policies + "/typed").get("status"))
         warnings = {w["fieldRef"][17]: w["warning"] for w in status["typeChecking"]["expressionWarnings"]}
         texts = {at: [line for line in text.split("\n") if "Kind=" in line] for at, text in warnings.items()}
@@ -221,7 +314,8 @@ def test_types_are_checked(launch):
             "1": [f"{secret}15: {no_match}'(bytes, int)'", f"{boat}7: undefined field 'data'"],
             "2": [f"{secret}16: {no_match}'(string, int)'", f"{boat}16: {no_match}'(string, int)'"],
             "4": [f"{secret}19: {no_match}'(int, string)'", f"{boat}19: {no_match}'(int, string)'"],
-            "6": [f"{secret}35: {no_match}'(timestamp, int)'", f"{boat}35: {no_match}'(timestamp, int)'"]}, texts
+            "6": [f"{secret}35: {no_match}'(timestamp, int)'", f"{boat}35: {no_match}'(timestamp, int)'"],
+        }, texts
         managers = [m for m in server.ok("GET", policies + "/typed")["metadata"]["managedFields"] if m.get("subresource") == "status"]
         assert [(m["manager"], m["operation"]) for m in managers] == [("validatingadmissionpolicy-status", "Apply")], managers
 

@@ -1,4 +1,5 @@
 """Log lines by level and format, and dashboards and alerts that use existing metrics."""
+
 import json
 import re
 import signal
@@ -75,9 +76,23 @@ def test_log_lines_have_no_control_characters(launch):
 
 
 def admit(server, client, name="hook", policy="Fail"):
-    server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"metadata": {"name": name}, "webhooks": [{
-        "failurePolicy": policy, "name": "a.hooks.example.com", "clientConfig": client, "admissionReviewVersions": ["v1"], "sideEffects": "None",
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]}]})
+    server.ok(
+        "POST",
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+        {
+            "metadata": {"name": name},
+            "webhooks": [
+                {
+                    "failurePolicy": policy,
+                    "name": "a.hooks.example.com",
+                    "clientConfig": client,
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+                }
+            ],
+        },
+    )
 
 
 def expressions(rules):
@@ -124,11 +139,13 @@ def test_dashboard_and_alerts_use_metrics_that_exist(launch):
 def test_labels_are_bounded(launch):
     """Names that clients choose are not labels: requests for many paths and by many users do not add series."""
     with launch() as server:
+
         def count_after_requests(i):
             for path in (f"/apis/none-{i}.example.com/v{i}/things-{i}", f"{MAPS}/map-{i}"):
                 server.request("GET", path, headers={"User-Agent": f"agent-{i}", "Impersonate-User": f"user-{i}"})
                 server.request("GET", path, headers={"User-Agent": f"agent-{i}"})
             return len(metrics_of(server)[0])
+
         count_after_requests(0)
         before = count_after_requests(1)
         assert max(count_after_requests(i) for i in range(2, 100)) == before
@@ -139,8 +156,10 @@ def test_metrics_of_operation(launch, tmp_path):
     (tmp_path / "pintle-20261101T000000Z-7.backup").write_text("")
     flags = ("--backup-schedule", "0 0 1 1 *", "--backup-target", str(tmp_path))
     with launch(*flags, storage="embedded") as server:
+
         def values():
             return {(name, labels.get("name")): value for name, labels, value in metrics_of(server)[0] if name.startswith("pintle_")}
+
         eventually(lambda: values()["pintle_backup_last_success_timestamp_seconds", None] == 1793491200)
         found = values()
         assert 0 < found["pintle_data_directory_free_bytes", None] < found["pintle_data_directory_size_bytes", None]

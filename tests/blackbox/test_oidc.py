@@ -1,4 +1,5 @@
 """The recipe for OpenID Connect in the documentation, with the provider of harness/oidc.py."""
+
 import json
 import re
 

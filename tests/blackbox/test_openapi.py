@@ -1,4 +1,5 @@
 """OpenAPI documents of built-in kinds."""
+
 import openapi
 
 

@@ -1,10 +1,11 @@
 """The comparison of responses in replays."""
+
 import unittest
 
 import pytest
 
 import replay
-from replay import Bindings, MarkedNames, RecordedNames, drop, hide_descriptions, fulfils, normalize
+from replay import Bindings, MarkedNames, RecordedNames, drop, fulfils, hide_descriptions, normalize
 
 pytestmark = pytest.mark.replay
 
@@ -30,12 +31,10 @@ class Normalization(unittest.TestCase):
     def test_recorded_names_are_numbered_by_first_appearance(self):
         names = RecordedNames()
         got = normalize([{"uid": TWO}, {"uid": ONE}, {"uid": TWO}, {"resourceVersion": "9"}, {"resourceVersion": "0"}], names)
-        self.assertEqual(got, [{"uid": "<uid:1>"}, {"uid": "<uid:2>"}, {"uid": "<uid:1>"},
-                               {"resourceVersion": "<rv:1>"}, {"resourceVersion": "0"}])
+        self.assertEqual(got, [{"uid": "<uid:1>"}, {"uid": "<uid:2>"}, {"uid": "<uid:1>"}, {"resourceVersion": "<rv:1>"}, {"resourceVersion": "0"}])
 
     def test_only_unordered_lists_are_sorted(self):
-        self.assertEqual(normalize({"verbs": ["b", "a"], "items": ["b", "a"]}, RecordedNames()),
-                         {"verbs": ["a", "b"], "items": ["b", "a"]})
+        self.assertEqual(normalize({"verbs": ["b", "a"], "items": ["b", "a"]}, RecordedNames()), {"verbs": ["a", "b"], "items": ["b", "a"]})
 
     def test_messages_that_join_causes_ignore_their_order(self):
         def status(message):
@@ -68,8 +67,8 @@ class Comparison(unittest.TestCase):
         self.assertEqual(len({replay.canonical(value) for value in (1, 1.0, True, "1")}), 4)
 
     def test_descriptions_are_compared_only_if_the_scenario_sent_them(self):
-        sent = replay.sent_text({"steps": [{"body": {"description": "mine \"quoted\""}}, {"text": "description: plain"}]})
-        for text, want in (("mine \"quoted\"", "mine \"quoted\""), ("plain", "plain"), ("theirs", "<text>"), ("", "")):
+        sent = replay.sent_text({"steps": [{"body": {"description": 'mine "quoted"'}}, {"text": "description: plain"}]})
+        for text, want in (('mine "quoted"', 'mine "quoted"'), ("plain", "plain"), ("theirs", "<text>"), ("", "")):
             self.assertEqual(hide_descriptions([{"description": text}], sent), [{"description": want}])
 
     def test_ignored_paths_are_dropped(self):
@@ -80,8 +79,12 @@ class Comparison(unittest.TestCase):
 
     def test_conditions_of_a_step(self):
         for until, status, text, want in (
-            ({}, 500, "", True), ({"status": 200}, 404, "", False), ({"status": 404}, 404, "", True),
-            ({"has": "ab"}, 200, "cabd", True), ({"has": "ab"}, 200, "ba", False), ({"lacks": "ab"}, 200, "ab", False),
+            ({}, 500, "", True),
+            ({"status": 200}, 404, "", False),
+            ({"status": 404}, 404, "", True),
+            ({"has": "ab"}, 200, "cabd", True),
+            ({"has": "ab"}, 200, "ba", False),
+            ({"lacks": "ab"}, 200, "ab", False),
         ):
             self.assertEqual(fulfils(until, status, text), want)
 

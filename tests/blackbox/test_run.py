@@ -1,4 +1,5 @@
 """`pintle run`: a command with a server of its own; and the words of setup-envtest."""
+
 import os
 import pathlib
 import signal
@@ -39,9 +40,11 @@ def test_definitions_are_there(launch, kubectl_binary, tmp_path):
 def test_failures_are_one_line(launch, tmp_path):
     invalid = tmp_path / "invalid.yaml"
     invalid.write_text("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {}\n")
-    for arguments, reason in ((("--", "./no-such-program"), "cannot run ./no-such-program"),
-                              (("--crds", str(tmp_path / "missing"), "--", "true"), "cannot read"),
-                              (("--crds", str(invalid), "--", "true"), "cannot create CustomResourceDefinition \"a.b\"")):
+    for arguments, reason in (
+        (("--", "./no-such-program"), "cannot run ./no-such-program"),
+        (("--crds", str(tmp_path / "missing"), "--", "true"), "cannot read"),
+        (("--crds", str(invalid), "--", "true"), 'cannot create CustomResourceDefinition "a.b"'),
+    ):
         done = run(launch, *arguments)
         assert done.returncode == 1 and reason in done.stderr and len(done.stderr.splitlines()) == 1, done
 
@@ -66,8 +69,12 @@ signal.pause()
 
 
 def test_the_server_ends_with_a_killed_run(launch, tmp_path):
-    process = subprocess.Popen([launch.binary, "run", "--", "sh", "-c", 'grep -o "127.0.0.1:.*" "$KUBECONFIG"; echo $PPID; exec sleep 600'],
-                               stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    process = subprocess.Popen(
+        [launch.binary, "run", "--", "sh", "-c", 'grep -o "127.0.0.1:.*" "$KUBECONFIG"; echo $PPID; exec sleep 600'],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
     port, own = process.stdout.readline().strip().split(":")[1], int(process.stdout.readline())
     children = pathlib.Path(f"/proc/{own}/task/{own}/children").read_text().split()
     process.kill()

@@ -2,6 +2,7 @@
 number of writes; a restart reads no more than that. Times are printed, not asserted. Only with --slow: the short version is
 `the_disk_stays_flat` of the store.
 """
+
 import json
 import multiprocessing
 import signal
@@ -35,8 +36,10 @@ def work(url, method, numbers, turns):
             for number in numbers:
                 path = MAPS if method == "POST" else f"{MAPS}/map-{number}"
                 content = body(number, turn)
-                connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
-                                   f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n{content}".encode())
+                connection.sendall(
+                    f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+                    f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n{content}".encode()
+                )
                 read_response(responses)
 
 

@@ -1,4 +1,5 @@
 """Interrupted and unusual starts, and files that are reloaded while the server runs."""
+
 import hashlib
 import json
 import os
@@ -70,8 +71,18 @@ def test_files_are_reloaded(launch):
 def test_memory_storage_writes_only_to_its_directories(launch):
     with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
         base = pathlib.Path(directory)
-        command = [launch.binary, "serve", "--storage", "memory", "--cert-dir", base / "certificates",
-                   "--data-dir", base / "new" / "data", "--secure-port", "0"]
+        command = [
+            launch.binary,
+            "serve",
+            "--storage",
+            "memory",
+            "--cert-dir",
+            base / "certificates",
+            "--data-dir",
+            base / "new" / "data",
+            "--secure-port",
+            "0",
+        ]
         with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as process:
             line = process.stdout.readline()
             process.send_signal(signal.SIGTERM)
@@ -92,8 +103,7 @@ def test_the_process_that_locks_a_directory_is_named(launch):
 def test_backups_to_stdout(launch):
     with launch(storage="embedded") as server, tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
         server.ok("POST", MAPS, {"metadata": {"name": "kept"}})
-        done = subprocess.run([launch.binary, "store", "backup", "-", "--data-dir", str(server.dir)], capture_output=True,
-                              cwd=directory, timeout=60)
+        done = subprocess.run([launch.binary, "store", "backup", "-", "--data-dir", str(server.dir)], capture_output=True, cwd=directory, timeout=60)
         assert done.returncode == 0 and b"objects at revision" in done.stderr, done.stderr
         assert list(pathlib.Path(directory).iterdir()) == [], "no file is created"
         backup = pathlib.Path(directory) / "backup"
@@ -105,10 +115,12 @@ def test_backups_to_stdout(launch):
 
 
 def test_hints_for_invalid_flags(launch):
-    for flags, hint in ((["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
-                        (["--secure-port", "abc"], "wanted a whole number from 0 to 65535"),
-                        (["--event-ttl", "30d"], "there is no unit for days: write 720h"),
-                        (["--request-timeout", "30"], "the unit is missing: write 30s, 30m or 30h")):
+    for flags, hint in (
+        (["--port", "8080"], "the flag is called --secure-port: --secure-port 8080"),
+        (["--secure-port", "abc"], "wanted a whole number from 0 to 65535"),
+        (["--event-ttl", "30d"], "there is no unit for days: write 720h"),
+        (["--request-timeout", "30"], "the unit is missing: write 30s, 30m or 30h"),
+    ):
         done = subprocess.run([launch.binary, "serve", *flags], capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and hint in done.stderr, done.stderr
 

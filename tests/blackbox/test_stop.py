@@ -1,10 +1,10 @@
 """The exit status is 0 when the server is stopped at any time, under load and directly after the start."""
+
 import concurrent.futures
 import random
 import threading
 
 import pytest
-
 
 pytestmark = [pytest.mark.stop, pytest.mark.serial, pytest.mark.timeout(7200)]
 

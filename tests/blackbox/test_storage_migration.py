@@ -1,5 +1,6 @@
 """Objects that are stored in an older version are rewritten online, by `pintle storage migrate` and by the controller of
 StorageVersionMigrations."""
+
 import subprocess
 import tempfile
 import threading
@@ -50,10 +51,12 @@ def test_migration_online(launch):
         assert stored_versions(server) == ["v1", "v2"]
 
         stop, written = threading.Event(), []
+
         def write():
             while not stop.is_set():
                 server.ok("PATCH", f"{V1}/dinghy-{len(written) % 1200}", {"spec": {"sails": -1}})
                 written.append(1)
+
         writer = threading.Thread(target=write)
         writer.start()
         out = migrate(server, "boats.harbor.example.com")
@@ -95,9 +98,16 @@ def test_failing_migration(launch):
         policy = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
         rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["boats"]}
         deny = hooks.on("/deny", lambda request: {"allowed": request["name"] != "gig-1"})
-        server.ok("POST", policy, {"metadata": {"name": "deny"}, "webhooks": [
-            {"name": "deny.hooks.example.com", "clientConfig": deny, "rules": [rule], "sideEffects": "None",
-             "admissionReviewVersions": ["v1"]}]})
+        server.ok(
+            "POST",
+            policy,
+            {
+                "metadata": {"name": "deny"},
+                "webhooks": [
+                    {"name": "deny.hooks.example.com", "clientConfig": deny, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+                ],
+            },
+        )
         out = migrate(server, "--all", code=1)
         assert "default/boats/gig-1: admission webhook" in out and "1 object is refused, so status.storedVersions stays v1, v2" in out, out
         assert stored_versions(server) == ["v1", "v2"]
@@ -112,8 +122,10 @@ def create_migration(server, name, plural, group="", path=MIGRATIONS):
 
 def wait_until_ended(server, name, path=MIGRATIONS):
     """Waits for the end of a migration. Returns its status, and its conditions as (type, status, reason, message)."""
+
     def conditions(status):
         return [tuple(c[k] for k in ("type", "status", "reason", "message")) for c in status.get("conditions", [])]
+
     status = lambda: server.ok("GET", f"{path}/{name}")["status"]
     eventually(lambda: any(c[:2] in (("Succeeded", "True"), ("Failed", "True")) for c in conditions(status())))
     return status(), conditions(status())
@@ -197,12 +209,18 @@ def test_migrations_that_fail(launch):
         rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["boats"]}
         deny = hooks.on("/deny", lambda request: {"allowed": False})
         policy = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        server.ok("POST", policy, {"metadata": {"name": "deny"}, "webhooks": [
-            {"name": "deny.hooks.example.com", "clientConfig": deny, "rules": [rule], "sideEffects": "None",
-             "admissionReviewVersions": ["v1"]}]})
+        server.ok(
+            "POST",
+            policy,
+            {
+                "metadata": {"name": "deny"},
+                "webhooks": [
+                    {"name": "deny.hooks.example.com", "clientConfig": deny, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+                ],
+            },
+        )
         create_migration(server, "denied", "boats", "harbor.example.com")
-        error = ('migration encountered unhandled error: admission webhook "deny.hooks.example.com" denied the request without '
-                 "explanation")
+        error = 'migration encountered unhandled error: admission webhook "deny.hooks.example.com" denied the request without explanation'
         assert wait_until_ended(server, "denied")[1] == [WAS_RUNNING, ("Failed", "True", "StorageVersionMigrationFailed", error)]
         request = hooks.requests("/deny")[-1]
         assert request["userInfo"]["username"] == "system:serviceaccount:kube-system:storage-version-migrator-controller", request

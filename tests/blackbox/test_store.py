@@ -1,4 +1,5 @@
 """The data directory: corruption is reported before anything is served, and `pintle store` checks, backs up and restores."""
+
 import os
 import pathlib
 import re
@@ -43,7 +44,7 @@ def test_flipped_bits_are_reported(launch):
     server, segment = filled(launch)
     original = segment.read_bytes()
     for at in (0, 100, len(original) // 2, len(original) - 300):
-        segment.write_bytes(original[:at] + bytes([original[at] ^ 4]) + original[at + 1:])
+        segment.write_bytes(original[:at] + bytes([original[at] ^ 4]) + original[at + 1 :])
         damaged = segment.read_bytes()
         for arguments in (("serve", "--secure-port", "0"), ("store", "check"), ("store", "backup", server.dir / "backup")):
             status, output = run_pintle(launch, *arguments, "--data-dir", server.dir)
@@ -69,7 +70,7 @@ def test_damaged_stores_are_salvaged(launch):
     assert status == 0 and "holds" in output and "lost" not in output, output
     every = (directory / "whole").read_text().splitlines()
     for number, at in enumerate((4, original.index(b'"map-7"'), original.index(b'"map-15"'))):
-        segment.write_bytes(original[:at] + bytes([original[at] ^ 4]) + original[at + 1:])
+        segment.write_bytes(original[:at] + bytes([original[at] ^ 4]) + original[at + 1 :])
         damaged = {path.name: path.read_bytes() for path in segment.parent.iterdir()}
         file = directory / f"part-{number}"
         status, output = run_pintle(launch, "store", "check", "--salvage", file, "--data-dir", server.dir)
@@ -162,7 +163,7 @@ def test_log_that_was_cut_after_a_stop(launch):
     assert status == 0 and "it was closed in good order" in output, output
     whole = segment.read_bytes()
     frames = [match.start() for match in re.finditer(b"PNTL", whole)]
-    segment.write_bytes(whole[:frames[len(frames) // 2]])
+    segment.write_bytes(whole[: frames[len(frames) // 2]])
     for arguments in (("serve", "--secure-port", "0"), ("store", "check")):
         status, output = run_pintle(launch, *arguments, "--data-dir", server.dir)
         assert status == 1 and re.search(r"is corrupt: log/\S+ ends at revision \d+, and reached \d+ when it was closed", output), output
@@ -177,6 +178,7 @@ def test_log_that_was_cut_after_a_stop(launch):
 
 def test_file_size_limit(launch):
     """With a file size limit of the process, writes fail with the reason and everything else continues, until the limit is raised."""
+
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
 
@@ -267,8 +269,13 @@ def test_a_full_disk_at_the_start(launch):
         before = contents(server.dir / "log")
         disk.fill()
         for data in (server.dir, server.dir / "new"):
-            done = subprocess.run([launch.binary, "serve", "--secure-port", "0", "--data-dir", data], capture_output=True, text=True,
-                                  timeout=30, env={**os.environ, **disk.environment})
+            done = subprocess.run(
+                [launch.binary, "serve", "--secure-port", "0", "--data-dir", data],
+                capture_output=True,
+                text=True,
+                timeout=30,
+                env={**os.environ, **disk.environment},
+            )
             output = done.stdout + done.stderr
             assert done.returncode == 1 and len(output.splitlines()) == 1 and "No space left on device" in output, output
         disk.recover()
@@ -313,7 +320,7 @@ def test_flipped_bits_of_a_backup_are_reported(launch):
     assert run_pintle(launch, "store", "backup", backup, "--data-dir", server.dir)[0] == 0
     original = backup.read_bytes()
     for at in range(0, len(original), len(original) // 25):
-        backup.write_bytes(original[:at] + bytes([original[at] ^ 16]) + original[at + 1:])
+        backup.write_bytes(original[:at] + bytes([original[at] ^ 16]) + original[at + 1 :])
         status, output = run_pintle(launch, "store", "restore", backup, "--data-dir", directory)
         want = "it is not a backup" if at < 8 else "checksum mismatch"
         assert status == 1 and output.splitlines() == [f"pintle: backup {backup}: {want}"], (at, output)
@@ -330,7 +337,11 @@ def test_unusable_directories(launch):
     format_file = data / "FORMAT"
     cases = [
         ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data} is corrupt: the file FORMAT does not hold a format"),
-        ("of a newer version", lambda: format_file.write_text("pintle 3\n"), f"data directory {data} has format 3, but this version of pintle understands up to 2; use a newer pintle"),
+        (
+            "of a newer version",
+            lambda: format_file.write_text("pintle 3\n"),
+            f"data directory {data} has format 3, but this version of pintle understands up to 2; use a newer pintle",
+        ),
         ("without its format", format_file.unlink, f"data directory {data} is corrupt: the file FORMAT is missing"),
     ]
     before = format_file.read_text()

@@ -1,4 +1,5 @@
 """ThirdPartyResources, and their migration to CRDs, which preserves the objects."""
+
 import json
 import re
 import subprocess
@@ -20,29 +21,44 @@ TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 
 
 def registration(name="cron-tab.stable.example.com", versions=("v1",), **more):
-    return {"apiVersion": "extensions/v1beta1", "kind": "ThirdPartyResource", "metadata": {"name": name},
-            "description": "A specification of a Pod to run on a cron style schedule",
-            "versions": [{"name": version} for version in versions], **more}
+    return {
+        "apiVersion": "extensions/v1beta1",
+        "kind": "ThirdPartyResource",
+        "metadata": {"name": name},
+        "description": "A specification of a Pod to run on a cron style schedule",
+        "versions": [{"name": version} for version in versions],
+        **more,
+    }
 
 
 def test_third_party_names(launch):
     with launch(THIRD, BETA) as server:
+
         def check_invalid(body, *parts, path=RESOURCES):
             status, response, _ = server.request("POST", path, body)
             assert status == 422 and all(part in response["message"] for part in parts), (status, response)
-        check_invalid(registration("foo.com"), "metadata.name: Invalid value: \"foo.com\": unexpectedly short resource name: foo.com, "
-                                         "expected at least <kind>.<domain>.<tld>")
-        check_invalid(registration(metadata={"name": "cron-tab.stable.example.com", "namespace": "default"}),
-                      "metadata.namespace: Forbidden: not allowed on this type")
-        check_invalid(registration(versions=["v1", "", "v1"]), 'versions[1].name: Invalid value: "": must not be empty',
-                      'versions[2].name: Duplicate value: "v1"')
+
+        check_invalid(
+            registration("foo.com"),
+            'metadata.name: Invalid value: "foo.com": unexpectedly short resource name: foo.com, expected at least <kind>.<domain>.<tld>',
+        )
+        check_invalid(
+            registration(metadata={"name": "cron-tab.stable.example.com", "namespace": "default"}), "metadata.namespace: Forbidden: not allowed on this type"
+        )
+        check_invalid(
+            registration(versions=["v1", "", "v1"]), 'versions[1].name: Invalid value: "": must not be empty', 'versions[2].name: Duplicate value: "v1"'
+        )
         check_invalid(registration("Cron_tab.stable.example.com"), "a lowercase RFC 1123 subdomain")
         check_invalid(registration("lease.coordination.k8s.io"), '"leases" is already in use')
         path = RESOURCES.replace("/thirdparty", "/namespaces/default/thirdparty")
         with_namespace = registration("mail-box.stable.example.com", metadata={"name": "mail-box.stable.example.com", "namespace": "x"})
         assert server.request("POST", path, registration())[0] == 404
-        for name, kind, plural in (("cron-tab", "CronTab", "crontabs"), ("network-policy", "NetworkPolicy", "networkpolicies"),
-                                   ("storage-class", "StorageClass", "storageclasses"), ("mail-box", "MailBox", "mailboxs")):
+        for name, kind, plural in (
+            ("cron-tab", "CronTab", "crontabs"),
+            ("network-policy", "NetworkPolicy", "networkpolicies"),
+            ("storage-class", "StorageClass", "storageclasses"),
+            ("mail-box", "MailBox", "mailboxs"),
+        ):
             server.ok("POST", RESOURCES, registration(name + ".stable.example.com"))
             resource = {r["name"]: r for r in server.ok("GET", "/apis/stable.example.com/v1")["resources"]}[plural]
             assert (resource["kind"], resource["namespaced"], resource["singularName"]) == (kind, True, kind.lower()), resource
@@ -51,13 +67,16 @@ def test_third_party_names(launch):
         assert status == 422 and "not allowed on this type" in response["message"], response
         # CRDs and ThirdPartyResources cannot have the names of another one
         check_invalid(registration("networkpolicie.stable.example.com"), '"networkpolicies" is already in use')
-        server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {
-            "metadata": {"name": "ships.stable.example.com"}})
+        server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "ships", "kind": "Ship"}) | {"metadata": {"name": "ships.stable.example.com"}})
         check_invalid(registration("ship.stable.example.com"), '"ships" is already in use')
-        created = server.ok("POST", V1BETA1, definition(version="v1", names={"plural": "crons", "kind": "CronTab"}) | {
-            "metadata": {"name": "crons.stable.example.com"}})
+        created = server.ok(
+            "POST", V1BETA1, definition(version="v1", names={"plural": "crons", "kind": "CronTab"}) | {"metadata": {"name": "crons.stable.example.com"}}
+        )
         condition = server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"][0]
-        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "ListKindConflict", '"CronTabList" is already in use'), (created, condition)
+        assert (condition["status"], condition["reason"], condition["message"]) == ("False", "ListKindConflict", '"CronTabList" is already in use'), (
+            created,
+            condition,
+        )
         server.ok("DELETE", RESOURCES + "/cron-tab.stable.example.com")
         conditions = lambda: {c["type"]: c["status"] for c in server.ok("GET", V1 + "/crons.stable.example.com")["status"]["conditions"]}
         eventually(lambda: conditions()["Established"] == "True")
@@ -95,9 +114,11 @@ def test_third_party_instances(launch):
         assert server.ok("PATCH", CRONTABS + "/a", body, headers=patch)["more"] == 2
         patch = {"Content-Type": "application/strategic-merge-patch+json"}
         assert server.request("PATCH", CRONTABS + "/a", {"a": 1}, headers=patch)[0] == 415
-        for bad, message in ((crontab("c", kind="Foo"), "kind doesn't match, expecting: CronTab, got Foo"),
-                             (crontab("c", apiVersion="stable.example.com/v2"), "version doesn't match, expecting: v1, got v2"),
-                             (crontab("c", apiVersion="example.com/v1"), "group doesn't match, expecting: stable.example.com, got example.com")):
+        for bad, message in (
+            (crontab("c", kind="Foo"), "kind doesn't match, expecting: CronTab, got Foo"),
+            (crontab("c", apiVersion="stable.example.com/v2"), "version doesn't match, expecting: v1, got v2"),
+            (crontab("c", apiVersion="example.com/v1"), "group doesn't match, expecting: stable.example.com, got example.com"),
+        ):
             status, response, _ = server.request("POST", CRONTABS, bad)
             assert (status, response["message"]) == (400, message), response
         eventually(lambda: any('"ADDED"' in line and '"b-' in line for line in events.lines))
@@ -147,8 +168,10 @@ def test_third_party_kubectl(launch, kubectl_binary):
         file = kubectl.file("cron-tab.yaml", json.dumps(registration()))
         out = kubectl("create", "-f", file)
         same(out, "thirdpartyresource.extensions/cron-tab.stable.example.com created\n")
-        same(table(kubectl("get", "thirdpartyresources")), [
-            ["NAME", "DESCRIPTION", "VERSION(S)"], ["cron-tab.stable.example.com", registration()["description"], "v1"]])
+        same(
+            table(kubectl("get", "thirdpartyresources")),
+            [["NAME", "DESCRIPTION", "VERSION(S)"], ["cron-tab.stable.example.com", registration()["description"], "v1"]],
+        )
         object_file = kubectl.file("mine.yaml", json.dumps(crontab("mine", cronSpec="* * * * /5")))
         same(kubectl("create", "-f", object_file), "crontab.stable.example.com/mine created\n")
         for word in ("crontab", "crontabs", "CronTab", "crontabs.v1.stable.example.com"):
@@ -175,16 +198,22 @@ def migrate(launch, server, *arguments, code=0):
 
 
 def uids(server, path=EVERYWHERE):
-    return {(item["metadata"]["namespace"], item["metadata"]["name"]): item["metadata"]["uid"]
-            for item in server.ok("GET", path)["items"]}
+    return {(item["metadata"]["namespace"], item["metadata"]["name"]): item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
 
 
 def replacement(*versions, kind="CronTab", scope="Namespaced"):
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "crontabs.stable.example.com"},
-            "spec": {"group": "stable.example.com", "scope": scope, "names": {"plural": "crontabs", "kind": kind},
-                     "versions": [{"name": name, "served": True, "storage": i == 0, "schema": schema} for i, name in enumerate(versions)]}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "crontabs.stable.example.com"},
+        "spec": {
+            "group": "stable.example.com",
+            "scope": scope,
+            "names": {"plural": "crontabs", "kind": kind},
+            "versions": [{"name": name, "served": True, "storage": i == 0, "schema": schema} for i, name in enumerate(versions)],
+        },
+    }
 
 
 class Writers:
@@ -224,8 +253,11 @@ def test_migration(launch):
         server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
         for i in range(700):
             server.ok("POST", CRONTABS, crontab(f"many-{i}", n=i))
-        created = server.ok("POST", CRONTABS, crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata={
-            "name": "a", "finalizers": ["example.com/hold"], "labels": {"x": "y"}}))
+        created = server.ok(
+            "POST",
+            CRONTABS,
+            crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata={"name": "a", "finalizers": ["example.com/hold"], "labels": {"x": "y"}}),
+        )
         before = uids(server)
         out = migrate(launch, server, "cron-tab.stable.example.com", "--dry-run")
         assert "serves CronTab in stable.example.com, v1, v2: 701 objects in 1 namespace" in out, out
@@ -265,13 +297,17 @@ def test_rejected_migrations(launch):
         server.ok("POST", CRONTABS, crontab())
         before = server.ok("GET", CRONTABS)["items"]
         # a CRD of the same name that would not preserve the objects
-        for crd, reason in ((replacement("v1", "v2", scope="Cluster"), 'spec.scope is "Cluster", not "Namespaced"'),
-                            (replacement("v1", "v2", kind="Cron"), 'spec.names.kind is "Cron", not "CronTab"'),
-                            (replacement("v1"), 'version "v2" is not served')):
+        for crd, reason in (
+            (replacement("v1", "v2", scope="Cluster"), 'spec.scope is "Cluster", not "Namespaced"'),
+            (replacement("v1", "v2", kind="Cron"), 'spec.names.kind is "Cron", not "CronTab"'),
+            (replacement("v1"), 'version "v2" is not served'),
+        ):
             server.ok("POST", V1, crd)
             for more in ((), ("--dry-run",)):
                 out = migrate(launch, server, name, *more, code=1)
-                assert f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {reason}" in out and len(out.splitlines()) == 1, out
+                assert (
+                    f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {reason}" in out and len(out.splitlines()) == 1
+                ), out
             status, response, _ = server.request("DELETE", third)
             assert status == 409 and reason in response["message"], response
             # the deletion of this CRD does not delete the objects
@@ -296,9 +332,11 @@ def test_rejected_migrations(launch):
 def test_migration_by_hand(launch, kubectl_binary):
     """A migration with kubectl, first by a copy of the objects, then without one."""
     with launch(THIRD) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
+
         def create_objects():
             kubectl("create", "-f", "-", input=json.dumps(registration()))
             kubectl("create", "-f", "-", input=json.dumps(crontab("mine", cronSpec="*", list=[1])))
+
         create_objects()
         data = kubectl.file("data.yaml", kubectl("get", "crontabs", "--all-namespaces", "-o", "yaml"))
         kubectl("delete", "crontabs", "--all", "--cascade=orphan", "--wait=false")

@@ -1,4 +1,5 @@
 """Traces: sampling, the content of spans, and their export."""
+
 import json
 
 import pytest
@@ -25,8 +26,16 @@ class Traced:
         self.server = launch()
         self.server.dir.mkdir(parents=True, exist_ok=True)
         file = self.server.dir / "tracing.json"
-        file.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "TracingConfiguration",
-                                    "endpoint": f"127.0.0.1:{self.collector.port}", "samplingRatePerMillion": per_million}))
+        file.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "apiserver.config.k8s.io/v1",
+                    "kind": "TracingConfiguration",
+                    "endpoint": f"127.0.0.1:{self.collector.port}",
+                    "samplingRatePerMillion": per_million,
+                }
+            )
+        )
         self.server.flags = ("--tracing-config-file", str(file))
 
     def __enter__(self):
@@ -47,10 +56,14 @@ def test_spans_of_a_write(launch):
         server, seen = traced.server, []
         client = hooks.on("/hook", lambda request: {"allowed": True})
         hooks.headers = seen.append
-        webhook = {"name": "hook.acme.io", "clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"],
-                   "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]}
-        server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-                  {"metadata": {"name": "hooks"}, "webhooks": [webhook]})
+        webhook = {
+            "name": "hook.acme.io",
+            "clientConfig": client,
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        }
+        server.ok("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"metadata": {"name": "hooks"}, "webhooks": [webhook]})
         server.ok("POST", MAPS, {"metadata": {"name": "m"}}, headers={**trace_headers(1), "Audit-Id": "an-id"})
         server.ok("GET", MAPS + "/m", headers=trace_headers(0))
         server.ok("GET", MAPS)
@@ -96,8 +109,10 @@ def test_an_unreachable_collector_is_harmless(launch):
 
 
 def test_invalid_configurations_are_reported(launch):
-    for field, message in (({"samplingRatePerMillion": -1}, "samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"),
-                           ({"endpoint": "ftp://x"}, "unsupported scheme: ftp")):
+    for field, message in (
+        ({"samplingRatePerMillion": -1}, "samplingRatePerMillion: Invalid value: -1: sampling rate must be positive"),
+        ({"endpoint": "ftp://x"}, "unsupported scheme: ftp"),
+    ):
         server = launch()
         file = server.dir / "tracing.json"
         file.write_text(json.dumps({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "TracingConfiguration", **field}))

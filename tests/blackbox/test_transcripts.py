@@ -1,4 +1,5 @@
 """Replays the scenarios recorded from kube-apiserver: all responses must be equal, except those in exceptions.toml."""
+
 import contextlib
 import functools
 from urllib.parse import quote
@@ -48,8 +49,9 @@ def test_scenario(path, launch, request, record_property):
     record_property("checks", steps)
 
 
-@pytest.mark.parametrize("path", [path for release in transcripts.EARLIER for path in transcripts.former(release)],
-                         ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize(
+    "path", [path for release in transcripts.EARLIER for path in transcripts.former(release)], ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
 def test_former_scenario(path, launch, former_servers, record_property):
     """The responses of an earlier release, where they differ."""
     release = transcripts.release_of(path)
@@ -75,16 +77,35 @@ def test_the_plugin_for_quotas(launch, record_property):
         record_property("checks", sum(checks))
 
 
-OPTIONAL = ("leasecandidates-v1beta1", "leasecandidates-v1alpha2", "storageversions-v1alpha1",
-            "resourcepoolstatusrequests-v1alpha3")
+OPTIONAL = ("leasecandidates-v1beta1", "leasecandidates-v1alpha2", "storageversions-v1alpha1", "resourcepoolstatusrequests-v1alpha3")
 # versions of kinds that also have a stable version
-UNSTABLE = ("deviceclasses-v1beta1", "resourceclaims-v1beta1", "resourceclaimtemplates-v1beta1", "resourceslices-v1beta1",
-            "podcertificaterequests-v1beta1", "mutatingadmissionpolicies-v1alpha1", "mutatingadmissionpolicybindings-v1alpha1")
+UNSTABLE = (
+    "deviceclasses-v1beta1",
+    "resourceclaims-v1beta1",
+    "resourceclaimtemplates-v1beta1",
+    "resourceslices-v1beta1",
+    "podcertificaterequests-v1beta1",
+    "mutatingadmissionpolicies-v1alpha1",
+    "mutatingadmissionpolicybindings-v1alpha1",
+)
 # kinds of feature gates that are off by default
-GATED = ("workloads-v1beta1", "workloads-v1alpha3", "podgroups-v1beta1", "podgroups-v1alpha3", "compositepodgroups-v1alpha3",
-         "evictionrequests-v1alpha1", "evictions-v1alpha1")
-GATES = ("GenericWorkload", "CompositePodGroup", "EvictionRequestAPI", "TopologyAwareWorkloadScheduling",
-         "PodGroupPreemptionPolicy", "DRAWorkloadResourceClaims")
+GATED = (
+    "workloads-v1beta1",
+    "workloads-v1alpha3",
+    "podgroups-v1beta1",
+    "podgroups-v1alpha3",
+    "compositepodgroups-v1alpha3",
+    "evictionrequests-v1alpha1",
+    "evictions-v1alpha1",
+)
+GATES = (
+    "GenericWorkload",
+    "CompositePodGroup",
+    "EvictionRequestAPI",
+    "TopologyAwareWorkloadScheduling",
+    "PodGroupPreemptionPolicy",
+    "DRAWorkloadResourceClaims",
+)
 
 
 def test_kinds_without_a_stable_version(launch, record_property):
@@ -118,9 +139,9 @@ def test_shards(launch, record_property):
 
 
 def fnv1a(text):
-    value = 0xcbf29ce484222325
+    value = 0xCBF29CE484222325
     for byte in text.encode():
-        value = (value ^ byte) * 0x100000001b3 % 2**64
+        value = (value ^ byte) * 0x100000001B3 % 2**64
     return value
 
 

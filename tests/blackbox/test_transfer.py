@@ -1,4 +1,5 @@
 """`pintle export` and `pintle import`: selection, conflicts, interruptions and progress."""
+
 import contextlib
 import json
 import os
@@ -87,7 +88,8 @@ def test_store_with_objects_is_imported_into_on_request(launch, directory):
     after = exported(launch, directory / "other")
     assert after["configmaps/one/front"]["metadata"]["labels"] == {"tier": "front"}
     assert {path: after[path] for path in before if path != "configmaps/one/front"} == {
-        path: item for path, item in before.items() if path != "configmaps/one/front"}
+        path: item for path, item in before.items() if path != "configmaps/one/front"
+    }
 
 
 def test_store_is_not_touched_by_bad_input(launch, directory):
@@ -117,8 +119,9 @@ def large(directory, count):
     return path
 
 
-@pytest.mark.parametrize("number, status, message", [(signal.SIGKILL, -signal.SIGKILL, ""), (signal.SIGINT, 1, "run it again with --conflict skip")],
-                         ids=["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize(
+    "number, status, message", [(signal.SIGKILL, -signal.SIGKILL, ""), (signal.SIGINT, 1, "run it again with --conflict skip")], ids=["SIGKILL", "SIGINT"]
+)
 def test_store_import_continues_after_a_signal(launch, directory, number, status, message):
     """An interrupted import has written complete objects; the next import writes the others."""
     count = 30_000
@@ -155,12 +158,22 @@ def test_store_export_shows_a_bar_on_a_terminal(launch, directory):
 
 def test_facts_as_json_and_short_names(launch, tmp_path):
     with launch(storage="embedded") as server:
-        server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
-            "metadata": {"name": "boats.harbor.example.com"}, "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {
-                "plural": "boats", "kind": "Boat", "shortNames": ["bo"]}, "versions": [{
-                    "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
-        server.ok("POST", "/apis/harbor.example.com/v1/namespaces/default/boats", {
-            "apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "one"}})
+        server.ok(
+            "POST",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            {
+                "metadata": {"name": "boats.harbor.example.com"},
+                "spec": {
+                    "group": "harbor.example.com",
+                    "scope": "Namespaced",
+                    "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bo"]},
+                    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+                },
+            },
+        )
+        server.ok(
+            "POST", "/apis/harbor.example.com/v1/namespaces/default/boats", {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "one"}}
+        )
         server.stop()
         place = ("--data-dir", str(server.dir))
 
@@ -180,5 +193,5 @@ def test_facts_as_json_and_short_names(launch, tmp_path):
             assert f"cannot create a file in {missing}: No such file or directory" in output, output
         (tmp_path / "backups").mkdir()
         pintle("store", "backup", str(tmp_path / "backups" / "pintle-20261101T000000Z-7.backup"), *place)
-        listed, = json.loads(pintle("store", "backups", "list", str(tmp_path / "backups"), "-o", "json"))
+        (listed,) = json.loads(pintle("store", "backups", "list", str(tmp_path / "backups"), "-o", "json"))
         assert listed["revision"] == 7, listed

@@ -3,6 +3,7 @@
 The former version is the binary that PINTLE_FORMER names. Otherwise, with --slow, it is built from the newest tag, or from the
 commit in tests/former while there is no tag.
 """
+
 import os
 import pathlib
 import subprocess

@@ -1,4 +1,5 @@
 """Admission and conversion webhooks, including ones that fail, hang or return invalid responses."""
+
 import base64
 import concurrent.futures
 import socket
@@ -20,8 +21,15 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
 
 def hook(name, client, **more):
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
-    return {"name": f"{name}.hooks.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "timeoutSeconds": 5, **more}
+    return {
+        "name": f"{name}.hooks.example.com",
+        "clientConfig": client,
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 5,
+        **more,
+    }
 
 
 def configure(server, kind, *hooks):
@@ -70,10 +78,10 @@ def test_mutating(server, hooks):
     def first(request):
         labels = request["object"]["metadata"].get("labels", {})
         return patch({"op": "add", "path": "/metadata/labels", "value": {**labels, "seen": str(len(hooks.requests("/first")))}})
+
     second = lambda request: patch({"op": "add", "path": "/data", "value": {"by": "second"}})
     hooks.on("/first", first)
-    configure(server, "Mutating", hook("first", hooks.on("/first", first), reinvocationPolicy="IfNeeded"),
-              hook("second", hooks.on("/second", second)))
+    configure(server, "Mutating", hook("first", hooks.on("/first", first), reinvocationPolicy="IfNeeded"), hook("second", hooks.on("/second", second)))
     status, created, _ = create(server, "mutated")
     assert (status, created["data"], created["metadata"]["labels"]) == (201, {"by": "second"}, {"seen": "2"}), created
     assert [len(hooks.requests(path)) for path in ("/first", "/second")] == [2, 1]
@@ -136,8 +144,10 @@ def test_failing(server, hooks):
     assert status == 500 and 'received invalid webhook response: expected response.uid="' in body["message"], body
     configure(server, "Validating", hook("text", hooks.on("/text", lambda _: b"<html>")))
     # a response that is not JSON is parsed as YAML: a string
-    cause = ('failed to call webhook: couldn\'t get version/kind; json parse error: json: cannot unmarshal string into Go value of type '
-             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }')
+    cause = (
+        "failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
+        'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+    )
     check_rejected(server, "failed", 500, call_error("text", cause))
     configure(server, "Validating", hook("absent", {**client, "url": client["url"].replace("/trust", "/absent")}))
     check_rejected(server, "failed", 500, call_error("absent", "failed to call webhook: the server could not find the requested resource"))
@@ -161,13 +171,18 @@ def test_called_once(server, hooks):
 
 def test_counting(server, hooks):
     """Metrics count calls, rejections, ignored failures and durations of each webhook."""
+
     def count(metric, name, **labels):
         samples, _, _ = metrics_of(server)
         return value(samples, "apiserver_admission_webhook_" + metric, name=name + ".hooks.example.com", **labels)
 
-    configure(server, "Validating", hook("fair", hooks.on("/fair", lambda _: {"allowed": True})),
-              hook("strict", hooks.on("/strict", lambda review: {"allowed": review["object"]["metadata"]["name"] != "not-this"})),
-              hook("deaf", {"url": "https://127.0.0.1:1/x"}, failurePolicy="Ignore"))
+    configure(
+        server,
+        "Validating",
+        hook("fair", hooks.on("/fair", lambda _: {"allowed": True})),
+        hook("strict", hooks.on("/strict", lambda review: {"allowed": review["object"]["metadata"]["name"] != "not-this"})),
+        hook("deaf", {"url": "https://127.0.0.1:1/x"}, failurePolicy="Ignore"),
+    )
     assert create(server, "this")[0] == 201
     check_rejected(server, "not-this", 400, 'admission webhook "strict.hooks.example.com" denied the request without explanation')
     validating = {"type": "validating", "operation": "CREATE"}
@@ -185,8 +200,11 @@ def test_counting(server, hooks):
 def test_matching(server, hooks):
     client = hooks.on("/pick", lambda _: {"allowed": False})
     message = 'admission webhook "pick.hooks.example.com" denied the request without explanation'
-    configure(server, "Validating", hook("pick", client, sideEffects="NoneOnDryRun", matchConditions=[
-        {"name": "not-mine", "expression": "!object.metadata.name.startsWith('mine')"}]))
+    configure(
+        server,
+        "Validating",
+        hook("pick", client, sideEffects="NoneOnDryRun", matchConditions=[{"name": "not-mine", "expression": "!object.metadata.name.startsWith('mine')"}]),
+    )
     assert create(server, "mine")[0] == 201
     check_rejected(server, "yours", 400, message)
     check_rejected(server, "yours", 400, message, query="?dryRun=All")
@@ -221,8 +239,7 @@ def test_admission_requests(server, hooks):
 
     def summaries(calls):
         plural = lambda request: "/".join(filter(None, [request["resource"]["resource"], request.get("subResource")]))
-        return [(path, request["operation"], plural(request), request.get("namespace"), request.get("name"))
-                for path, request in calls]
+        return [(path, request["operation"], plural(request), request.get("namespace"), request.get("name")) for path, request in calls]
 
     both = lambda *summary: [("/m", *summary), ("/v", *summary)]
     created, calls = send("POST", CORE, {"metadata": {"generateName": "created-"}})
@@ -247,8 +264,7 @@ def test_admission_requests(server, hooks):
     changed = {"metadata": {"name": name, "uid": "another"}, "data": {"a": "b"}}
     _, calls = send("PUT", f"{CORE}/{name}", changed, 409)
     assert not calls, "the conflict is reported before webhooks are called"
-    _, calls = send("PATCH", f"{CORE}/{name}", {"metadata": {"ownerReferences": [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"}] * 2}})
+    _, calls = send("PATCH", f"{CORE}/{name}", {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"}] * 2}})
     assert [len(request["object"]["metadata"]["ownerReferences"]) for _, request in calls] == [2, 1], calls
     _, calls = send("DELETE", f"{CORE}/{name}?dryRun=All", {"gracePeriodSeconds": -5})
     assert [request["options"]["gracePeriodSeconds"] for _, request in calls] == [1, 1], calls
@@ -264,8 +280,14 @@ def test_admission_requests_of_scales(server, hooks):
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"scale": scale}}
-    server.ok("POST", DEFINITIONS, {"metadata": {"name": "crews.harbor.example.com"}, "spec": {
-        "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "crews", "kind": "Crew"}, "versions": [version]}})
+    server.ok(
+        "POST",
+        DEFINITIONS,
+        {
+            "metadata": {"name": "crews.harbor.example.com"},
+            "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "crews", "kind": "Crew"}, "versions": [version]},
+        },
+    )
     crews = "/apis/harbor.example.com/v1/namespaces/default/crews"
     server.ok("POST", crews, {"apiVersion": "harbor.example.com/v1", "kind": "Crew", "metadata": {"name": "c"}, "spec": {"replicas": 1}})
     rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["*"], "resources": ["crews/scale"]}
@@ -282,8 +304,7 @@ def test_admission_requests_of_scales(server, hooks):
     assert [path for path, _ in hooks.received] == ["/m", "/v", "/m"], "mutating webhooks are called before the resourceVersion is compared"
     server.ok("PATCH", crews + "/c", {"metadata": {"managedFields": [{}]}})
     wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "c"}, "spec": {"replicas": 2}}
-    status, response, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={
-        "Content-Type": "application/apply-patch+yaml"})
+    status, response, _ = server.request("PATCH", crews + "/c/scale?fieldManager=f", wanted, headers={"Content-Type": "application/apply-patch+yaml"})
     assert status == 500 and response["message"].startswith("failed to create manager for existing fields"), response
 
 
@@ -373,10 +394,12 @@ def test_invalid_conversions(server, hooks):
             response = convert_boats(request)
             alter(response)
             return response
+
         return convert
 
     def metadata(key, value):
         return change(lambda response: response["convertedObjects"][0]["metadata"].update({key: value}))
+
     prefix = "conversion webhook for harbor.example.com/v1, Kind=Boat"
     cases = [
         (change(lambda r: r.update(uid="x")), None),
@@ -385,13 +408,18 @@ def test_invalid_conversions(server, hooks):
         (metadata("name", "other"), prefix + " returned invalid object: must have the same name: gig != other"),
         (metadata("labels", {"a b": "c"}), None),
         (metadata("uid", "x"), None),
-        (change(lambda r: r.update(result="x")), prefix + " failed: json: cannot unmarshal string into Go struct field "
-                                                          "ConversionResponse.response.result of type v1.Status"),
-        (change(lambda r: r["convertedObjects"][0].update(kind="Ship")),
-         prefix + " returned invalid object at index 0: invalid kind (expected Boat, received Ship)"),
-        (change(lambda r: r["convertedObjects"][0].update(apiVersion="harbor.example.com/v1")),
-         prefix + " returned invalid object at index 0: invalid groupVersion "
-                  "(expected harbor.example.com/v2, received harbor.example.com/v1)"),
+        (
+            change(lambda r: r.update(result="x")),
+            prefix + " failed: json: cannot unmarshal string into Go struct field ConversionResponse.response.result of type v1.Status",
+        ),
+        (
+            change(lambda r: r["convertedObjects"][0].update(kind="Ship")),
+            prefix + " returned invalid object at index 0: invalid kind (expected Boat, received Ship)",
+        ),
+        (
+            change(lambda r: r["convertedObjects"][0].update(apiVersion="harbor.example.com/v1")),
+            prefix + " returned invalid object at index 0: invalid groupVersion (expected harbor.example.com/v2, received harbor.example.com/v1)",
+        ),
     ]
     # the last one converts correctly to the storage version: the object is written, but cannot be returned
     written = [False] * (len(cases) - 1) + [True]
@@ -468,8 +496,13 @@ def test_many_requests_wait_for_a_conversion(server, hooks):
         return sum(request["desiredAPIVersion"] == to_v2 for request in hooks.requests("/convert"))
 
     def apply(_):
-        return server.request("PATCH", v1 + "/gig?fieldManager=a&force=true&dryRun=All", boat("v1", "gig", sails=1),
-                              headers={"Content-Type": "application/apply-patch+yaml"}, timeout=90)
+        return server.request(
+            "PATCH",
+            v1 + "/gig?fieldManager=a&force=true&dryRun=All",
+            boat("v1", "gig", sails=1),
+            headers={"Content-Type": "application/apply-patch+yaml"},
+            timeout=90,
+        )
 
     hooks.on("/convert", late)
     before = calls()
@@ -489,17 +522,21 @@ def test_converting_by_service(server, hooks):
     hooks.on("/convert", convert_boats)
     service = {"namespace": "default", "name": "kubernetes", "path": "/convert"}
     with Pintle(server.binary, "--service-address", f"default/kubernetes=127.0.0.1:{hooks.port}") as other:
+
         def use(client):
             conversion = boats(client)["spec"]["conversion"]
             other.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"conversion": conversion}})
+
         other.ok("POST", DEFINITIONS, boats({"service": service, "caBundle": hooks.bundle}))
         other.ok("POST", BOATS.format("v1"), boat("v1", "gig", sails=1))
         assert other.ok("GET", BOATS.format("v2") + "/gig")["spec"] == {"rig": {"sails": 1}}
         calls = len(hooks.requests("/convert"))
         # the certificate authority of the other server has not signed the certificate of the webhook
         wrong_bundle = base64.b64encode((other.dir / "ca.crt").read_bytes()).decode()
-        for client, error in (({"service": {**service, "name": "nobody"}, "caBundle": hooks.bundle}, "nobody"),
-                              ({"service": service, "caBundle": wrong_bundle}, "x509: certificate signed by unknown authority")):
+        for client, error in (
+            ({"service": {**service, "name": "nobody"}, "caBundle": hooks.bundle}, "nobody"),
+            ({"service": service, "caBundle": wrong_bundle}, "x509: certificate signed by unknown authority"),
+        ):
             use(client)
             other.ok("PATCH", BOATS.format("v1") + "/gig", {"metadata": {"labels": {"for": str(len(error))}}})
             status, found, _ = other.request("GET", BOATS.format("v2") + "/gig")

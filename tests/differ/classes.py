@@ -1,4 +1,5 @@
 """Classes of differences: the places at which two responses differ, without the names and numbers of the case."""
+
 import json
 import re
 import tomllib
@@ -9,9 +10,11 @@ WORDS_MAX = 160
 # the key of the text of a body in YAML, beside its fields
 TEXT = "<yaml>"
 # names of fields that remain in a class; other names depend on the case
-KEPT = frozenset("""status headers body metadata message reason details causes field kind apiVersion code name group uid items
+KEPT = frozenset(
+    """status headers body metadata message reason details causes field kind apiVersion code name group uid items
     warning content-type rows cells columnDefinitions object managedFields fieldsV1 labels annotations finalizers type spec
-    conditions resources creationTimestamp generation resourceVersion ownerReferences namespace data""".split())
+    conditions resources creationTimestamp generation resourceVersion ownerReferences namespace data""".split()
+)
 
 
 def masked(text):

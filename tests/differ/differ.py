@@ -9,6 +9,7 @@ one mutated write is sent without dryRun, and the scenario continues until a res
 when the request is repeated is transient. The others are shrunk and grouped by class; known.toml lists the classes that are
 accepted. Every pass starts new servers. kube-apiserver and etcd are built from tests/upstream and tests/etcd.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -44,10 +45,16 @@ WORKERS = 4
 # the number of steps between two lines of progress
 PROGRESS = 2000
 # Pintle runs without the controllers of kube-controller-manager, as kube-apiserver does
-CONTROLLERS = ("clusterrole-aggregation", "garbage-collector", "namespace", "validatingadmissionpolicy-status", "resourcequota",
-               "storage-version-migrator", "serviceaccount-token")
-FLAGS = ("--service-account-issuer", "https://kubernetes.default.svc",
-         "--controllers=" + ",".join(f"-{name}-controller" for name in CONTROLLERS))
+CONTROLLERS = (
+    "clusterrole-aggregation",
+    "garbage-collector",
+    "namespace",
+    "validatingadmissionpolicy-status",
+    "resourcequota",
+    "storage-version-migrator",
+    "serviceaccount-token",
+)
+FLAGS = ("--service-account-issuer", "https://kubernetes.default.svc", "--controllers=" + ",".join(f"-{name}-controller" for name in CONTROLLERS))
 # no controller creates the ServiceAccounts that the admission plugin requires; Pintle allows privileged containers
 REFERENCE_FLAGS = ("--disable-admission-plugins", "ServiceAccount", "--allow-privileged")
 # scenarios whose steps depend on the state of the whole server
@@ -79,8 +86,9 @@ class Report:
         new = self.is_new(text)
         example = case() if new and entry is None else None
         with self.lock:
-            found = self.classes.setdefault(text, {"count": 0, "areas": collections.Counter(), "known": entry and entry["kind"],
-                                                   "request": request, "example": example})
+            found = self.classes.setdefault(
+                text, {"count": 0, "areas": collections.Counter(), "known": entry and entry["kind"], "request": request, "example": example}
+            )
             found["count"] += 1
             found["areas"][area] += 1
             if new and entry is None:
@@ -91,8 +99,10 @@ class Report:
 
     def summary(self):
         steps, unlisted = sum(self.steps.values()), self.total(None)
-        return (f"{steps} mutated steps, {self.total('chance')} differ by chance, {self.total('listed')} as listed, "
-                f"{sum(self.transient.values())} transiently, {unlisted} otherwise ({unlisted * 10000 / max(steps, 1):.1f} in 10,000)")
+        return (
+            f"{steps} mutated steps, {self.total('chance')} differ by chance, {self.total('listed')} as listed, "
+            f"{sum(self.transient.values())} transiently, {unlisted} otherwise ({unlisted * 10000 / max(steps, 1):.1f} in 10,000)"
+        )
 
     def text(self):
         lines = [self.summary()]
@@ -155,6 +165,7 @@ class Run:
 
     def case(self, base, step, text):
         """The smallest request with this difference, and both responses."""
+
         def is_same(smaller):
             return signature(*self.pair.send(smaller)) == text
 
@@ -181,8 +192,12 @@ class Run:
             self.report.count(self.area, self.report.transient)
             return False
         if mutated_id and "collect" not in step:
-            self.report.add(self.area, text, request(step),
-                            lambda: {"scenario": self.scenario["name"], "changed": mutated_id, "step": step, "kube-apiserver": a, "pintle": b})
+            self.report.add(
+                self.area,
+                text,
+                request(step),
+                lambda: {"scenario": self.scenario["name"], "changed": mutated_id, "step": step, "kube-apiserver": a, "pintle": b},
+            )
             return False
         self.report.count(self.area, self.report.base)
         return is_failure(a) and is_failure(b)
@@ -210,10 +225,10 @@ def one_pass(args, scenarios, report, seed, end):
     scenarios = copy.deepcopy(scenarios)
     chance.shuffle(scenarios)
     emulation = (f"--emulated-version={args.release}",) if args.release else ()
-    with (etcd.Etcd() as store, Upstream(store, *REFERENCE_FLAGS, release=args.release) as reference,
-          Pintle(args.binary, *FLAGS, *emulation) as pintle):
+    with etcd.Etcd() as store, Upstream(store, *REFERENCE_FLAGS, release=args.release) as reference, Pintle(args.binary, *FLAGS, *emulation) as pintle:
         servers = [replay.Server(server.url, TOKEN) for server in (reference, pintle)]
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+
             def perform(scenario, seed):
                 if time.time() < end:
                     Run(scenario, servers, report, random.Random(seed), args.variants, end).perform()

@@ -1,4 +1,5 @@
 """Scenarios made of real CRDs and manifests: YAML files of Go modules, which `go` downloads."""
+
 import json
 import pathlib
 import re
@@ -54,19 +55,23 @@ def scenario(module, name, document, every):
     plural, _, group = name.partition(".")
     kind = field(document.partition("names:")[2], "kind", r"\s+")
     namespaced = field(document, "scope", r"\s+") == "Namespaced"
-    steps = [step("define", "PATCH", f"{DEFINITIONS}/{name}?fieldManager=m&force=true", document, APPLY),
-             {"id": "established", "method": "GET", "path": f"{DEFINITIONS}/{name}", "until": {"has": '"NamesAccepted"'}},
-             {"sleep": 3}]
+    steps = [
+        step("define", "PATCH", f"{DEFINITIONS}/{name}?fieldManager=m&force=true", document, APPLY),
+        {"id": "established", "method": "GET", "path": f"{DEFINITIONS}/{name}", "until": {"has": '"NamesAccepted"'}},
+        {"sleep": 3},
+    ]
     objects = [text for text in every if field(text, "kind") == kind and field(text, "apiVersion").startswith(group + "/")]
     for number, text in enumerate(objects[:OBJECTS_MAX]):
         version = field(text, "apiVersion").partition("/")[2]
         place = f"/apis/{group}/{version}/" + ("namespaces/default/" if namespaced else "") + plural
         text = re.sub(r"(?m)^( +)namespace: .*\n", "", text, count=1)
         own = field(text.partition("metadata:")[2], "name", r"\s+") or "x"
-        steps += [step(f"create-{number}", "POST", place, text, {"Content-Type": "application/yaml"}),
-                  step(f"apply-{number}", "PATCH", f"{place}/{own}?fieldManager=a&force=true", text, APPLY),
-                  {"id": f"get-{number}", "method": "GET", "path": f"{place}/{own}", "expand": True},
-                  {"id": f"list-{number}", "method": "GET", "path": place}]
+        steps += [
+            step(f"create-{number}", "POST", place, text, {"Content-Type": "application/yaml"}),
+            step(f"apply-{number}", "PATCH", f"{place}/{own}?fieldManager=a&force=true", text, APPLY),
+            {"id": f"get-{number}", "method": "GET", "path": f"{place}/{own}", "expand": True},
+            {"id": f"list-{number}", "method": "GET", "path": place},
+        ]
     steps.append({"id": "remove", "method": "DELETE", "path": f"{DEFINITIONS}/{name}"})
     return {"name": "real-" + re.sub(r"\W+", "-", name), "about": f"a CRD of {module}", "steps": steps}
 

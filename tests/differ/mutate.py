@@ -1,4 +1,5 @@
 """Random mutations of requests: bodies, content types, queries, headers, paths and methods."""
+
 import copy
 import json
 import re
@@ -6,22 +7,92 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 # values of every type, with limits of types
-ODD = (None, "", "x", " ", 0, -1, 1.5, 1e20, 2147483648, 9223372036854775807, 9223372036854775808, True, False, [], {}, [None],
-       {"a": None}, [1, "a"], [[]], "2020-01-01T00:00:00Z", "10", "1Gi", "ä\u2028", "a" * 300, "A_b", "-a", "a.b", "a/b", "*")
+ODD = (
+    None,
+    "",
+    "x",
+    " ",
+    0,
+    -1,
+    1.5,
+    1e20,
+    2147483648,
+    9223372036854775807,
+    9223372036854775808,
+    True,
+    False,
+    [],
+    {},
+    [None],
+    {"a": None},
+    [1, "a"],
+    [[]],
+    "2020-01-01T00:00:00Z",
+    "10",
+    "1Gi",
+    "ä\u2028",
+    "a" * 300,
+    "A_b",
+    "-a",
+    "a.b",
+    "a/b",
+    "*",
+)
 NAMES = ("unknown", "extra", "x", "")
 # fields that kube-apiserver validates in every object
-METADATA = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid",
-            "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink")
+METADATA = (
+    "name",
+    "generateName",
+    "namespace",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "selfLink",
+)
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"}
-CONTENT_TYPES = ("application/json", "application/yaml", "application/merge-patch+json", "application/json-patch+json",
-                 "application/strategic-merge-patch+json", "application/apply-patch+yaml", "application/cbor", "text/plain",
-                 "application/json; charset=utf-8", "application/vnd.kubernetes.protobuf", "application/json;;", "*/*", "")
+CONTENT_TYPES = (
+    "application/json",
+    "application/yaml",
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+    "application/cbor",
+    "text/plain",
+    "application/json; charset=utf-8",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;;",
+    "*/*",
+    "",
+)
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-ACCEPTS = ("application/json", "application/yaml", TABLE, TABLE + ",application/json", TABLE.replace("v=v1", "v=v1beta1"),
-           "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
-           "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf", "*/*",
-           "application/*", "text/html", "application/cbor", "application/json;q=0.1,application/yaml", "application/json;as=X",
-           "application/yaml;as=Table;v=v1;g=meta.k8s.io", "application/json;pretty=1", "", "a,b,application/json")
+ACCEPTS = (
+    "application/json",
+    "application/yaml",
+    TABLE,
+    TABLE + ",application/json",
+    TABLE.replace("v=v1", "v=v1beta1"),
+    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    "application/vnd.kubernetes.protobuf",
+    "*/*",
+    "application/*",
+    "text/html",
+    "application/cbor",
+    "application/json;q=0.1,application/yaml",
+    "application/json;as=X",
+    "application/yaml;as=Table;v=v1;g=meta.k8s.io",
+    "application/json;pretty=1",
+    "",
+    "a,b,application/json",
+)
 QUERY = {
     "fieldValidation": ("Strict", "Warn", "Ignore", "strict", ""),
     "fieldManager": ("m", "m" * 129, "a\u0007", ""),
@@ -31,8 +102,17 @@ QUERY = {
     "limit": ("1", "0", "-1", "x", "9223372036854775808", ""),
     "continue": ("x", "", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0"),
     "labelSelector": ("a=b", "a!=b", "a in (b,c)", "!a", "a,", "a=", "a==b,c notin (d)", "a>1", "=", "a in ()", "-a=b", "a=b c"),
-    "fieldSelector": ("metadata.name=x", "metadata.name!=x", "metadata.namespace=default", "spec.x=1", "metadata.name", "a=\\",
-                      "metadata.name=x,metadata.namespace=default", "metadata.uid=x", ""),
+    "fieldSelector": (
+        "metadata.name=x",
+        "metadata.name!=x",
+        "metadata.namespace=default",
+        "spec.x=1",
+        "metadata.name",
+        "a=\\",
+        "metadata.name=x,metadata.namespace=default",
+        "metadata.uid=x",
+        "",
+    ),
     "resourceVersion": ("0", "x", "-1", "999999999999", ""),
     "resourceVersionMatch": ("Exact", "NotOlderThan", "exact", ""),
     "timeoutSeconds": ("1", "0", "-1", "x"),
@@ -48,8 +128,7 @@ QUERY = {
     "shardSelector": ("x",),
     "unknown": ("x",),
 }
-PATCHES = ("application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json",
-           "application/apply-patch+yaml")
+PATCHES = ("application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")
 
 
 def mutated(step, chance):
@@ -78,8 +157,14 @@ def dry(step):
 def change(step, chance):
     """Makes one random change in place."""
     has_body = "body" in step or "text" in step
-    kinds = [(change_body, 12 if has_body else 0), (change_patch, 4 if step["method"] == "PATCH" and has_body else 0),
-             (change_query, 3), (change_header, 3), (change_path, 2), (change_method, 1)]
+    kinds = [
+        (change_body, 12 if has_body else 0),
+        (change_patch, 4 if step["method"] == "PATCH" and has_body else 0),
+        (change_query, 3),
+        (change_header, 3),
+        (change_path, 2),
+        (change_method, 1),
+    ]
     chance.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0](step, chance)
 
 
@@ -138,8 +223,7 @@ def similar(old, chance):
         return chance.choice((not old, str(old), None, 1))
     if isinstance(old, (int, float)):
         return chance.choice((old + 1, old - 1, -old, str(old), old * 100000, old + 0.5, float(old)))
-    return chance.choice((old + "!", old.upper(), old[:1], old * 30, old + " ", " " + old, old + ".", [old], {old: old},
-                          old.replace("a", "b")))
+    return chance.choice((old + "!", old.upper(), old[:1], old * 30, old + " ", " " + old, old + ".", [old], {old: old}, old.replace("a", "b")))
 
 
 def changed_metadata(value, chance):
@@ -153,8 +237,7 @@ def changed_metadata(value, chance):
         "finalizers": (["a/b"], ["orphan"], ["a"], ["a/b", "a/b"], ["foregroundDeletion", "orphan"], [""], "a/b"),
         "ownerReferences": ([OWNER], [{**OWNER, "controller": True}] * 2, [{}], [{**OWNER, "kind": ""}], [OWNER, OWNER]),
         "creationTimestamp": (None, "2020-01-01T00:00:00Z", "x", 1),
-        "managedFields": ([], [{}], None, [{"manager": "m", "operation": "Apply", "apiVersion": "v1", "time": None,
-                                           "fieldsType": "FieldsV1", "fieldsV1": {}}]),
+        "managedFields": ([], [{}], None, [{"manager": "m", "operation": "Apply", "apiVersion": "v1", "time": None, "fieldsType": "FieldsV1", "fieldsV1": {}}]),
         "generation": (0, 5, -1, "1"),
         "resourceVersion": ("0", "1", "x", ""),
     }
@@ -168,7 +251,7 @@ def changed_text(text, chance):
     if how == 0 and text.startswith("{") and len(text) > 2:
         return "{" + chance.choice(('"kind":"X",', '"metadata":{},', '"a":1,"a":2,', '"":0,', '"spec":null,')) + text[1:]
     if how == 1:
-        return text[:chance.randrange(len(text) + 1)]
+        return text[: chance.randrange(len(text) + 1)]
     if how == 2:
         return text + chance.choice((" ", "\n", "}", "x", "\n---\n", "{}", "\0", ","))
     if how == 3:
@@ -177,7 +260,7 @@ def changed_text(text, chance):
     if how in (4, 5):
         return text[:spot] + chance.choice(("\n", " ", '"', "\\", "{", "]", ",", "\x01", "é", "#", "&a ", "*a", "1e999", "- ")) + text[spot:]
     if how == 6:
-        return text[:spot] + text[spot + 1:]
+        return text[:spot] + text[spot + 1 :]
     lines = text.split("\n")
     line = chance.randrange(len(lines))
     lines.insert(line, chance.choice((lines[line], " " + lines[line], lines[line][1:])))
@@ -195,9 +278,17 @@ def change_patch(step, chance):
         step["path"] += ("&" if "?" in step["path"] else "?") + "fieldManager=" + chance.choice(("m", "replay", "other"))
     elif kind == "application/strategic-merge-patch+json" and isinstance(body, dict):
         inside = [at(body, path) for path, node in nodes(body) if isinstance(node, dict)] or [body]
-        name, value = chance.choice((("$patch", "replace"), ("$patch", "delete"), ("$patch", "merge"), ("$patch", "x"),
-                                     ("$retainKeys", ["a"]), ("$deleteFromPrimitiveList/finalizers", ["a"]),
-                                     ("$setElementOrder/x", [1])))
+        name, value = chance.choice(
+            (
+                ("$patch", "replace"),
+                ("$patch", "delete"),
+                ("$patch", "merge"),
+                ("$patch", "x"),
+                ("$retainKeys", ["a"]),
+                ("$deleteFromPrimitiveList/finalizers", ["a"]),
+                ("$setElementOrder/x", [1]),
+            )
+        )
         chance.choice(inside)[name] = value
     headers["Content-Type"] = kind
 
@@ -259,8 +350,16 @@ def change_header(step, chance):
     elif chance.random() < 0.8:
         headers["Accept"] = chance.choice(ACCEPTS)
     else:
-        name, value = chance.choice((("Impersonate-User", "someone"), ("Impersonate-Group", "g"), ("Authorization", "Bearer x"),
-                                     ("Content-Encoding", "gzip"), ("Accept-Encoding", "identity"), ("User-Agent", "curl/8")))
+        name, value = chance.choice(
+            (
+                ("Impersonate-User", "someone"),
+                ("Impersonate-Group", "g"),
+                ("Authorization", "Bearer x"),
+                ("Content-Encoding", "gzip"),
+                ("Accept-Encoding", "identity"),
+                ("User-Agent", "curl/8"),
+            )
+        )
         headers[name] = value
 
 

@@ -1,4 +1,5 @@
 """Sends the same requests to two servers, and normalizes their responses so that random differences disappear."""
+
 import base64
 import http.client
 import json

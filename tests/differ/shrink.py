@@ -1,4 +1,5 @@
 """Shrinks the request of a difference while the class of the difference stays the same."""
+
 import copy
 
 import mutate
@@ -35,7 +36,7 @@ def candidates(step, base):
     length = len(text) // 2
     while length > 0 and len(text) > 40:
         for start in range(0, len(text), length):
-            yield {**step, "text": text[:start] + text[start + length:]}
+            yield {**step, "text": text[:start] + text[start + length :]}
         length //= 2
 
 
@@ -49,4 +50,4 @@ def reverted(step, base):
     path, query = mutate.split(step["path"])
     for spot, (name, _) in enumerate(query):
         if name != "dryRun":
-            yield {**step, "path": mutate.join(path, query[:spot] + query[spot + 1:])}
+            yield {**step, "path": mutate.join(path, query[:spot] + query[spot + 1 :])}

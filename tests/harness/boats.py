@@ -24,13 +24,18 @@ def boats(client, storage="v1"):
     def version(name, spec):
         schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
         return {"name": name, "served": True, "storage": name == storage, "schema": {"openAPIV3Schema": schema}}
+
     number = {"type": "integer"}
-    return {"metadata": {"name": "boats.harbor.example.com"}, "spec": {
-        "group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
-        "versions": [version("v1", {"sails": number}),
-                     version("v2", {"rig": {"type": "object", "properties": {"sails": number}}})],
-        "conversion": {"strategy": "Webhook",
-                       "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}}}
+    return {
+        "metadata": {"name": "boats.harbor.example.com"},
+        "spec": {
+            "group": "harbor.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "boats", "kind": "Boat"},
+            "versions": [version("v1", {"sails": number}), version("v2", {"rig": {"type": "object", "properties": {"sails": number}}})],
+            "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}},
+        },
+    }
 
 
 def boat(version, name, **spec):

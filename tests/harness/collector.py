@@ -1,4 +1,5 @@
 """A collector of traces: OTLP over gRPC without TLS. Of HTTP/2 and protobuf it implements what a unary call needs."""
+
 import socket
 import struct
 import threading
@@ -15,21 +16,23 @@ def literal(name, value):
 def fields(message):
     """The fields of a protobuf message as (number, value): bytes for length-delimited fields, numbers for fixed64 and varints."""
     at = 0
+
     def varint():
         nonlocal at
         value = shift = 0
         while True:
             byte = message[at]
             at += 1
-            value |= (byte & 0x7f) << shift
+            value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return value
+
     while at < len(message):
         key = varint()
         if key & 7 == 2:
             size = varint()
-            yield key >> 3, message[at:at + size]
+            yield key >> 3, message[at : at + size]
             at += size
         elif key & 7 == 1:
             yield key >> 3, struct.unpack_from("<Q", message, at)[0]
@@ -45,9 +48,11 @@ def first(message, number, default=b""):
 def attributes(message, number):
     """Attributes of a message as a dict."""
     pairs = [value for found, value in fields(message) if found == number]
+
     def value(pair):
         kind, content = next(fields(first(pair, 2)))
         return content.decode() if kind == 1 else content
+
     return {first(pair, 1).decode(): value(pair) for pair in pairs}
 
 

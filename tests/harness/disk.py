@@ -1,5 +1,6 @@
 """Faults of the disk: a library that is preloaded into the server replaces fdatasync and write, and delays them or lets them fail
 (no space left, input/output error)."""
+
 import pathlib
 import subprocess
 import tempfile

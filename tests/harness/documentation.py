@@ -5,6 +5,7 @@ continues on the next line after a backslash, and up to a line EOF after `<<EOF`
 command above them. After `<!-- run: serve -->` the block starts a server in the background, on any free port. A block after
 `<!-- file: NAME -->` is the content of a file.
 """
+
 import os
 import pathlib
 import re
@@ -21,14 +22,20 @@ FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.M | re.S)
 # blocks of commands, executed or not, and the program's commands in them
 PRINTED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.M | re.S)
 # what differs between two runs: ports, times, ages in tables
-VARYING = [(re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"), (re.compile(r"\b\d+ ms\b"), "N ms"),
-           (re.compile(r"(?<= )\d+[smh]$", re.M), "AGE"), (re.compile(r" +$", re.M), ""), (re.compile(r"  +"), "  ")]
+VARYING = [
+    (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
+    (re.compile(r"\b\d+ ms\b"), "N ms"),
+    (re.compile(r"(?<= )\d+[smh]$", re.M), "AGE"),
+    (re.compile(r" +$", re.M), ""),
+    (re.compile(r"  +"), "  "),
+]
 SECONDS = 60
 
 
 @dataclass
 class Command:
     """A documented command and its documented output."""
+
     text: str
     output: list = field(default_factory=list)
     serves: bool = False
@@ -64,7 +71,7 @@ def printed(text):
             if command:
                 words = shlex.split(re.sub(r"\$\([^)]*\)", "x", command[1]), comments=True)
                 stop = [i for i, word in enumerate(words) if word in ("|", ">", "2>&1", "--", "&") or word.startswith(">")]
-                found.append(words[:min(stop, default=len(words))])
+                found.append(words[: min(stop, default=len(words))])
     return found
 
 
@@ -90,8 +97,9 @@ class Shell:
         (work / "examples").symlink_to(ROOT / "examples")
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "PINTLE"))}
         environment |= {"PATH": f"{programs}:{environment['PATH']}", "HOME": str(self.home), "PINTLE_SECURE_PORT": str(port), "LC_ALL": "C.UTF-8"}
-        self.bash = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                     cwd=work, env=environment, start_new_session=True)
+        self.bash = subprocess.Popen(
+            ["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work, env=environment, start_new_session=True
+        )
         self.watchdog = None
 
     def __enter__(self):

@@ -1,4 +1,5 @@
 """A webhook server with the serving certificate of a Pintle server, whose responses Python functions return."""
+
 import base64
 import http.server
 import json
@@ -11,6 +12,7 @@ import threading
 class TlsServer(http.server.ThreadingHTTPServer):
     """Serves on 127.0.0.1 with the serving certificate of a Pintle server, until it is shut down. TLS handshakes run in the threads
     of their connections, so that a client that never finishes one does not block others."""
+
     request_queue_size = 1024
 
     def __init__(self, certificates, handler):
@@ -113,8 +115,7 @@ def patch(*operations):
 def kubeconfig(hooks, path):
     """Writes a kubeconfig for a hook. Returns its path."""
     cluster = {"server": f"https://127.0.0.1:{hooks.port}{path}", "certificate-authority-data": hooks.bundle}
-    config = {"clusters": [{"name": "hook", "cluster": cluster}], "current-context": "hook",
-              "contexts": [{"name": "hook", "context": {"cluster": "hook"}}]}
+    config = {"clusters": [{"name": "hook", "cluster": cluster}], "current-context": "hook", "contexts": [{"name": "hook", "context": {"cluster": "hook"}}]}
     file = pathlib.Path(hooks.certificates) / (path.strip("/") + ".kubeconfig")
     file.write_text(json.dumps(config))
     return file

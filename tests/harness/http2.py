@@ -1,4 +1,5 @@
 """A small HTTP/2 client (RFC 9113) that exposes frames, and reads from the connection only when `read` or `until` is called."""
+
 import socket
 import ssl
 import struct
@@ -46,8 +47,7 @@ class Http2:
     def begin(self, method, path, token=None, accept="application/json", flags=0):
         """Sends the header of a request, whose body follows unless `flags` has END_STREAM. Returns the number of its stream."""
         stream, self.next = self.next, self.next + 2
-        pairs = [(":method", method), (":scheme", "https"), (":path", path), (":authority", self.authority),
-                 ("accept", accept)]
+        pairs = [(":method", method), (":scheme", "https"), (":path", path), (":authority", self.authority), ("accept", accept)]
         if token:
             pairs.append(("authorization", "Bearer " + token))
         self.socket.sendall(self.frame(HEADERS, flags | END_HEADERS, stream, fields(pairs)))
@@ -72,8 +72,8 @@ class Http2:
             self.buffer += more
         length = int.from_bytes(self.buffer[:3], "big")
         kind, flags = self.buffer[3], self.buffer[4]
-        stream, payload = int.from_bytes(self.buffer[5:9], "big"), self.buffer[9:9 + length]
-        self.buffer = self.buffer[9 + length:]
+        stream, payload = int.from_bytes(self.buffer[5:9], "big"), self.buffer[9 : 9 + length]
+        self.buffer = self.buffer[9 + length :]
         if kind in (SETTINGS, PING) and not flags & ACK:
             try:
                 self.socket.sendall(self.frame(kind, ACK, 0, payload if kind == PING else b""))

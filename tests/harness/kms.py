@@ -1,4 +1,5 @@
 """The KMS v2 plugin of tests/kms, and kube-apiserver's code to read and write values with it."""
+
 import json
 import pathlib
 import subprocess
@@ -56,7 +57,13 @@ class Plugin:
 def configure(path, *providers, resources=("secrets",)):
     """Writes an EncryptionConfiguration, atomically."""
     new = pathlib.Path(path).with_suffix(".new")
-    new.write_text(json.dumps({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration",
-        "resources": [{"resources": list(resources), "providers": list(providers)}]}))
+    new.write_text(
+        json.dumps(
+            {
+                "apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "EncryptionConfiguration",
+                "resources": [{"resources": list(resources), "providers": list(providers)}],
+            }
+        )
+    )
     new.rename(path)

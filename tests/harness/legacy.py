@@ -7,9 +7,12 @@ CRONTABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
 
 
 def definition(**spec):
-    return {"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "crontabs.stable.example.com"},
-            "spec": {"group": "stable.example.com", "names": {"plural": "crontabs", "kind": "CronTab"}, **spec}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1beta1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "crontabs.stable.example.com"},
+        "spec": {"group": "stable.example.com", "names": {"plural": "crontabs", "kind": "CronTab"}, **spec},
+    }
 
 
 def crontab(name="a", **more):

@@ -8,6 +8,7 @@ once at any later time, or never.
 Watches and lists are compared with one history of changes: the events of all watches together (the properties of etcd's
 robustness tests). The message of `Violation` names the contradiction.
 """
+
 from dataclasses import dataclass, field, replace
 
 NEVER = float("inf")
@@ -23,6 +24,7 @@ class Operation:
 
     create: "ok" | "exists"; update, delete: "ok" | "conflict" | "missing"; get: "ok" | "missing".
     """
+
     what: str
     key: str
     start: float
@@ -36,6 +38,7 @@ class Operation:
 @dataclass
 class Event:
     """A change delivered by a watch; for a deletion, `value` is the last value."""
+
     kind: str
     key: str
     value: str
@@ -45,6 +48,7 @@ class Event:
 @dataclass
 class Stream:
     """A watch and its resumptions: events and bookmarks (versions) in order, after the version `after`."""
+
     after: int
     items: list = field(default_factory=list)
 
@@ -52,6 +56,7 @@ class Stream:
 @dataclass
 class Listing:
     """A list: values and versions by key. If `stale`, it may be of any version, otherwise it must be of the newest."""
+
     version: int
     items: dict
     start: float
@@ -93,7 +98,7 @@ def history(streams):
         if event.kind != "DELETED" and values.setdefault(event.value, version) != version:
             raise Violation(f"{event.value} was written at {values[event.value]} and at {version}")
     state = {}
-    for version, event in sorted(changes.items()):
+    for _, event in sorted(changes.items()):
         current = state.get(event.key)
         wrong = (event.kind == "ADDED") == (current is not None) or event.kind == "DELETED" and current != event.value
         if wrong:
@@ -232,7 +237,7 @@ def check_register(operations):
             after = step(done[i], state)
             if after:
                 stack.append((mask | 1 << i, tried, after[0], first, soonest))
-    around = "\n".join(map(str, done[max(0, best - 5):best + 6]))
+    around = "\n".join(map(str, done[max(0, best - 5) : best + 6]))
     raise Violation(f"no order explains the operations on {operations[0].key} about:\n{around}")
 
 

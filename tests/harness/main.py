@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs sections of the black-box tests. It exists for older scripts; use `tests/run` or pytest instead.
 
-  main.py --binary target/release/pintle [--only SECTION] [--filter TEXT] [--slow]
+main.py --binary target/release/pintle [--only SECTION] [--filter TEXT] [--slow]
 """
+
 import argparse
 import pathlib
 import subprocess
@@ -14,8 +15,7 @@ sys.path.insert(0, str(TESTS))
 import environment
 
 # sections that have been split or renamed
-MARKERS = {"cli": "cli or bad_input or store or cel or http or connections or startup or stop",
-           "generations": "legacy or migration or crds or examples"}
+MARKERS = {"cli": "cli or bad_input or store or cel or http or connections or startup or stop", "generations": "legacy or migration or crds or examples"}
 
 
 def main():
@@ -29,8 +29,21 @@ def main():
     selected = f"({MARKERS.get(args.only, args.only)}) and " if args.only else ""
     status = 0
     for serial, workers in (("not serial", "4"), ("serial", "0")):
-        command = [*environment.command(), "-m", "pytest", "blackbox", "--binary", str(binary), "--numprocesses", workers, "--quiet",
-                   "-m", selected + serial, *(["-k", args.filter] if args.filter else []), *(["--slow"] if args.slow else [])]
+        command = [
+            *environment.command(),
+            "-m",
+            "pytest",
+            "blackbox",
+            "--binary",
+            str(binary),
+            "--numprocesses",
+            workers,
+            "--quiet",
+            "-m",
+            selected + serial,
+            *(["-k", args.filter] if args.filter else []),
+            *(["--slow"] if args.slow else []),
+        ]
         status = max(status, {5: 0}.get(code := subprocess.run(command, cwd=TESTS).returncode, code))
     return status
 

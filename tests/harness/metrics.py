@@ -1,4 +1,5 @@
 """Reads /metrics."""
+
 import re
 
 

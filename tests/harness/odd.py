@@ -8,6 +8,7 @@ not have, gets values that are empty, long, negative, huge, doubled, null, of an
 updates, and in writes of the status, all as dry runs. The order of the causes of an error is counted apart. With --together, two to
 four random fields of each sample have odd values at once, N times, which finds rules that relate fields.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -27,9 +28,48 @@ from pair import Pair  # noqa: E402
 from union_samples import UNION_SAMPLES  # noqa: E402
 
 WORKERS = 4
-TEXTS = ["", " ", "a" * 64, "a" * 254, "a" * 1100, "-a", "A.b", "Ab", "a/b", "a/b/c", "/a", "a/", "ä", "a_b", "a.", "..", ".a", "0", "a..b",
-         "a\nb", "%", "*", "*.a.b", "example.com/a", "Example.com/A_b", "::1", "fd00::1", "10.0.0.1", "010.0.0.1", "10.0.0.0/8", "10.0.0.1/8",
-         "99999999999999999999", "http://a.b/c", "a:b", "<a>&", "true", "kubernetes.io/a", "a.kubernetes.io/b", "a b", "a,b"]
+TEXTS = [
+    "",
+    " ",
+    "a" * 64,
+    "a" * 254,
+    "a" * 1100,
+    "-a",
+    "A.b",
+    "Ab",
+    "a/b",
+    "a/b/c",
+    "/a",
+    "a/",
+    "ä",
+    "a_b",
+    "a.",
+    "..",
+    ".a",
+    "0",
+    "a..b",
+    "a\nb",
+    "%",
+    "*",
+    "*.a.b",
+    "example.com/a",
+    "Example.com/A_b",
+    "::1",
+    "fd00::1",
+    "10.0.0.1",
+    "010.0.0.1",
+    "10.0.0.0/8",
+    "10.0.0.1/8",
+    "99999999999999999999",
+    "http://a.b/c",
+    "a:b",
+    "<a>&",
+    "true",
+    "kubernetes.io/a",
+    "a.kubernetes.io/b",
+    "a b",
+    "a,b",
+]
 NUMBERS = [0, 1, -1, 2, 100, 101, 1000, 65535, 65536, 100001, 2147483647, 2147483648, -2147483648, 9223372036854775807]
 QUANTITIES = ["0", "-1", "1.5", "1500m", "1e20", "0.1n", "", "x", "99999999999999999999", "1Gi", "0.5Gi", 1, -1]
 PORTS = [0, -1, 65536, "", "http", "101%", "-1%", "50%", "100%", "1%%", "a" * 16, "UP", "a--b", "1a", "9", 2147483648, "ä"]
@@ -69,8 +109,7 @@ def every(value, schema, schemas, api_version, path=()):
     """Every field and item of a value below the root, with its schema; of items with the same fields the first."""
     schema = schemas.resolve(api_version, schema)
     if isinstance(value, dict):
-        inner = [(key, item, schema.get("properties", {}).get(key, schema.get("additionalProperties") or {}))
-                 for key, item in value.items()]
+        inner = [(key, item, schema.get("properties", {}).get(key, schema.get("additionalProperties") or {})) for key, item in value.items()]
     elif isinstance(value, list):
         forms = {json.dumps(sorted(item) if isinstance(item, dict) else ""): i for i, item in reversed(list(enumerate(value)))}
         inner = [(i, value[i], schema.get("items") or {}) for i in sorted(forms.values())]
@@ -332,8 +371,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(run, samples))
     save()
-    print(f"{sum(counts.asked.values())} asked, {sum(counts.differing.values())} differ, "
-          f"{sum(counts.reordered.values())} have their causes in another order")
+    print(f"{sum(counts.asked.values())} asked, {sum(counts.differing.values())} differ, {sum(counts.reordered.values())} have their causes in another order")
     sys.exit(bool(counts.found))
 
 

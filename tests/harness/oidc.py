@@ -1,4 +1,5 @@
 """An OpenID Connect provider for tests: a discovery document, a key, and tokens with any claims."""
+
 import base64
 import http.server
 import json
@@ -41,9 +42,13 @@ class Provider:
         self.http = TlsServer(self.certificates, Handler)
         self.url = f"https://127.0.0.1:{self.http.server_address[1]}"
         documents["/.well-known/openid-configuration"] = {
-            "issuer": self.url, "jwks_uri": self.url + "/keys", "authorization_endpoint": self.url + "/authorize",
-            "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["RS256"]}
+            "issuer": self.url,
+            "jwks_uri": self.url + "/keys",
+            "authorization_endpoint": self.url + "/authorize",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["RS256"],
+        }
         return self
 
     def __exit__(self, *_):

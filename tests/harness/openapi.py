@@ -6,6 +6,7 @@
 The file has a line for each document with its hash. To locate differences, it also has a line for each path and each schema: its
 hash in v2, and its hashes in v3, which are several if documents differ.
 """
+
 import collections
 import hashlib
 import json
@@ -24,8 +25,11 @@ DIGITS = 12
 def without_descriptions(value, named=False):
     """A part of a document without its descriptions. If `named`, the keys of the object are names of properties or schemas."""
     if isinstance(value, dict):
-        return {key: without_descriptions(child, not named and key in ("properties", "schemas", "definitions"))
-                for key, child in value.items() if named or key != "description" or not isinstance(child, str)}
+        return {
+            key: without_descriptions(child, not named and key in ("properties", "schemas", "definitions"))
+            for key, child in value.items()
+            if named or key != "description" or not isinstance(child, str)
+        }
     if isinstance(value, list):
         return [without_descriptions(item) for item in value]
     return value
@@ -89,9 +93,13 @@ def compare(binary):
     for name in sorted(want.keys() | found.keys()):
         ours, theirs = found.get(name, {}), want.get(name, {})
         counts = collections.Counter()
-        parts = {"paths": lambda document: document.get("paths", {}), "schemas": schemas,
-                 "operations": lambda document: {(path, method): operation for path, item in document.get("paths", {}).items()
-                                                 for method, operation in item.items() if method != "parameters"}}
+        parts = {
+            "paths": lambda document: document.get("paths", {}),
+            "schemas": schemas,
+            "operations": lambda document: {
+                (path, method): operation for path, item in document.get("paths", {}).items() for method, operation in item.items() if method != "parameters"
+            },
+        }
         for word, of in parts.items():
             for key, value in of(theirs).items() if theirs else ():
                 equal = bool(ours) and of(ours).get(key) == value

@@ -1,4 +1,6 @@
 """A pintle server for one test, on a free port."""
+
+import json
 import os
 import pathlib
 import re
@@ -9,7 +11,6 @@ import ssl
 import subprocess
 import tempfile
 import time
-import json
 import urllib.error
 import urllib.request
 
@@ -52,13 +53,23 @@ class Pintle:
     def start(self):
         self.dir.mkdir(parents=True, exist_ok=True)
         self.tokens.write_text(f'{TOKEN},tester,1,"system:masters"\nplain-token,plain,2\n')
-        command = [self.binary, "serve", "--storage", self.storage, "--data-dir", str(self.dir), "--secure-port", str(self.port),
-                   "--token-auth-file", str(self.tokens), *self.flags]
+        command = [
+            self.binary,
+            "serve",
+            "--storage",
+            self.storage,
+            "--data-dir",
+            str(self.dir),
+            "--secure-port",
+            str(self.port),
+            "--token-auth-file",
+            str(self.tokens),
+            *self.flags,
+        ]
         self.errors = open(self.dir / "stderr.log", "a+")
         if self not in STARTED:
             STARTED.append(self)
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True,
-                                        preexec_fn=self.before, env=self.environment)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True, preexec_fn=self.before, env=self.environment)
         readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if readable else "nothing"
         match = READY.search(line)
@@ -126,9 +137,11 @@ class Pintle:
 
     def wait_for(self, path):
         """Waits until an object exists, and returns it."""
+
         def get():
             status, body, _ = self.request("GET", path)
             return body if status == 200 else None
+
         return eventually(get)
 
     def ok(self, method, path, body=None, **options):

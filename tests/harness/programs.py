@@ -1,4 +1,5 @@
 """Programs of other ecosystems that tests need: found in PATH, or built once from a Go module into target."""
+
 import contextlib
 import fcntl
 import os

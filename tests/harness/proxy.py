@@ -1,4 +1,5 @@
 """A TCP proxy that can interrupt its connections."""
+
 import socket
 import struct
 import threading

@@ -8,6 +8,7 @@ with random fields and items of its sample left out, moved, changed or repeated;
 both servers are compared, with managedFields. A kind is left after a write whose responses differ, since the servers have different
 objects from there on.
 """
+
 import collections
 import concurrent.futures
 import copy
@@ -55,54 +56,54 @@ class Writer(Asker):
             found[tuple(part for part in path if not isinstance(part, int))] = odd_values(value, schema)
         return found
 
-    def part(self, value, path=(), dropped=.25):
+    def part(self, value, path=(), dropped=0.25):
         """A random part of a value, some of it changed."""
-        if self.maybe(.02) and self.odd[path] and path[:1] != ("metadata",):
+        if self.maybe(0.02) and self.odd[path] and path[:1] != ("metadata",):
             return copy.deepcopy(self.chance.choice(self.odd[path]))
         if isinstance(value, dict):
             kept = {key: item for key, item in value.items() if not self.maybe(dropped)}
             return {key: self.part(item, (*path, key), dropped) for key, item in kept.items()}
         if isinstance(value, list):
             items = [self.part(item, path, dropped / 2) for item in value if not self.maybe(dropped)]
-            if self.maybe(.15):
+            if self.maybe(0.15):
                 self.chance.shuffle(items)
-            if items and self.maybe(.05):
+            if items and self.maybe(0.05):
                 items.append(copy.deepcopy(items[0]))
             return items
-        if isinstance(value, str) and self.maybe(.05):
+        if isinstance(value, str) and self.maybe(0.05):
             return value + self.chance.choice(["x", "-a", "1"])
         if isinstance(value, bool):
-            return value != self.maybe(.1)
-        return value + 1 if isinstance(value, int) and self.maybe(.1) else value
+            return value != self.maybe(0.1)
+        return value + 1 if isinstance(value, int) and self.maybe(0.1) else value
 
-    def fields(self, dropped=.25):
+    def fields(self, dropped=0.25):
         """A random part of the object, with its kind and name."""
         body = {key: item for key, item in self.body.items() if key not in ("apiVersion", "kind", "metadata", "status")}
         metadata = {"name": self.name}
         for key, values in (("labels", {"l": "a"}), ("annotations", {"example.com/a": "b"}), ("finalizers", ["example.com/f"])):
-            if self.maybe(.2):
+            if self.maybe(0.2):
                 metadata[key] = {name: self.chance.choice(["a", "b"]) for name in values} if isinstance(values, dict) else values
         return {"apiVersion": self.api_version, "kind": self.sample["kind"], "metadata": metadata, **self.part(body, (), dropped)}
 
     def patch(self, strategic):
-        body = self.fields(.6)
+        body = self.fields(0.6)
         del body["apiVersion"], body["kind"], body["metadata"]["name"]
         return self.directed(body, strategic)
 
     def directed(self, value, strategic):
         """A patch with some nulls, and directives."""
         if isinstance(value, dict):
-            out = {key: None if self.maybe(.06) else self.directed(item, strategic) for key, item in value.items()}
-            if strategic and self.maybe(.04):
+            out = {key: None if self.maybe(0.06) else self.directed(item, strategic) for key, item in value.items()}
+            if strategic and self.maybe(0.04):
                 out["$patch"] = self.chance.choice(["delete", "replace", "merge", "x"])
-            if strategic and out and self.maybe(.04):
-                out["$retainKeys"] = sorted(out)[:self.chance.choice([1, 2, 5])]
+            if strategic and out and self.maybe(0.04):
+                out["$retainKeys"] = sorted(out)[: self.chance.choice([1, 2, 5])]
             for key, item in list(out.items()):
-                if strategic and isinstance(item, list) and item and self.maybe(.1):
+                if strategic and isinstance(item, list) and item and self.maybe(0.1):
                     name = next((name for name in ("name", "mountPath", "containerPort", "type", "key") if isinstance(item[0], dict) and name in item[0]), None)
                     order = [{name: one[name]} for one in item if isinstance(one, dict) and name in one] if name else item
-                    out[f"$setElementOrder/{key}"] = order[::self.chance.choice([1, -1])]
-                if strategic and isinstance(item, list) and item and not isinstance(item[0], dict) and self.maybe(.1):
+                    out[f"$setElementOrder/{key}"] = order[:: self.chance.choice([1, -1])]
+                if strategic and isinstance(item, list) and item and not isinstance(item[0], dict) and self.maybe(0.1):
                     out[f"$deleteFromPrimitiveList/{key}"] = item[:1]
             return out
         return [self.directed(item, strategic) for item in value] if isinstance(value, list) else value
@@ -111,7 +112,7 @@ class Writer(Asker):
         made = []
         for _ in range(self.chance.choice([1, 1, 2, 3])):
             value, path = self.body, []
-            while isinstance(value, (dict, list)) and value and (not path or self.maybe(.75)):
+            while isinstance(value, (dict, list)) and value and (not path or self.maybe(0.75)):
                 key = self.chance.choice(sorted(value) if isinstance(value, dict) else range(len(value)))
                 value, path = value[key], [*path, str(key).replace("~", "~0").replace("/", "~1")]
             kind = self.chance.choice(["add", "add", "replace", "remove", "test"])
@@ -121,17 +122,17 @@ class Writer(Asker):
 
     def write(self):
         pick = self.chance.choice(["apply"] * 5 + ["put", "put", "merge", "strategic", "strategic", "operations"])
-        query = ["fieldValidation=" + self.chance.choice(["Strict", "Ignore"])] if self.maybe(.3) else []
-        if self.maybe(.5):
+        query = ["fieldValidation=" + self.chance.choice(["Strict", "Ignore"])] if self.maybe(0.3) else []
+        if self.maybe(0.5):
             query.append("dryRun=All")
         url = self.url
         if pick == "apply":
             query.append("fieldManager=" + self.chance.choice(["one", "two", "three"]))
-            if self.maybe(.5):
+            if self.maybe(0.5):
                 query.append("force=true")
-            return {**step("PATCH", f"{url}?{'&'.join(query)}", self.fields(self.chance.choice([.1, .4, .7]))), "headers": APPLY}
+            return {**step("PATCH", f"{url}?{'&'.join(query)}", self.fields(self.chance.choice([0.1, 0.4, 0.7]))), "headers": APPLY}
         if pick == "put":
-            return step("PUT", f"{url}?{'&'.join(query)}", self.versioned(self.fields(.1)))
+            return step("PUT", f"{url}?{'&'.join(query)}", self.versioned(self.fields(0.1)))
         if pick == "operations":
             return {**step("PATCH", f"{url}?{'&'.join(query)}", self.operations()), "headers": OPERATIONS}
         headers = STRATEGIC if pick == "strategic" else MERGE
@@ -186,8 +187,11 @@ def main():
     args = parser.parse_args()
     servers = servers_of(args)
     schemas, run, wanted = Schemas(servers[0]), Run(servers, time.time() + args.seconds), set(filter(None, args.only.split(",")))
-    samples = [sample for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES]
-               if not sample.get("unstable") and sample["plural"] not in LEFT_OUT and (not wanted or sample["plural"] in wanted)]
+    samples = [
+        sample
+        for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES]
+        if not sample.get("unstable") and sample["plural"] not in LEFT_OUT and (not wanted or sample["plural"] in wanted)
+    ]
 
     def one(sample, seed):
         try:

@@ -26,6 +26,7 @@ not send, only the presence is compared. "ignore" lists body paths that are not 
 
 The exit status is 1 if any step differs. The last line is "N passed, N failed".
 """
+
 import argparse
 import base64
 import difflib
@@ -407,9 +408,7 @@ def read_all(response):
 
 def fulfils(until, status, text):
     """Whether a response fulfils the condition of a step."""
-    return (status == until.get("status", status)
-            and until.get("has", "") in text
-            and ("lacks" not in until or until["lacks"] not in text))
+    return status == until.get("status", status) and until.get("has", "") in text and ("lacks" not in until or until["lacks"] not in text)
 
 
 class Outcome:
@@ -420,8 +419,9 @@ class Outcome:
 
     def text(self, lines=DIFF_LINES):
         """The differences, at most `lines` lines of each."""
-        return "\n".join(f"--- {self.name}: {request}\n" + "\n".join("    " + line[:300] for line in difference[:lines])
-                         for _, request, difference in self.failures)
+        return "\n".join(
+            f"--- {self.name}: {request}\n" + "\n".join("    " + line[:300] for line in difference[:lines]) for _, request, difference in self.failures
+        )
 
 
 def run(path, server, record=False, fast=False):
@@ -453,6 +453,7 @@ def run(path, server, record=False, fast=False):
 
 def write(path, scenario):
     """Writes a scenario with one step per line, so that a changed step is a changed line."""
+
     def compact(value):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

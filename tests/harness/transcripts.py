@@ -1,4 +1,5 @@
 """The recorded scenarios, and the differences from kube-apiserver that are accepted."""
+
 import functools
 import json
 import pathlib
@@ -17,8 +18,7 @@ RECORDED = OWN / "recorded" / NEWEST
 EARLIER = ("1.35", "1.36")
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
 # the existing CustomResourceDefinitions or namespaces: each needs a server of its own
-ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "namespaces-of-groups", "read-pages",
-         "read-versions")
+ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "namespaces-of-groups", "read-pages", "read-versions")
 # a server that has not written for this long has finished its start
 QUIET_SECONDS = 0.5
 
@@ -53,6 +53,7 @@ def step_ids(path):
 
 def wait_until_settled(server):
     """Waits until the controllers no longer write, so that the resourceVersion of lists does not change."""
+
     def version():
         return server.ok("GET", "/api/v1/namespaces")["metadata"]["resourceVersion"]
 

@@ -1,4 +1,5 @@
 """A request whose body is never completed."""
+
 import http.client
 from urllib.parse import urlparse
 
@@ -14,8 +15,7 @@ class UnfinishedRequest:
         url = urlparse(server.url)
         self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
         self.connection.putrequest("POST", MAPS + query)
-        for name, value in {"Authorization": "Bearer " + token, "Content-Type": "application/json",
-                            "Content-Length": "100"}.items():
+        for name, value in {"Authorization": "Bearer " + token, "Content-Type": "application/json", "Content-Length": "100"}.items():
             self.connection.putheader(name, value)
         self.connection.endheaders(b"{")
 

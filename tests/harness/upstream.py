@@ -1,11 +1,12 @@
 """A kube-apiserver on an etcd, for comparisons. It is built from its Go module, which takes some ten minutes."""
+
 import pathlib
 import subprocess
 import urllib.error
 
 from etcd import free_port
-from programs import ROOT, built, openssl
 from pintle import STARTED, TOKEN, Pintle, eventually
+from programs import ROOT, built, openssl
 
 # the newest release; earlier ones are in `older`
 MODULE = ROOT / "tests" / "upstream"
@@ -32,10 +33,30 @@ class Upstream(Pintle):
         self.tokens.write_text(f'{TOKEN},tester,1,"system:masters"\n')
         key, port = self.dir / "accounts.key", free_port()
         openssl("genrsa", "-out", key, "2048")
-        command = [self.binary, "--etcd-servers", self.etcd.urls, "--bind-address", "127.0.0.1", "--secure-port", port,
-                   "--cert-dir", self.dir / "certificates", "--token-auth-file", self.tokens, "--authorization-mode", "RBAC",
-                   "--service-cluster-ip-range", "10.0.0.0/24", "--service-account-issuer", "https://kubernetes.default.svc",
-                   "--service-account-key-file", key, "--service-account-signing-key-file", key, *self.flags]
+        command = [
+            self.binary,
+            "--etcd-servers",
+            self.etcd.urls,
+            "--bind-address",
+            "127.0.0.1",
+            "--secure-port",
+            port,
+            "--cert-dir",
+            self.dir / "certificates",
+            "--token-auth-file",
+            self.tokens,
+            "--authorization-mode",
+            "RBAC",
+            "--service-cluster-ip-range",
+            "10.0.0.0/24",
+            "--service-account-issuer",
+            "https://kubernetes.default.svc",
+            "--service-account-key-file",
+            key,
+            "--service-account-signing-key-file",
+            key,
+            *self.flags,
+        ]
         self.errors = open(self.dir / "stderr.log", "a+")
         if self not in STARTED:
             STARTED.append(self)

@@ -1,4 +1,5 @@
 """A watch that is read in the background."""
+
 import http.client
 import threading
 from urllib.parse import urlparse

@@ -1,4 +1,5 @@
 """Writers that track the possible states of their objects, and a watch that resumes where it was interrupted."""
+
 import http.client
 import json
 import random

@@ -1,4 +1,5 @@
 """Builds kubectl and runs it against a server, with a home directory of its own."""
+
 import json
 import os
 import pathlib
@@ -29,6 +30,7 @@ def built():
 
 class Out(str):
     """The stdout of kubectl; `errors` is its stderr."""
+
     errors = ""
 
 
@@ -55,8 +57,16 @@ class Kubectl:
         if not {"-A", "--raw", "config"} & set(arguments):
             command[1:1] = ["-n", self.namespace]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, input=input,
-                                  env=self.environment(env), cwd=self.home, stdin=None if input else subprocess.DEVNULL)
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                input=input,
+                env=self.environment(env),
+                cwd=self.home,
+                stdin=None if input else subprocess.DEVNULL,
+            )
         except subprocess.TimeoutExpired as error:
             raise AssertionError(f"`kubectl {' '.join(arguments)}` hung; output {error.stdout} errors {error.stderr}") from None
         message = f"\n  $ kubectl {' '.join(map(str, arguments))}\n  exit {done.returncode}, expected {code}\n"
@@ -90,8 +100,9 @@ class Lines:
 
     def __init__(self, command, environment, directory):
         self.command, self.seen = " ".join(command[3:]), []
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        env=environment, cwd=directory, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=directory, stdin=subprocess.DEVNULL
+        )
         self.changed, self.ended = threading.Condition(), False
         self.thread = threading.Thread(target=self.pump, daemon=True)
         self.thread.start()
@@ -130,8 +141,7 @@ class Lines:
 
 def table(text):
     """A printed table as rows of cells, with AGE in place of ages."""
-    return [["AGE" if AGE.fullmatch(cell) else cell for cell in re.split(r"\s{2,}", line.strip())]
-            for line in text.splitlines() if line.strip()]
+    return [["AGE" if AGE.fullmatch(cell) else cell for cell in re.split(r"\s{2,}", line.strip())] for line in text.splitlines() if line.strip()]
 
 
 def same(got, want):

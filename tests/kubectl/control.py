@@ -1,4 +1,5 @@
 """Cascading deletion by the garbage collector, tokens of ServiceAccounts, `auth can-i --list`, events."""
+
 import base64
 import json
 

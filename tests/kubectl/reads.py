@@ -1,4 +1,5 @@
 """Commands that read: get with output formats, selectors and names, watches, describe, diff and wait."""
+
 import json
 
 from .client import MANIFESTS, has, same, table
@@ -10,8 +11,7 @@ FLEET = MANIFESTS / "fleet.yaml"
 def get(kubectl):
     same(kubectl("get", "boats").errors, f"No resources found in {kubectl.namespace} namespace.\n")
     kubectl("create", "-f", FLEET)
-    same(table(kubectl("get", "boats")), [["NAME", "SAILS", "AGE"], ["nina", "3", "AGE"], ["pinta", "4", "AGE"],
-                                          ["santa-maria", "5", "AGE"]])
+    same(table(kubectl("get", "boats")), [["NAME", "SAILS", "AGE"], ["nina", "3", "AGE"], ["pinta", "4", "AGE"], ["santa-maria", "5", "AGE"]])
     same(table(kubectl("get", "boats", "pinta", "--no-headers")), [["pinta", "4", "AGE"]])
     same(table(kubectl("get", "boats/nina", "boats/pinta")), [["NAME", "SAILS", "AGE"], ["nina", "3", "AGE"], ["pinta", "4", "AGE"]])
     out = kubectl("get", "boats", "victoria", code=1)
@@ -20,8 +20,7 @@ def get(kubectl):
     same(kubectl("get", "ships", code=1).errors, 'error: the server doesn\'t have a resource type "ships"\n')
     same(table(kubectl("get", "boats", "--show-labels", "-L", "rig"))[1], ["nina", "3", "AGE", "lateen", "rig=lateen,type=caravel"])
     same(table(kubectl("get", "boats", "--sort-by={.spec.port}", "--no-headers"))[0], ["santa-maria", "5", "AGE"])
-    same(kubectl("get", "boats", "--chunk-size=1", "-o", "name").splitlines(),
-         [f"boat.harbor.example.com/{name}" for name in ("nina", "pinta", "santa-maria")])
+    same(kubectl("get", "boats", "--chunk-size=1", "-o", "name").splitlines(), [f"boat.harbor.example.com/{name}" for name in ("nina", "pinta", "santa-maria")])
     same(table(kubectl("get", "boats", "--chunk-size=2", "--no-headers"))[2], ["santa-maria", "5", "AGE"])
 
 
@@ -34,16 +33,31 @@ def get_o_yaml(kubectl):
     kubectl("create", "-f", FLEET)
     out = kubectl("get", "boat", "nina", "-o", "yaml")
     lines = out.splitlines()
-    same([line for line in lines if not line.startswith(("  creationTimestamp: ", "  uid: ", "  resourceVersion: "))],
-         ["apiVersion: harbor.example.com/v1", "kind: Boat", "metadata:", "  generation: 1", "  labels:", "    rig: lateen",
-          "    type: caravel", "  name: nina", f"  namespace: {kubectl.namespace}", "spec:", "  port: Palos",
-          "  replicas: 1", "  sails: 3"])
+    same(
+        [line for line in lines if not line.startswith(("  creationTimestamp: ", "  uid: ", "  resourceVersion: "))],
+        [
+            "apiVersion: harbor.example.com/v1",
+            "kind: Boat",
+            "metadata:",
+            "  generation: 1",
+            "  labels:",
+            "    rig: lateen",
+            "    type: caravel",
+            "  name: nina",
+            f"  namespace: {kubectl.namespace}",
+            "spec:",
+            "  port: Palos",
+            "  replicas: 1",
+            "  sails: 3",
+        ],
+    )
     same(len(lines), 16)
-    has(kubectl("get", "boats", "-o", "yaml"), "apiVersion: v1 items: - apiVersion: harbor.example.com/v1",
-        'kind: List metadata: resourceVersion: ""')
-    has(kubectl("get", "boat", "nina", "-o", "yaml", "--show-managed-fields"),
+    has(kubectl("get", "boats", "-o", "yaml"), "apiVersion: v1 items: - apiVersion: harbor.example.com/v1", 'kind: List metadata: resourceVersion: ""')
+    has(
+        kubectl("get", "boat", "nina", "-o", "yaml", "--show-managed-fields"),
         "managedFields: - apiVersion: harbor.example.com/v1 fieldsType: FieldsV1 fieldsV1: f:metadata:",
-        "manager: kubectl-create operation: Update time:")
+        "manager: kubectl-create operation: Update time:",
+    )
 
 
 def get_o_json(kubectl):
@@ -64,14 +78,16 @@ def get_o_name(kubectl):
 
 def get_o_jsonpath(kubectl):
     kubectl("create", "-f", FLEET)
-    same(kubectl("get", "boats", "-o", 'jsonpath={range .items[*]}{.metadata.name}={.spec.sails};{end}'), "nina=3;pinta=4;santa-maria=5;")
+    same(kubectl("get", "boats", "-o", "jsonpath={range .items[*]}{.metadata.name}={.spec.sails};{end}"), "nina=3;pinta=4;santa-maria=5;")
     same(kubectl("get", "boat/nina", "-o", "go-template={{.spec.port}}"), "Palos")
 
 
 def get_o_custom_columns(kubectl):
     kubectl("create", "-f", FLEET)
-    same(table(kubectl("get", "boats", "-o", "custom-columns=BOAT:.metadata.name,FROM:.spec.port,CREW:.spec.crew")),
-         [["BOAT", "FROM", "CREW"], ["nina", "Palos", "<none>"], ["pinta", "Palos", "<none>"], ["santa-maria", "Lisbon", "<none>"]])
+    same(
+        table(kubectl("get", "boats", "-o", "custom-columns=BOAT:.metadata.name,FROM:.spec.port,CREW:.spec.crew")),
+        [["BOAT", "FROM", "CREW"], ["nina", "Palos", "<none>"], ["pinta", "Palos", "<none>"], ["santa-maria", "Lisbon", "<none>"]],
+    )
 
 
 def get_w(kubectl):
@@ -87,8 +103,7 @@ def get_w(kubectl):
         kubectl("label", "boat", "santa-maria", "seen=no")
         kubectl("label", "boat", "nina", "seen=yes")
         same(watch.expect(2), ["boat.harbor.example.com/nina"] * 2)
-    with kubectl.lines("get", "boats", "-w", "--output-watch-events", "-o", "jsonpath={.type} {.object.metadata.name}{'\\n'}",
-                       "-l", "type=caravel") as watch:
+    with kubectl.lines("get", "boats", "-w", "--output-watch-events", "-o", "jsonpath={.type} {.object.metadata.name}{'\\n'}", "-l", "type=caravel") as watch:
         same(watch.expect(1), ["ADDED nina"])
         kubectl("label", "boat", "santa-maria", "type=caravel", "--overwrite")
         kubectl("label", "boat", "santa-maria", "type-")
@@ -102,23 +117,35 @@ def get_w(kubectl):
 
 def get_l(kubectl):
     kubectl("create", "-f", FLEET)
-    for selector, want in (("type=caravel", ["nina", "pinta"]), ("type!=caravel", ["santa-maria"]), ("rig", ["nina", "pinta"]),
-                           ("!rig", ["santa-maria"]), ("type in (carrack,nao)", ["santa-maria"]),
-                           ("type=caravel,rig notin (lateen)", ["pinta"])):
+    for selector, want in (
+        ("type=caravel", ["nina", "pinta"]),
+        ("type!=caravel", ["santa-maria"]),
+        ("rig", ["nina", "pinta"]),
+        ("!rig", ["santa-maria"]),
+        ("type in (carrack,nao)", ["santa-maria"]),
+        ("type=caravel,rig notin (lateen)", ["pinta"]),
+    ):
         out = kubectl("get", "boats", "-l", selector, "-o", "jsonpath={.items[*].metadata.name}")
         same((selector, out.split()), (selector, want))
 
 
 def get_field_selector(kubectl):
     kubectl("create", "-f", FLEET)
-    for selector, want in (("metadata.name=pinta", ["pinta"]), ("metadata.name!=pinta", ["nina", "santa-maria"]),
-                           ("spec.port=Palos", ["nina", "pinta"]), ("spec.port=Palos,metadata.name=nina", ["nina"]),
-                           (f"metadata.namespace={kubectl.namespace},spec.port!=Palos", ["santa-maria"])):
+    for selector, want in (
+        ("metadata.name=pinta", ["pinta"]),
+        ("metadata.name!=pinta", ["nina", "santa-maria"]),
+        ("spec.port=Palos", ["nina", "pinta"]),
+        ("spec.port=Palos,metadata.name=nina", ["nina"]),
+        (f"metadata.namespace={kubectl.namespace},spec.port!=Palos", ["santa-maria"]),
+    ):
         out = kubectl("get", "boats", "--field-selector", selector, "-o", "jsonpath={.items[*].metadata.name}")
         same((selector, out.split()), (selector, want))
     out = kubectl("get", "boats", "--field-selector=spec.sails=3", code=1)
-    has(out.errors, 'Error from server (BadRequest): Unable to find "harbor.example.com/v1, Resource=boats" that match label '
-                    'selector "", field selector "spec.sails=3": field label not supported: spec.sails')
+    has(
+        out.errors,
+        'Error from server (BadRequest): Unable to find "harbor.example.com/v1, Resource=boats" that match label '
+        'selector "", field selector "spec.sails=3": field label not supported: spec.sails',
+    )
 
 
 def get_A(kubectl):
@@ -161,9 +188,12 @@ def get_subresource(kubectl):
 def describe(kubectl):
     kubectl("create", "-f", FLEET)
     out = kubectl("describe", "boat", "nina")
-    has(out, f"Name: nina Namespace: {kubectl.namespace} Labels: rig=lateen type=caravel Annotations: <none> "
-             "API Version: harbor.example.com/v1 Kind: Boat Metadata: Creation Timestamp:",
-        "Spec: Port: Palos Replicas: 1 Sails: 3")
+    has(
+        out,
+        f"Name: nina Namespace: {kubectl.namespace} Labels: rig=lateen type=caravel Annotations: <none> "
+        "API Version: harbor.example.com/v1 Kind: Boat Metadata: Creation Timestamp:",
+        "Spec: Port: Palos Replicas: 1 Sails: 3",
+    )
     same(kubectl("describe", "boats").count("API Version:  harbor.example.com/v1"), 3)
     same(kubectl("describe", "bo", "-l", "type=carrack").count("Kind:         Boat"), 1)
     out = kubectl("describe", "boat", "victoria", code=1)
@@ -183,10 +213,14 @@ def describe_configmap(kubectl):
 def describe_built_in(kubectl):
     kubectl("create", "secret", "generic", "route", "--from-literal=course=270")
     has(kubectl("describe", "secret", "route"), "Name: route", "Type: Opaque Data ==== course: 3 bytes")
-    has(kubectl("describe", "ns", kubectl.namespace), f"Name: {kubectl.namespace} Labels: kubernetes.io/metadata.name={kubectl.namespace}",
-        "Status: Active")
-    has(kubectl("describe", "crd", "boats.harbor.example.com"), "Kind: CustomResourceDefinition", "Short Names: bo",
-        "Reason: InitialNamesAccepted Status: True Type: Established", "Stored Versions: v1")
+    has(kubectl("describe", "ns", kubectl.namespace), f"Name: {kubectl.namespace} Labels: kubernetes.io/metadata.name={kubectl.namespace}", "Status: Active")
+    has(
+        kubectl("describe", "crd", "boats.harbor.example.com"),
+        "Kind: CustomResourceDefinition",
+        "Short Names: bo",
+        "Reason: InitialNamesAccepted Status: True Type: Established",
+        "Stored Versions: v1",
+    )
 
 
 def diff(kubectl):
@@ -195,8 +229,10 @@ def diff(kubectl):
     text = FLEET.read_text().replace("sails: 4", "sails: 7")
     out = kubectl("diff", "-f", "-", input=text, code=1)
     has(out, "-  generation: 1", "+  generation: 2", "-  sails: 4 +  sails: 7")
-    same([line for line in out.splitlines() if line[0] in "+-" and line[:3] not in ("+++", "---")],
-         ["-  generation: 1", "+  generation: 2", "-  sails: 4", "+  sails: 7"])
+    same(
+        [line for line in out.splitlines() if line[0] in "+-" and line[:3] not in ("+++", "---")],
+        ["-  generation: 1", "+  generation: 2", "-  sails: 4", "+  sails: 7"],
+    )
     out = kubectl("diff", "--server-side", "--force-conflicts", "-f", "-", input=text, code=1)
     has(out, "-  sails: 4 +  sails: 7")
     out = kubectl("diff", "-f", "-", input=boat("victoria", 6), code=1)
@@ -205,8 +241,10 @@ def diff(kubectl):
 
 
 def wait_for_condition(kubectl):
-    same(kubectl("wait", "--for=condition=Established", "crd/boats.harbor.example.com", "crd/lighthouses.harbor.example.com"),
-         "".join(f"customresourcedefinition.apiextensions.k8s.io/{n}.harbor.example.com condition met\n" for n in ("boats", "lighthouses")))
+    same(
+        kubectl("wait", "--for=condition=Established", "crd/boats.harbor.example.com", "crd/lighthouses.harbor.example.com"),
+        "".join(f"customresourcedefinition.apiextensions.k8s.io/{n}.harbor.example.com condition met\n" for n in ("boats", "lighthouses")),
+    )
     kubectl("create", "-f", FLEET)
     wait_times_out(kubectl, "--for=jsonpath={.status.phase}=Afloat", "nina")
     with kubectl.lines("wait", "--for=jsonpath={.status.phase}=Afloat", "boat/nina", "--timeout=60s") as waiting:
@@ -220,8 +258,7 @@ def wait_for_condition(kubectl):
 def wait_for_delete(kubectl):
     kubectl("create", "-f", FLEET)
     kubectl("patch", "boat", "nina", "--type=merge", "-p", '{"metadata":{"finalizers":["harbor.example.com/moored"]}}')
-    same(kubectl("delete", "boat", "nina", "--wait=false"),
-         'boat.harbor.example.com "nina" deleted' + suffix(kubectl) + "\n")
+    same(kubectl("delete", "boat", "nina", "--wait=false"), 'boat.harbor.example.com "nina" deleted' + suffix(kubectl) + "\n")
     with kubectl.lines("wait", "--for=delete", "boat/nina", "--timeout=60s", "-v=6") as waiting:
         waiting.until("watch=true")
         kubectl("patch", "boat", "nina", "--type=json", "-p", '[{"op":"remove","path":"/metadata/finalizers"}]')
@@ -242,6 +279,26 @@ def suffix(kubectl):
     return f" from {kubectl.namespace} namespace" if minor >= 33 else ""
 
 
-CASES = [get, get_o_wide, get_o_yaml, get_o_json, get_o_name, get_o_jsonpath, get_o_custom_columns, get_w, get_l,
-         get_field_selector, get_A, get_names_and_categories, get_built_in, get_subresource, describe, describe_events,
-         describe_configmap, describe_built_in, diff, wait_for_condition, wait_for_delete]
+CASES = [
+    get,
+    get_o_wide,
+    get_o_yaml,
+    get_o_json,
+    get_o_name,
+    get_o_jsonpath,
+    get_o_custom_columns,
+    get_w,
+    get_l,
+    get_field_selector,
+    get_A,
+    get_names_and_categories,
+    get_built_in,
+    get_subresource,
+    describe,
+    describe_events,
+    describe_configmap,
+    describe_built_in,
+    diff,
+    wait_for_condition,
+    wait_for_delete,
+]

@@ -1,4 +1,5 @@
 """Commands that write: create, apply, edit, patch, label, annotate, scale, replace, delete."""
+
 from .client import MANIFESTS, has, same
 
 FLEET = MANIFESTS / "fleet.yaml"
@@ -28,24 +29,35 @@ def create(kubectl):
     same(kubectl("create", "-f", FLEET, "--dry-run=server"), lines(NAMES, "created (server dry run)"))
     same(kubectl("create", "-f", FLEET), lines(NAMES, "created"))
     out = kubectl("create", "-f", FLEET, code=1)
-    same(out.errors, "".join(f'Error from server (AlreadyExists): error when creating "{FLEET}": boats.harbor.example.com '
-                             f'"{name}" already exists\n' for name in NAMES))
+    same(
+        out.errors,
+        "".join(f'Error from server (AlreadyExists): error when creating "{FLEET}": boats.harbor.example.com "{name}" already exists\n' for name in NAMES),
+    )
     out = kubectl("create", "-f", "-", input=boat("victoria", 21, "  port: Cadiz\n"), code=1)
-    has(out.errors, 'The Boat "victoria" is invalid:', "spec.sails in body should be less than or equal to 20",
-        'spec.port: Unsupported value: "Cadiz": supported values: "Palos", "Lisbon", "Genoa"')
+    has(
+        out.errors,
+        'The Boat "victoria" is invalid:',
+        "spec.sails in body should be less than or equal to 20",
+        'spec.port: Unsupported value: "Cadiz": supported values: "Palos", "Lisbon", "Genoa"',
+    )
     out = kubectl("create", "-f", "-", input="apiVersion: harbor.example.com/v1\nkind: Boat\nmetadata: {name: Ünfit}\nspec: {sails: 1}\n", code=1)
     has(out.errors, "a lowercase RFC 1123 subdomain must consist of")
     out = kubectl("create", "-f", "-", input="apiVersion: harbor.example.com/v1\nkind: Raft\nmetadata: {name: r}\n", code=1)
     has(out.errors, 'no matches for kind "Raft" in version "harbor.example.com/v1" ensure CRDs are installed first')
-    same(kubectl("create", "-f", "-", input="apiVersion: harbor.example.com/v1\nkind: Lighthouse\nmetadata: {name: %s}\n" % kubectl.namespace),
-         f"lighthouse.harbor.example.com/{kubectl.namespace} created\n")
+    same(
+        kubectl("create", "-f", "-", input="apiVersion: harbor.example.com/v1\nkind: Lighthouse\nmetadata: {name: %s}\n" % kubectl.namespace),
+        f"lighthouse.harbor.example.com/{kubectl.namespace} created\n",
+    )
 
 
 def create_strict(kubectl):
     text = boat("victoria", 1, "  masts: 3\n")
     out = kubectl("create", "-f", "-", input=text, code=1)
-    same(out.errors, 'Error from server (BadRequest): error when creating "STDIN": Boat in version "v1" cannot be handled as a '
-                     'Boat: strict decoding error: unknown field "spec.masts"\n')
+    same(
+        out.errors,
+        'Error from server (BadRequest): error when creating "STDIN": Boat in version "v1" cannot be handled as a '
+        'Boat: strict decoding error: unknown field "spec.masts"\n',
+    )
     out = kubectl("create", "-f", "-", "--validate=warn", input=text)
     same((out, out.errors), (lines(["victoria"], "created"), 'Warning: unknown field "spec.masts"\n'))
     same(kubectl.json("get", "boat", "victoria")["spec"], {"sails": 1})
@@ -56,18 +68,14 @@ def apply(kubectl):
     same(kubectl("apply", "-f", FLEET), lines(NAMES, "created"))
     same(kubectl("apply", "-f", FLEET), lines(NAMES, "unchanged"))
     text = FLEET.read_text().replace("{sails: 4, port: Palos,", "{sails: 6,")
-    same(kubectl("apply", "-f", "-", input=text),
-         lines(NAMES[:1], "unchanged") + lines(NAMES[1:2], "configured") + lines(NAMES[2:], "unchanged"))
+    same(kubectl("apply", "-f", "-", input=text), lines(NAMES[:1], "unchanged") + lines(NAMES[1:2], "configured") + lines(NAMES[2:], "unchanged"))
     same(kubectl.json("get", "boat", "pinta")["spec"], {"replicas": 2, "sails": 6})
     has(kubectl("apply", "view-last-applied", "boat/pinta"), "kind: Boat", "spec: replicas: 2 sails: 6")
-    managers = {entry["manager"]: entry["operation"] for entry in
-                kubectl.json("get", "boat", "pinta", "--show-managed-fields")["metadata"]["managedFields"]}
+    managers = {entry["manager"]: entry["operation"] for entry in kubectl.json("get", "boat", "pinta", "--show-managed-fields")["metadata"]["managedFields"]}
     same(managers, {"kubectl-client-side-apply": "Update"})
     out = kubectl("apply", "-f", "-", input=text.replace("sails: 6", "sails: many"), code=1)
-    has(out.errors, 'The Boat "pinta" is invalid: spec.sails: Invalid value: "string": spec.sails in body must be of type '
-                    'integer: "string"')
-    out = kubectl("apply", "-f", "-", "--prune", "-l", "type=caravel", "--prune-allowlist=harbor.example.com/v1/Boat",
-                  input=text.split("---")[0])
+    has(out.errors, 'The Boat "pinta" is invalid: spec.sails: Invalid value: "string": spec.sails in body must be of type integer: "string"')
+    out = kubectl("apply", "-f", "-", "--prune", "-l", "type=caravel", "--prune-allowlist=harbor.example.com/v1/Boat", input=text.split("---")[0])
     same(out, lines(NAMES[:1], "unchanged") + lines(NAMES[1:2], "pruned"))
 
 
@@ -94,12 +102,10 @@ def apply_server_side(kubectl):
     out = kubectl("apply", "--server-side", "--field-manager=owner", "--force-conflicts", "-f", "-", input=boat("nina", 8))
     same((out, sails(kubectl)), (lines(["nina"], "serverside-applied"), "8"))
     managers = kubectl.json("get", "boat", "nina", "--show-managed-fields")["metadata"]["managedFields"]
-    same({entry["manager"]: entry["fieldsV1"].get("f:spec") for entry in managers},
-         {"kubectl": {"f:port": {}, "f:replicas": {}}, "owner": {"f:sails": {}}})
+    same({entry["manager"]: entry["fieldsV1"].get("f:spec") for entry in managers}, {"kubectl": {"f:port": {}, "f:replicas": {}}, "owner": {"f:sails": {}}})
     kubectl("apply", "--server-side", "-f", "-", input=boat("nina", 8))
     same(kubectl.json("get", "boat", "nina")["spec"], {"sails": 8})
-    same(kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", input=boat("nina", 8)),
-         lines(["nina"], "serverside-applied (server dry run)"))
+    same(kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", input=boat("nina", 8)), lines(["nina"], "serverside-applied (server dry run)"))
     out = kubectl("apply", "--server-side", "-f", "-", input=boat("victoria", 1, "  masts: 3\n"), code=1)
     has(out.errors, "Error from server", "field not declared in schema")
 
@@ -119,13 +125,17 @@ def edit(kubectl):
     same((out, sails(kubectl)), (lines(["nina"], "edited"), "12"))
     out = kubectl("edit", "boat", "nina", env=kubectl.editor("true"))
     same(out + out.errors, "Edit cancelled, no changes made.\n")
-    env = kubectl.editor('cp "$1" "$HOME/seen-$(ls "$HOME" | wc -l)"', 'if grep -q "sails: 99" "$1"',
-                         'then sed -i "s/sails: 99/sails: 13/" "$1"', 'else sed -i "s/sails: 12/sails: 99/" "$1"', "fi")
+    env = kubectl.editor(
+        'cp "$1" "$HOME/seen-$(ls "$HOME" | wc -l)"',
+        'if grep -q "sails: 99" "$1"',
+        'then sed -i "s/sails: 99/sails: 13/" "$1"',
+        'else sed -i "s/sails: 12/sails: 99/" "$1"',
+        "fi",
+    )
     out = kubectl("edit", "boat", "nina", env=env)
     same((out, sails(kubectl)), (lines(["nina"], "edited"), "13"))
     again = max(kubectl.home.glob("seen-*"), key=lambda path: path.stat().st_mtime_ns).read_text()
-    has(again, '# boats.harbor.example.com "nina" was not valid:',
-        "# * spec.sails: Invalid value: 99: spec.sails in body should be less than or equal to 20")
+    has(again, '# boats.harbor.example.com "nina" was not valid:', "# * spec.sails: Invalid value: 99: spec.sails in body should be less than or equal to 20")
     kubectl("edit", "boats", env=kubectl.editor('sed -i "s/replicas: [123]/replicas: 7/" "$1"'))
     same(kubectl("get", "boats", "-o", "jsonpath={.items[*].spec.replicas}"), "7 7 7")
     out = kubectl("edit", "boat", "nina", "--subresource=status", env=kubectl.editor('echo "status: {phase: Afloat}" >> "$1"'))
@@ -139,13 +149,18 @@ def patch(kubectl):
     same(kubectl("patch", "boat", "nina", "--type=merge", "-p", '{"spec":{"sails":6,"port":null}}'), lines(["nina"], "patched"))
     same(kubectl.json("get", "boat", "nina")["spec"], {"replicas": 1, "sails": 6})
     same(kubectl("patch", "boat/nina", "--type=merge", "-p", '{"spec":{"sails":6}}'), lines(["nina"], "patched (no change)"))
-    same(kubectl("patch", "bo", "nina", "--type=json", "-p", '[{"op":"test","path":"/spec/sails","value":6},'
-                 '{"op":"replace","path":"/spec/sails","value":2}]'), lines(["nina"], "patched"))
+    same(
+        kubectl("patch", "bo", "nina", "--type=json", "-p", '[{"op":"test","path":"/spec/sails","value":6},{"op":"replace","path":"/spec/sails","value":2}]'),
+        lines(["nina"], "patched"),
+    )
     out = kubectl("patch", "bo", "nina", "--type=json", "-p", '[{"op":"remove","path":"/spec/nothing"}]', code=1)
     same(out.errors, "The request is invalid: the server rejected our request due to an error in our request\n")
     out = kubectl("patch", "boat", "nina", "-p", '{"spec":{"sails":6}}', code=1)
-    same(out.errors, "error: application/strategic-merge-patch+json is not supported by harbor.example.com/v1, Kind=Boat: the "
-                     "body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml\n")
+    same(
+        out.errors,
+        "error: application/strategic-merge-patch+json is not supported by harbor.example.com/v1, Kind=Boat: the "
+        "body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml\n",
+    )
     kubectl("patch", "boat", "nina", "--subresource=status", "--type=merge", "-p", '{"spec":{"sails":1},"status":{"phase":"Afloat"}}')
     found = kubectl.json("get", "boat", "nina")
     same((found["spec"]["sails"], found["status"], found["metadata"]["generation"]), (2, {"phase": "Afloat"}, 3))
@@ -160,14 +175,13 @@ def label(kubectl):
     kubectl("create", "-f", FLEET)
     same(kubectl("label", "boat", "nina", "crew=24"), lines(["nina"], "labeled"))
     same(kubectl("label", "boat", "nina", "crew=24"), lines(["nina"], "not labeled"))
-    same(kubectl("label", "boat", "nina", "crew=26", code=1).errors,
-         "error: 'crew' already has a value (24), and --overwrite is false\n")
+    same(kubectl("label", "boat", "nina", "crew=26", code=1).errors, "error: 'crew' already has a value (24), and --overwrite is false\n")
     same(kubectl("label", "--overwrite", "boat", "nina", "crew=26"), lines(["nina"], "labeled"))
     same(sorted(kubectl("label", "boat", "nina", "--list").split()), ["crew=26", "rig=lateen", "type=caravel"])
     same(kubectl("label", "boats", "-l", "type=caravel", "size=small"), lines(["nina", "pinta"], "labeled"))
     same(kubectl("label", "boat", "nina", "crew-"), lines(["nina"], "unlabeled"))
     out = kubectl("label", "boat", "nina", "crew=-bad-", code=1)
-    has(out.errors, 'a valid label must be an empty string or consist of alphanumeric characters')
+    has(out.errors, "a valid label must be an empty string or consist of alphanumeric characters")
     same(kubectl("get", "boats", "-l", "size=small,!crew", "-o", "name"), lines(["nina", "pinta"], "").replace(" ", ""))
     same(kubectl("label", "ns", kubectl.namespace, "sea=west"), f"namespace/{kubectl.namespace} labeled\n")
 
@@ -203,9 +217,12 @@ def replace(kubectl):
     stale = kubectl("get", "boat", "nina", "-o", "yaml")
     kubectl("label", "boat", "nina", "changed=yes")
     out = kubectl("replace", "-f", "-", input=stale, code=1)
-    same(out.errors, 'Error from server (Conflict): error when replacing "STDIN": Operation cannot be fulfilled on '
-                     'boats.harbor.example.com "nina": the object has been modified; please apply your changes to the latest '
-                     'version and try again\n')
+    same(
+        out.errors,
+        'Error from server (Conflict): error when replacing "STDIN": Operation cannot be fulfilled on '
+        'boats.harbor.example.com "nina": the object has been modified; please apply your changes to the latest '
+        "version and try again\n",
+    )
     out = kubectl("replace", "-f", "-", input=boat("victoria", 1), code=1)
     same(out.errors, 'Error from server (NotFound): error when replacing "STDIN": boats.harbor.example.com "victoria" not found\n')
     before = kubectl.json("get", "boat", "nina")["metadata"]["uid"]
@@ -277,11 +294,32 @@ def terminating_namespace(kubectl):
     same([row.split()[1] for row in kubectl("get", "ns", name, "--no-headers").splitlines()], ["Terminating"])
     kubectl("wait", "--for=condition=NamespaceFinalizersRemaining", "ns/" + name, "--timeout=30s")
     out = kubectl("create", "-f", "-", "--namespace=" + name, input=boat("pinta", 1), code=1)
-    has(out.errors, f'Error from server (Forbidden): error when creating "STDIN": boats.harbor.example.com "pinta" is forbidden: '
-                    f'unable to create new content in namespace {name} because it is being terminated')
+    has(
+        out.errors,
+        f'Error from server (Forbidden): error when creating "STDIN": boats.harbor.example.com "pinta" is forbidden: '
+        f"unable to create new content in namespace {name} because it is being terminated",
+    )
     kubectl("patch", "boat", "nina", "--namespace=" + name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     kubectl("wait", "--for=delete", "ns/" + name, "--timeout=30s")
 
 
-CASES = [create, create_strict, apply, apply_after_create, apply_built_in, apply_server_side, apply_from_client_to_server_side,
-         edit, patch, label, annotate, scale, replace, delete, delete_waits_for_finalizers, delete_keeps_other_finalizers, namespace, terminating_namespace]
+CASES = [
+    create,
+    create_strict,
+    apply,
+    apply_after_create,
+    apply_built_in,
+    apply_server_side,
+    apply_from_client_to_server_side,
+    edit,
+    patch,
+    label,
+    annotate,
+    scale,
+    replace,
+    delete,
+    delete_waits_for_finalizers,
+    delete_keeps_other_finalizers,
+    namespace,
+    terminating_namespace,
+]

@@ -1,4 +1,5 @@
 """Runs the test cases. Exchanges lines with tests/blackbox/test_clients.py, which starts the program."""
+
 import sys
 import time
 

@@ -1,4 +1,5 @@
 """Tests of the package `kubernetes` with Pintle: dynamic client, custom objects, typed APIs, watch, informer, apply, errors."""
+
 import json
 import logging
 import os
@@ -7,17 +8,16 @@ import sys
 import threading
 import time
 
+import cases
 import urllib3
 import yaml
+from cases import case, equal, eventually, raises, restart_server
 from kubernetes import client, config, utils, watch
 from kubernetes.client.rest import ApiException
 from kubernetes.dynamic import DynamicClient, exceptions
 from kubernetes.informer import SharedInformer
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
-
-import cases
-from cases import case, equal, eventually, raises, restart_server
 
 GROUP = ("harbor.example.com", "v1")
 config.load_kube_config(os.environ["KUBECONFIG"])
@@ -49,8 +49,7 @@ def flood(ns):
 @case("a CRD is created from a file and becomes established")
 def create_crd():
     utils.create_from_yaml(client.ApiClient(), os.environ["DEFINITION"])
-    for event in watch.Watch().stream(extensions.list_custom_resource_definition,
-                                      field_selector="metadata.name=boats.harbor.example.com", timeout_seconds=30):
+    for event in watch.Watch().stream(extensions.list_custom_resource_definition, field_selector="metadata.name=boats.harbor.example.com", timeout_seconds=30):
         conditions = event["object"].status.conditions or []
         if any(each.type == "Established" and each.status == "True" for each in conditions):
             return
@@ -60,8 +59,9 @@ def create_crd():
 @case("ConfigMaps are created, replaced, patched, listed and deleted by the typed API")
 def config_maps():
     ns = create_namespace()
-    created = core.create_namespaced_config_map(ns, client.V1ConfigMap(
-        metadata=client.V1ObjectMeta(name="settings", labels={"tier": "front"}), data={"key": "value"}))
+    created = core.create_namespaced_config_map(
+        ns, client.V1ConfigMap(metadata=client.V1ObjectMeta(name="settings", labels={"tier": "front"}), data={"key": "value"})
+    )
     assert created.metadata.uid and created.metadata.creation_timestamp.tzinfo
     created.data["more"] = "values"
     core.replace_namespaced_config_map("settings", ns, created)
@@ -111,8 +111,10 @@ def dynamic():
     raises(exceptions.DynamicApiError, lambda: kind.patch(name="anna", namespace=ns, body={}))
     equal("scale", kind.scale.get(name="anna", namespace=ns).spec.replicas, 1)
     kind.delete(name="anna", namespace=ns)
-    events = [(each["type"], each["object"].spec.sails, each["object"].to_dict().get("status"))
-              for each in kind.watch(namespace=ns, resource_version=version, timeout=1)]
+    events = [
+        (each["type"], each["object"].spec.sails, each["object"].to_dict().get("status"))
+        for each in kind.watch(namespace=ns, resource_version=version, timeout=1)
+    ]
     afloat = {"phase": "afloat"}
     equal("events", events, [("ADDED", 2, None), ("MODIFIED", 3, None), ("MODIFIED", 3, afloat), ("DELETED", 3, afloat)])
 
@@ -122,8 +124,7 @@ def initial_events():
     ns, kind = create_namespace(), boats()
     kind.create(body=boat("anna"), namespace=ns)
     types = []
-    for event in kind.watch(namespace=ns, timeout=20, send_initial_events=True, allow_watch_bookmarks=True,
-                            resource_version_match="NotOlderThan"):
+    for event in kind.watch(namespace=ns, timeout=20, send_initial_events=True, allow_watch_bookmarks=True, resource_version_match="NotOlderThan"):
         types.append(event["type"])
         if event["type"] == "BOOKMARK":
             break
@@ -149,11 +150,11 @@ def server_side_apply():
     kind.server_side_apply(body=with_crew("pip", "boy"), namespace=ns, field_manager="first")
     both = kind.server_side_apply(body=with_crew("ahab", "captain"), namespace=ns, field_manager="second")
     equal("crew", [each.name for each in both.spec.crew], ["pip", "ahab"])
-    conflict = raises(exceptions.ConflictError, lambda: kind.server_side_apply(
-        body=with_crew("ahab", "mate"), namespace=ns, field_manager="third"))
+    conflict = raises(exceptions.ConflictError, lambda: kind.server_side_apply(body=with_crew("ahab", "mate"), namespace=ns, field_manager="third"))
     status = json.loads(conflict.body)
-    equal("cause", status["details"]["causes"], [{
-        "reason": "FieldManagerConflict", "message": 'conflict with "second"', "field": '.spec.crew[name="ahab"].rank'}])
+    equal(
+        "cause", status["details"]["causes"], [{"reason": "FieldManagerConflict", "message": 'conflict with "second"', "field": '.spec.crew[name="ahab"].rank'}]
+    )
     forced = kind.server_side_apply(body=with_crew("ahab", "mate"), namespace=ns, field_manager="third", force_conflicts=True)
     equal("rank", forced.spec.crew[1].rank, "mate")
     remaining = kind.server_side_apply(body=boat("anna"), namespace=ns, field_manager="first")
@@ -174,8 +175,7 @@ def errors():
     error = raises(exceptions.UnprocessibleEntityError, lambda: kind.create(body=boat("berta", 2, crew=[{"name": "pip"}]), namespace=ns))
     assert "every sail needs a hand" in json.loads(error.body)["message"], error.body
     raises(exceptions.BadRequestError, lambda: kind.get(namespace=ns, field_selector="spec.sails=1"))
-    unknown = raises(ApiException, lambda: objects.create_namespaced_custom_object(
-        *GROUP, ns, "boats", boat("berta", speck=1), field_validation="Strict"))
+    unknown = raises(ApiException, lambda: objects.create_namespaced_custom_object(*GROUP, ns, "boats", boat("berta", speck=1), field_validation="Strict"))
     equal("unknown field", unknown.status, 400)
     configuration = client.Configuration.get_default_copy()
     configuration.cert_file = configuration.key_file = None
@@ -250,6 +250,7 @@ def watch_expires():
             events.put((kind, config_map.metadata.name))
             if config_map.metadata.name == "hold":
                 resume.wait()
+
         return handle
 
     informer.add_event_handler("ADDED", handler("added"))
@@ -272,16 +273,16 @@ def watch_expires():
     finally:
         resume.set()
     old_version = first.metadata.resource_version
-    expired = raises(ApiException, lambda: list(watch.Watch().stream(
-        core.list_namespaced_config_map, ns, resource_version=old_version, timeout_seconds=30)))
+    expired = raises(ApiException, lambda: list(watch.Watch().stream(core.list_namespaced_config_map, ns, resource_version=old_version, timeout_seconds=30)))
     assert expired.status == 410 and "too old resource version" in expired.reason, expired
 
 
 @case("a leader is elected by a Lease")
 def leader_election():
     ns, leading = create_namespace(), threading.Event()
-    election = electionconfig.Config(LeaseLock("helm", ns, "first"), lease_duration=15, renew_deadline=10, retry_period=1,
-                                     onstarted_leading=leading.set, onstopped_leading=None)
+    election = electionconfig.Config(
+        LeaseLock("helm", ns, "first"), lease_duration=15, renew_deadline=10, retry_period=1, onstarted_leading=leading.set, onstopped_leading=None
+    )
     threading.Thread(target=leaderelection.LeaderElection(election).run, daemon=True).start()
     assert leading.wait(20), "no leader was elected"
     lease = client.CoordinationV1Api().read_namespaced_lease("helm", ns)

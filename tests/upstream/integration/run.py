@@ -3,6 +3,7 @@
 
 The module is copied from the Go module cache to target; testserver.go replaces its package that starts a server. Without
 --binary the tests start upstream's own server, for comparison."""
+
 import argparse
 import json
 import os

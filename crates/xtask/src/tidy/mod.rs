@@ -1,5 +1,5 @@
-//! Checks that the compiler does not make: layers, import cycles, names, sizes, texts, terms, committed keys, and the use of clocks,
-//! tasks and channels.
+//! Checks that the compiler and clippy do not make: layers, import cycles, names, sizes, terms, notes, committed keys, and the writes
+//! of API objects.
 //!
 //! `source` reads a file and separates code and comments; `paths` finds the paths in code, `modules` what they name; `tables` reads ARCHITECTURE.md;
 //! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary` and `crates` each check one kind of rule and return [`Problem`]s.
