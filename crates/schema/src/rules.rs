@@ -1,6 +1,6 @@
 //! `x-kubernetes-validations`, which the crate `cel` compiles and evaluates.
 
-use cel::rules::{Options, Place, Rules, Validation};
+use cel::rules::{Options, Rules, SchemaNode, Validation};
 use machinery::{FieldError, FieldPath, Release, Value};
 
 use crate::program::Node;
@@ -39,13 +39,13 @@ pub(crate) fn validate_default(
     (errors, left.min(left_as_new))
 }
 
-impl Place for Node {
-    fn field(&self, name: &str) -> Option<&dyn Place> {
-        self.field_or_additional(name).map(|node| node as &dyn Place)
+impl SchemaNode for Node {
+    fn field(&self, name: &str) -> Option<&dyn SchemaNode> {
+        self.field_or_additional(name).map(|node| node as &dyn SchemaNode)
     }
 
-    fn items(&self) -> Option<&dyn Place> {
-        self.items.as_deref().map(|node| node as &dyn Place)
+    fn items(&self) -> Option<&dyn SchemaNode> {
+        self.items.as_deref().map(|node| node as &dyn SchemaNode)
     }
 
     fn unchanged(&self, new: &Value, old: &Value) -> bool {

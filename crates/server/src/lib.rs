@@ -132,7 +132,12 @@ pub struct Replacements {
 }
 
 impl Replacements {
-    fn follow(self, acceptor: Arc<http::Acceptors>, context: Weak<Context>, derived: Arc<controllers::Derived>) {
+    fn follow(
+        self,
+        acceptor: Arc<http::Acceptors>,
+        context: Weak<Context>,
+        derived: Arc<controllers::ControllerManager>,
+    ) {
         if self.paths.is_empty() {
             return;
         }
@@ -230,7 +235,7 @@ impl Server {
         let address = listener.address().map_err(|error| error.to_string())?;
         let acceptors = listener.acceptors();
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
-        let derived = Arc::new(controllers::Derived::new(&config.controllers, config.priority_and_fairness));
+        let derived = Arc::new(controllers::ControllerManager::new(&config.controllers, config.priority_and_fairness));
         config.authentication.accounts.set_address(address);
         let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let routed = config.service_ranges.are_routed();
@@ -418,7 +423,7 @@ struct Followers {
     admission: Arc<Admission>,
     flow: Option<Arc<Flow>>,
     aggregation: Arc<Aggregation>,
-    derived: Arc<controllers::Derived>,
+    derived: Arc<controllers::ControllerManager>,
     runtime: RuntimeConfig,
 }
 
@@ -455,7 +460,7 @@ async fn prepare(
     storage: Storage,
     admission: Arc<Admission>,
     components: Components,
-    derived: Arc<controllers::Derived>,
+    derived: Arc<controllers::ControllerManager>,
     runtime: RuntimeConfig,
     gates: FeatureGates,
 ) -> Result<Arc<Context>, String> {
@@ -509,11 +514,11 @@ mod tests {
     use store::Embedded;
 
     use super::*;
-    use crate::controllers::{Controllers, Derived};
+    use crate::controllers::{ControllerManager, Controllers};
 
     /// A server with the default configuration on a store, and the state of its controllers, which are not running.
-    pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<Derived>) {
-        let derived = Arc::new(Derived::new(&Controllers::default(), false));
+    pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<ControllerManager>) {
+        let derived = Arc::new(ControllerManager::new(&Controllers::default(), false));
         let (admission, components) = Default::default();
         let (runtime, gates) = Default::default();
         let prepared = prepare(Storage::own(store), admission, components, derived.clone(), runtime, gates);
@@ -521,7 +526,7 @@ mod tests {
     }
 
     /// [`server`] on an empty store in memory.
-    pub async fn empty_server() -> (Arc<Context>, Arc<Derived>) {
+    pub async fn empty_server() -> (Arc<Context>, Arc<ControllerManager>) {
         server(Arc::new(Embedded::in_memory())).await
     }
 

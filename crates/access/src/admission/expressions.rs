@@ -9,7 +9,7 @@ use objects::Stored;
 use resource::Version;
 
 use super::authorizer::{ExpressionAuthorizer, RequestResource};
-use super::{Attributes, World};
+use super::{Attributes, ClusterState};
 use crate::limits;
 
 /// A compiled expression, or its error; expressions are checked when their object is written.
@@ -116,7 +116,7 @@ async fn in_version<'a>(
 
 /// `namespaceObject`, built on first use; NamespaceLifecycle has checked that it exists.
 struct NamespaceObject<'a> {
-    world: &'a World<'a>,
+    cluster: &'a ClusterState<'a>,
     /// `None` for objects without a namespace.
     name: Option<&'a Text>,
     built: OnceLock<Value>,
@@ -130,7 +130,7 @@ impl std::fmt::Debug for NamespaceObject<'_> {
 
 impl LazyValue for NamespaceObject<'_> {
     fn value(&self) -> Val<'_> {
-        let stored = || self.world.namespace(self.name?);
+        let stored = || self.cluster.namespace(self.name?);
         value(self.built.get_or_init(|| stored().as_deref().map(namespace_object).unwrap_or_default()))
     }
 }
@@ -165,16 +165,16 @@ pub struct WriteVariables<'a> {
 
 impl<'a> WriteVariables<'a> {
     pub fn new(
-        world: &'a World<'a>,
+        cluster: &'a ClusterState<'a>,
         attributes: &'a Attributes<'a>,
         version: &'a Version,
         objects: &'a VersionedObjects<'a>,
     ) -> WriteVariables<'a> {
-        let authorizer = Arc::new(ExpressionAuthorizer::new(world.authorizer, attributes));
+        let authorizer = Arc::new(ExpressionAuthorizer::new(cluster.authorizer, attributes));
         let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
         WriteVariables {
             objects,
-            namespace: NamespaceObject { world, name, built: OnceLock::new() },
+            namespace: NamespaceObject { cluster, name, built: OnceLock::new() },
             request: RequestObject { attributes, version, built: OnceLock::new() },
             request_resource: RequestResource { authorizer: authorizer.clone(), attributes },
             authorizer,

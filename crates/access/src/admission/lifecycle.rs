@@ -4,7 +4,7 @@ use machinery::status::Cause;
 use machinery::{Status, names};
 
 use super::measure::Step;
-use super::{Admission, Attributes, World};
+use super::{Admission, Attributes, ClusterState};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -13,7 +13,7 @@ impl Admission {
     /// Rejects a creation in a namespace that is missing or being deleted. `name` is the object's, for the message.
     pub fn namespace_lifecycle(
         &self,
-        world: &World<'_>,
+        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         name: &str,
     ) -> Result<(), Status> {
@@ -22,7 +22,7 @@ impl Admission {
             return Ok(());
         }
         let step = Step::begin("NamespaceLifecycle", "admit", attributes.operation);
-        step.end(check_lifecycle(world, attributes, name))
+        step.end(check_lifecycle(cluster, attributes, name))
     }
 
     /// Rejects the deletion of the namespaces that every server has.
@@ -34,9 +34,9 @@ impl Admission {
     }
 }
 
-fn check_lifecycle(world: &World<'_>, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
+fn check_lifecycle(cluster: &ClusterState<'_>, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
     let namespace = attributes.namespace;
-    let Some(found) = world.namespace(namespace) else {
+    let Some(found) = cluster.namespace(namespace) else {
         if let Some(why) = names::path_segment(namespace).first() {
             // the error of the client with which kube-apiserver looks for the namespace
             let quoted = machinery::value::quote(namespace);

@@ -5,8 +5,8 @@ use machinery::{Text, Value};
 use resource::Version;
 
 use super::attributes::Attributes;
-use super::sources::Reach;
-use super::{GROUP, World};
+use super::sources::SourceScope;
+use super::{ClusterState, GROUP};
 
 const POLICIES: [&str; 4] = [
     "mutatingadmissionpolicies",
@@ -112,8 +112,8 @@ impl Matching {
     }
 
     /// Whether a write matches in any version.
-    pub fn matches(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
-        self.is_everything() || self.version(world, attributes).is_some()
+    pub fn matches(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> bool {
+        self.is_everything() || self.version(cluster, attributes).is_some()
     }
 
     /// Whether everything matches, as for most bindings.
@@ -123,7 +123,7 @@ impl Matching {
     }
 
     /// The version in which a write matches; `None` if it does not match.
-    pub fn version<'a>(&self, world: &World<'_>, attributes: &Attributes<'a>) -> Option<&'a Version> {
+    pub fn version<'a>(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'a>) -> Option<&'a Version> {
         if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {
             return None;
         }
@@ -132,7 +132,7 @@ impl Matching {
         } else {
             version_of(&self.rules, self.equivalent, attributes)?
         };
-        let in_namespace = self.namespaces.is_empty() || self.matches_namespace(world, attributes);
+        let in_namespace = self.namespaces.is_empty() || self.matches_namespace(cluster, attributes);
         in_namespace.then_some(version)
     }
 
@@ -142,7 +142,7 @@ impl Matching {
 
     /// Matches the labels of the namespace, the new ones if the write is of the namespace itself. Cluster-scoped objects
     /// always match.
-    fn matches_namespace(&self, world: &World<'_>, attributes: &Attributes<'_>) -> bool {
+    fn matches_namespace(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> bool {
         let is_main_resource = attributes.subresource.is_empty();
         if attributes.is_namespace()
             && is_main_resource
@@ -153,7 +153,7 @@ impl Matching {
         if attributes.namespace.is_empty() {
             return true;
         }
-        let found = world.namespace(attributes.namespace);
+        let found = cluster.namespace(attributes.namespace);
         found.is_some_and(|stored| self.namespaces.matches(|key| stored.meta.label(key)))
     }
 }
@@ -173,17 +173,17 @@ fn version_of<'a>(rules: &[MatchRule], equivalent: bool, attributes: &Attributes
 }
 
 /// The policies that see a write. None sees reviews, and those of the API see no policies and bindings.
-pub fn reach_of_policies(attributes: &Attributes<'_>) -> Option<Reach> {
+pub fn reach_of_policies(attributes: &Attributes<'_>) -> Option<SourceScope> {
     let is_policy = attributes.group() == GROUP && POLICIES.contains(&attributes.plural().as_str());
-    (!attributes.resource.is_review()).then_some(if is_policy { Reach::Manifests } else { Reach::All })
+    (!attributes.resource.is_review()).then_some(if is_policy { SourceScope::Manifests } else { SourceScope::All })
 }
 
 /// The webhooks that see a write. None sees reviews if the feature gate ExcludeAdmissionWebhookVirtualResources is on, and
 /// those of the API see no configurations of admission.
-pub fn reach_of_webhooks(attributes: &Attributes<'_>) -> Option<Reach> {
+pub fn reach_of_webhooks(attributes: &Attributes<'_>) -> Option<SourceScope> {
     let sees_reviews = !attributes.resource.gates.webhooks_without_reviews();
     let plural = attributes.plural().as_str();
     let is_configuration = POLICIES.contains(&plural) || WEBHOOKS.contains(&plural);
-    let reach = if is_configuration && attributes.group() == GROUP { Reach::Manifests } else { Reach::All };
+    let reach = if is_configuration && attributes.group() == GROUP { SourceScope::Manifests } else { SourceScope::All };
     (sees_reviews || !attributes.resource.is_review()).then_some(reach)
 }

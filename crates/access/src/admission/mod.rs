@@ -41,13 +41,13 @@ const GROUP: &str = "admissionregistration.k8s.io";
 
 /// Context of admission besides the write.
 #[derive(Clone, Copy)]
-pub struct World<'a> {
+pub struct ClusterState<'a> {
     pub objects: &'a Objects,
     pub registry: &'a Registry,
     pub authorizer: &'a Authorizer,
 }
 
-impl World<'_> {
+impl ClusterState<'_> {
     fn namespace(&self, name: &Text) -> Option<Arc<Stored>> {
         self.objects.namespaces().get(name)
     }
@@ -104,22 +104,22 @@ impl Admission {
     /// Runs the mutating built-in plugins on a new object, before policies and webhooks.
     pub async fn admit(
         &self,
-        world: &World<'_>,
+        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         object: &mut Value,
     ) -> Result<(), Status> {
-        self.plugins.admit(world, attributes, object).await
+        self.plugins.admit(cluster, attributes, object).await
     }
 
     /// Runs the validating built-in plugins, before policies and webhooks.
-    pub async fn check(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        self.plugins.validate(world, attributes).await
+    pub async fn check(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        self.plugins.validate(cluster, attributes).await
     }
 
     /// Mutating admission: returns the object, `None` for a deletion. Runs before validation.
     pub async fn mutate(
         &self,
-        world: &World<'_>,
+        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         object: Option<Value>,
     ) -> Result<Option<Value>, Status> {
@@ -131,26 +131,26 @@ impl Admission {
             return Ok(object);
         }
         let all = Step::begin(None, "admit", attributes.operation);
-        all.end(mutation::mutate(&self.plugins, policies, webhooks, world, attributes, object).await)
+        all.end(mutation::mutate(&self.plugins, policies, webhooks, cluster, attributes, object).await)
     }
 
     /// Validating admission. Runs after validation.
-    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        Step::begin(None, "validate", attributes.operation).end(self.validate_all(world, attributes).await)
+    pub async fn validate(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        Step::begin(None, "validate", attributes.operation).end(self.validate_all(cluster, attributes).await)
     }
 
-    async fn validate_all(&self, world: &World<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+    async fn validate_all(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if let Some(reach) = matching::reach_of_policies(attributes)
             && self.runs("ValidatingAdmissionPolicy")
         {
             let step = Step::begin("ValidatingAdmissionPolicy", "validate", attributes.operation);
-            step.end(self.policies.validate(world, attributes, reach).await)?;
+            step.end(self.policies.validate(cluster, attributes, reach).await)?;
         }
         if let Some(reach) = matching::reach_of_webhooks(attributes)
             && self.runs("ValidatingAdmissionWebhook")
         {
             let step = Step::begin("ValidatingAdmissionWebhook", "validate", attributes.operation);
-            step.end(self.webhooks.validate(world, attributes, reach).await)?;
+            step.end(self.webhooks.validate(cluster, attributes, reach).await)?;
         }
         Ok(())
     }

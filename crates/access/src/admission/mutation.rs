@@ -7,13 +7,13 @@ use super::measure::Step;
 use super::plugins::Plugins;
 use super::policies::{PolicyKey, PolicySnapshot};
 use super::reinvocation::{Reinvocation, Round};
-use super::sources::InForce;
+use super::sources::EffectiveSources;
 use super::webhooks::{MutatingWebhooks, Place};
-use super::{Attributes, World, patched};
+use super::{Attributes, ClusterState, patched};
 
 /// The mutating plugins of one write.
 struct Chain<'a> {
-    policies: Option<InForce<PolicySnapshot>>,
+    policies: Option<EffectiveSources<PolicySnapshot>>,
     webhooks: Option<MutatingWebhooks<'a>>,
     policy_reinvocation: Reinvocation<PolicyKey>,
     webhook_reinvocation: Reinvocation<usize>,
@@ -22,9 +22,9 @@ struct Chain<'a> {
 /// The object after all mutations.
 pub async fn mutate(
     plugins: &Plugins,
-    policies: Option<InForce<PolicySnapshot>>,
+    policies: Option<EffectiveSources<PolicySnapshot>>,
     webhooks: Option<MutatingWebhooks<'_>>,
-    world: &World<'_>,
+    cluster: &ClusterState<'_>,
     attributes: &Attributes<'_>,
     object: Option<Value>,
 ) -> Result<Option<Value>, Status> {
@@ -35,21 +35,21 @@ pub async fn mutate(
         webhook_reinvocation: Reinvocation::default(),
     };
     let mut round = Round::default();
-    let mut object = chain.run(world, attributes, object, &mut round).await?;
+    let mut object = chain.run(cluster, attributes, object, &mut round).await?;
     if !round.again {
         return Ok(object);
     }
     round.number += 1;
     if let Some(object) = &mut object {
-        plugins.admit(world, attributes, object).await?;
+        plugins.admit(cluster, attributes, object).await?;
     }
-    chain.run(world, attributes, object, &mut round).await
+    chain.run(cluster, attributes, object, &mut round).await
 }
 
 impl Chain<'_> {
     async fn run(
         &mut self,
-        world: &World<'_>,
+        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         mut object: Option<Value>,
         round: &mut Round,
@@ -62,7 +62,7 @@ impl Chain<'_> {
             if has_both {
                 reinvocation.begin(round, object.as_ref());
             }
-            object = step.end(policies.apply(world, attributes, object, round, reinvocation).await)?;
+            object = step.end(policies.apply(cluster, attributes, object, round, reinvocation).await)?;
             if has_both {
                 reinvocation.result.clone_from(&object);
             }
@@ -73,7 +73,7 @@ impl Chain<'_> {
             if has_both {
                 reinvocation.begin(round, object.as_ref());
             }
-            object = step.end(call_webhooks(webhooks, world, attributes, object, round, reinvocation).await)?;
+            object = step.end(call_webhooks(webhooks, cluster, attributes, object, round, reinvocation).await)?;
             if has_both {
                 reinvocation.result.clone_from(&object);
             }
@@ -85,7 +85,7 @@ impl Chain<'_> {
 /// Calls the webhooks of this round.
 async fn call_webhooks(
     webhooks: &MutatingWebhooks<'_>,
-    world: &World<'_>,
+    cluster: &ClusterState<'_>,
     attributes: &Attributes<'_>,
     mut object: Option<Value>,
     round: &mut Round,
@@ -98,7 +98,7 @@ async fn call_webhooks(
         }
         let attributes = Attributes { object: object.as_ref(), ..*attributes };
         let place = Place { round: round.number, index: i };
-        if let Some(changed) = webhooks.call(world, hook, &attributes, place).await? {
+        if let Some(changed) = webhooks.call(cluster, hook, &attributes, place).await? {
             object = Some(changed);
             was_changed = true;
             reinvocation.changed(round);

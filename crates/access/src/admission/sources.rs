@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 
 /// Which policies or webhooks see a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum SourceScope {
     /// Those of manifests: the write is of a configuration, which others could lock.
     Manifests,
     All,
@@ -20,14 +20,17 @@ pub struct Sources<T: Default> {
 }
 
 /// What is in force for one write.
-pub struct InForce<T> {
+pub struct EffectiveSources<T> {
     manifests: Arc<T>,
     api: Option<Arc<T>>,
 }
 
 impl<T: Default> Sources<T> {
-    pub fn in_force(&self, reach: Reach) -> InForce<T> {
-        InForce { manifests: self.manifests.load_full(), api: (reach == Reach::All).then(|| self.api.load_full()) }
+    pub fn in_force(&self, reach: SourceScope) -> EffectiveSources<T> {
+        EffectiveSources {
+            manifests: self.manifests.load_full(),
+            api: (reach == SourceScope::All).then(|| self.api.load_full()),
+        }
     }
 
     /// Whether something holds for the policies or webhooks of both sources.
@@ -36,7 +39,7 @@ impl<T: Default> Sources<T> {
     }
 }
 
-impl<T> InForce<T> {
+impl<T> EffectiveSources<T> {
     /// The policies or webhooks by their sources, those of manifests first.
     pub fn in_order(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&*self.manifests).chain(self.api.as_deref())

@@ -67,16 +67,16 @@ pub struct SendError<B> {
 }
 
 /// The client certificate chain and the private key of its first certificate.
-pub type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+pub type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// The CA bundle to trust, or the system's, and the client certificate, if there is one.
-pub fn tls(bundle: Vec<CertificateDer<'static>>, shown: Option<Shown>) -> Result<TlsConnector, String> {
+pub fn tls(bundle: Vec<CertificateDer<'static>>, shown: Option<ClientIdentity>) -> Result<TlsConnector, String> {
     let roots = if bundle.is_empty() { system_roots() } else { Arc::new(roots_of(&bundle)) };
     connector(Arc::new(Trust::new(roots, bundle)?), shown)
 }
 
 /// Accepts any server certificate.
-pub fn unverified_tls(shown: Option<Shown>) -> Result<TlsConnector, String> {
+pub fn unverified_tls(shown: Option<ClientIdentity>) -> Result<TlsConnector, String> {
     connector(Arc::new(AnyCertificate(provider())), shown)
 }
 
@@ -84,7 +84,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-fn connector(trust: Arc<dyn ServerCertVerifier>, shown: Option<Shown>) -> Result<TlsConnector, String> {
+fn connector(trust: Arc<dyn ServerCertVerifier>, shown: Option<ClientIdentity>) -> Result<TlsConnector, String> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

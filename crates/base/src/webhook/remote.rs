@@ -57,7 +57,7 @@ impl Identity {
         Ok(Identity { chain, key })
     }
 
-    pub(super) fn shown(&self) -> connect::Shown {
+    pub(super) fn shown(&self) -> connect::ClientIdentity {
         (self.chain.clone(), self.key.clone_key())
     }
 }

@@ -120,11 +120,11 @@ enum Reason {
 }
 
 /// A node of a schema, by which values before and after an update are compared.
-pub trait Place {
+pub trait SchemaNode {
     /// The node of a field; `None` if the schema does not declare it.
-    fn field(&self, name: &str) -> Option<&dyn Place>;
+    fn field(&self, name: &str) -> Option<&dyn SchemaNode>;
     /// The node of the items of a list.
-    fn items(&self) -> Option<&dyn Place>;
+    fn items(&self) -> Option<&dyn SchemaNode>;
     /// Whether an update has left the value of the node unchanged.
     fn unchanged(&self, new: &Value, old: &Value) -> bool;
 }
@@ -136,7 +136,7 @@ pub struct Validation<'a> {
     /// The object before an update.
     pub old: Option<&'a Value>,
     /// The root node, if failures of unchanged parts are only warnings (ratcheting).
-    pub ratcheting: Option<&'a dyn Place>,
+    pub ratcheting: Option<&'a dyn SchemaNode>,
     /// Cost that may be spent; `None`: [`OBJECT_COST_MAX`].
     pub cost_max: Option<u64>,
     /// The path of the value, which those of its errors begin with; `None` for an object.
@@ -152,7 +152,7 @@ impl<'a> Validation<'a> {
 
     /// Turns failures of unchanged parts into warnings; `place` is the root node.
     #[must_use]
-    pub fn ratcheting(self, place: &'a dyn Place) -> Validation<'a> {
+    pub fn ratcheting(self, place: &'a dyn SchemaNode) -> Validation<'a> {
         Validation { ratcheting: Some(place), ..self }
     }
 

@@ -3,7 +3,9 @@
 //! The walk evaluates the rules of a node, then those of its children. When the cost budget is used up, no further rule is
 //! evaluated.
 
-use super::{CALL_COST_MAX, MESSAGE_BYTES_MAX, OBJECT_COST_MAX, Place, Reason, Rule, RuleNode, Validation, Verdict};
+use super::{
+    CALL_COST_MAX, MESSAGE_BYTES_MAX, OBJECT_COST_MAX, Reason, Rule, RuleNode, SchemaNode, Validation, Verdict,
+};
 use crate::limits::OBJECT_WORK_UNITS;
 use crate::value::{Val, from_json};
 use crate::work;
@@ -17,7 +19,7 @@ use machinery::{FieldError, FieldPath, Text, Value};
 struct Pair<'a> {
     new: &'a Value,
     old: &'a Value,
-    place: &'a dyn Place,
+    place: &'a dyn SchemaNode,
 }
 
 /// The relation of a value to the one before an update, for ratcheting.

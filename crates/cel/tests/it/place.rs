@@ -1,6 +1,6 @@
 //! Nodes of the schema of a recording.
 
-use cel::rules::Place;
+use cel::rules::SchemaNode;
 use machinery::Value;
 use std::collections::BTreeMap;
 
@@ -31,13 +31,13 @@ impl Node {
     }
 }
 
-impl Place for Node {
-    fn field(&self, name: &str) -> Option<&dyn Place> {
-        self.below(name).map(|node| node as &dyn Place)
+impl SchemaNode for Node {
+    fn field(&self, name: &str) -> Option<&dyn SchemaNode> {
+        self.below(name).map(|node| node as &dyn SchemaNode)
     }
 
-    fn items(&self) -> Option<&dyn Place> {
-        self.items.as_deref().map(|node| node as &dyn Place)
+    fn items(&self) -> Option<&dyn SchemaNode> {
+        self.items.as_deref().map(|node| node as &dyn SchemaNode)
     }
 
     fn unchanged(&self, new: &Value, old: &Value) -> bool {

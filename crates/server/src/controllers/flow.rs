@@ -21,9 +21,9 @@ const DANGLING: &str = "Dangling";
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The controller; it runs after every change of a FlowSchema or a PriorityLevelConfiguration.
-pub struct FlowKeeper;
+pub struct FlowController;
 
-impl Reconciler for FlowKeeper {
+impl Reconciler for FlowController {
     const NAME: &'static str = "flow control";
     type Memory = ();
 

@@ -11,7 +11,7 @@ use resource::Resource;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Derived;
+use super::ControllerManager;
 use crate::limits;
 use crate::verbs::{self, Context, Document};
 
@@ -28,7 +28,7 @@ struct Candidate {
 }
 
 /// Takes part in the election until `stop` becomes true, then releases the Lease, so that others need not wait for its end.
-pub async fn run(context: Arc<Context>, derived: Arc<Derived>, mut stop: watch::Receiver<bool>) {
+pub async fn run(context: Arc<Context>, derived: Arc<ControllerManager>, mut stop: watch::Receiver<bool>) {
     let mut candidate = Candidate { context, identity: clock::uuid(), seen: (0, clock::instant()) };
     loop {
         tokio::select! {

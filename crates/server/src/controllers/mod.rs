@@ -11,9 +11,10 @@ mod establishing;
 mod expiry;
 mod flow;
 mod garbage;
-mod keeper;
+
 mod leader;
 mod migrator;
+mod namespace_objects;
 mod namespaces;
 mod pending;
 mod quotas;
@@ -44,7 +45,7 @@ pub use signing::CertificateSigner;
 pub use switch::Controllers;
 
 /// The enabled controllers, with the state that they derive from events whether or not they run on this server.
-pub struct Derived {
+pub struct ControllerManager {
     /// Whether they run on this server without leader election.
     alone: bool,
     /// Whether ClusterRoles are aggregated.
@@ -56,9 +57,9 @@ pub struct Derived {
     tracking: Arc<token_tracking::TokenTracking>,
 }
 
-impl Derived {
+impl ControllerManager {
     /// `fairness` is whether API priority and fairness is enabled.
-    pub fn new(controllers: &Controllers, fairness: bool) -> Derived {
+    pub fn new(controllers: &Controllers, fairness: bool) -> ControllerManager {
         let (on, authority) = (|name| controllers.run(name), &controllers.root_authority);
         let signer = controllers.signer.clone().filter(|_| on(switch::SIGNING));
         let owners: Option<Arc<garbage::Graph>> = on(switch::GARBAGE_COLLECTOR).then(Default::default);
@@ -71,14 +72,15 @@ impl Derived {
             on(switch::AGGREGATION).then(|| controller(aggregation::RoleAggregation)),
             on(switch::QUOTAS).then(|| controller(quotas::Quotas::default())),
             on(switch::MIGRATOR).then(|| controller(migrator::Migrator)),
-            fairness.then(|| controller(flow::FlowKeeper)),
+            fairness.then(|| controller(flow::FlowController)),
             on(switch::POLICY_STATUS).then(|| controller(type_check::TypeChecker)),
             on(switch::TOKEN_SECRETS).then(|| controller(token_secrets::TokenSecrets::new(authority))),
             signer.map(|signer| controller(signing::Signing::new(signer))),
-            on(switch::SERVICE_ACCOUNT).then(|| controller(keeper::Keeper::of_accounts())),
-            on(switch::ROOT_AUTHORITY).then(|| controller(keeper::Keeper::of_root_authority(authority))),
+            on(switch::SERVICE_ACCOUNT).then(|| controller(namespace_objects::NamespaceObjects::of_accounts())),
+            on(switch::ROOT_AUTHORITY)
+                .then(|| controller(namespace_objects::NamespaceObjects::of_root_authority(authority))),
         ];
-        Derived {
+        ControllerManager {
             alone: controllers.alone,
             aggregates: on(switch::AGGREGATION),
             all: all.into_iter().flatten().collect(),
@@ -109,7 +111,7 @@ impl Derived {
 /// has released the Lease. `interval` is that of [`compaction`].
 pub fn start(
     context: &Arc<Context>,
-    derived: &Arc<Derived>,
+    derived: &Arc<ControllerManager>,
     interval: Duration,
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
@@ -128,7 +130,7 @@ pub fn start(
     None
 }
 
-fn start_all(context: &Arc<Context>, derived: &Arc<Derived>, stop: &watch::Receiver<bool>) {
+fn start_all(context: &Arc<Context>, derived: &Arc<ControllerManager>, stop: &watch::Receiver<bool>) {
     for controller in &derived.all {
         base::task::spawn(controller.name(), controller.clone().run(context.clone(), stop.clone()));
     }

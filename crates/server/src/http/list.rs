@@ -16,12 +16,12 @@ use super::pretty::{indent, pretty as pretty_printed};
 use super::table;
 use super::window::chunk_bytes;
 use crate::limits;
-use crate::verbs::{Items, Request, Shown};
+use crate::verbs::{Items, Request, ResponseObject};
 
 /// Converts an item to the value that is encoded.
-type Tree = Box<dyn Fn(&Shown) -> Value + Send>;
+type Tree = Box<dyn Fn(&ResponseObject) -> Value + Send>;
 /// Encodes one item.
-type Item = Box<dyn Fn(&Shown, &mut Chunks) + Send>;
+type Item = Box<dyn Fn(&ResponseObject, &mut Chunks) + Send>;
 
 /// The encoding of a list: the bytes before, between and after its items, and the encoder of an item.
 pub struct ListEncoding {
@@ -52,17 +52,17 @@ impl ListEncoding {
         list: &Value,
         accepted: &Accepted,
         pretty: bool,
-        tree: impl Fn(&Shown) -> Value + Send + 'static,
+        tree: impl Fn(&ResponseObject) -> Value + Send + 'static,
     ) -> Option<ListEncoding> {
         if accepted.media == Media::Yaml {
             let (head, tail) = around(yaml::encode(list).as_bytes(), &format!("- {PLACEHOLDER}\n"))?;
-            let encode = move |shown: &Shown| yaml::encode(&Value::Array(vec![tree(shown)])).into_bytes();
+            let encode = move |shown: &ResponseObject| yaml::encode(&Value::Array(vec![tree(shown)])).into_bytes();
             return Some(ListEncoding { head, separator: b"", tail, item: appended(encode) });
         }
         let placeholder = Value::from(PLACEHOLDER).to_json();
         if pretty {
             let (head, tail) = around(pretty_printed(list).as_bytes(), &placeholder)?;
-            let encode = move |shown: &Shown| {
+            let encode = move |shown: &ResponseObject| {
                 let mut text = String::new();
                 indent(&tree(shown), ITEM_DEPTH, &mut text);
                 text.into_bytes()
@@ -70,12 +70,16 @@ impl ListEncoding {
             return Some(ListEncoding { head, separator: b",\n    ", tail, item: appended(encode) });
         }
         let (head, tail) = around(&line(list), &placeholder)?;
-        let encode = move |shown: &Shown| tree(shown).to_json().into_bytes();
+        let encode = move |shown: &ResponseObject| tree(shown).to_json().into_bytes();
         Some(ListEncoding { head, separator: b",", tail, item: appended(encode) })
     }
 
     /// CBOR, whose head contains the number of items, `count`.
-    pub fn cbor(list: &Value, count: usize, tree: impl Fn(&Shown) -> Value + Send + 'static) -> Option<ListEncoding> {
+    pub fn cbor(
+        list: &Value,
+        count: usize,
+        tree: impl Fn(&ResponseObject) -> Value + Send + 'static,
+    ) -> Option<ListEncoding> {
         let tag = cbor::SELF_DESCRIBED.len();
         let placeholder = cbor::encode(&Value::from(PLACEHOLDER));
         let (mut head, tail) = around_bytes(&cbor::encode(list), &placeholder[tag..])?;
@@ -83,7 +87,7 @@ impl ListEncoding {
         head.pop();
         let array = cbor::encode(&Value::Array(vec![Value::Null; count]));
         head.extend_from_slice(&array[tag..array.len() - count]);
-        let encode = move |shown: &Shown| cbor::encode(&tree(shown)).split_off(tag);
+        let encode = move |shown: &ResponseObject| cbor::encode(&tree(shown)).split_off(tag);
         Some(ListEncoding { head, separator: b"", tail, item: appended(encode) })
     }
 
@@ -101,7 +105,7 @@ fn protobuf_item(version: &str, kind: &str) -> Item {
 }
 
 /// Appends the encoded bytes of an item. The encoding of a large one leaves the async worker.
-fn appended(encode: impl Fn(&Shown) -> Vec<u8> + Send + 'static) -> Item {
+fn appended(encode: impl Fn(&ResponseObject) -> Vec<u8> + Send + 'static) -> Item {
     Box::new(move |shown, out| {
         let is_large = shown.stored_bytes() > limits::INLINE_BYTES_MAX;
         out.append(if is_large { task::blocking(|| encode(shown)) } else { encode(shown) });
@@ -159,7 +163,7 @@ pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
             Box::new(move |shown| table.row(&shown.to_value()))
         }
         Shape::PartialList => Box::new(move |shown| table::partial(&shown.to_value(), &accepted)),
-        _ if request.resource.serving.unstructured => Box::new(Shown::to_value),
+        _ if request.resource.serving.unstructured => Box::new(ResponseObject::to_value),
         _ => Box::new(|shown| {
             let mut value = shown.to_value();
             value.remove_at(&["kind"]);
@@ -175,7 +179,7 @@ pub struct ListBody {
     items: Items,
     encoding: ListEncoding,
     /// Items that were read and are still to be encoded.
-    pending: VecDeque<Shown>,
+    pending: VecDeque<ResponseObject>,
     chunks: Chunks,
     has_items: bool,
     ended: bool,
@@ -292,7 +296,7 @@ mod tests {
             if i > 0 {
                 chunks.copy(encoding.separator);
             }
-            (encoding.item)(&Shown::Tree(item.clone()), &mut chunks);
+            (encoding.item)(&ResponseObject::Tree(item.clone()), &mut chunks);
         }
         chunks.copy(&encoding.tail);
         chunks.into_bytes().to_vec()
@@ -309,16 +313,17 @@ mod tests {
         for count in 1..=all.len() {
             let items = &all[..count];
             let (whole, empty) = (frame(Value::Array(items.to_vec())), frame(placeholder()));
-            let text = |media, pretty| ListEncoding::text(&empty, &accepted(media), pretty, Shown::to_value).unwrap();
+            let text =
+                |media, pretty| ListEncoding::text(&empty, &accepted(media), pretty, ResponseObject::to_value).unwrap();
             assert_eq!(sent(&ListEncoding::json(&empty, false).unwrap(), items), line(&whole));
             assert_eq!(sent(&text(Media::Json, false), items), line(&whole));
             assert_eq!(sent(&text(Media::Json, true), items), super::super::pretty::pretty(&whole).into_bytes());
             assert_eq!(sent(&text(Media::Yaml, false), items), yaml::encode(&whole).into_bytes());
-            let cbor = ListEncoding::cbor(&empty, count, Shown::to_value).unwrap();
+            let cbor = ListEncoding::cbor(&empty, count, ResponseObject::to_value).unwrap();
             assert_eq!(sent(&cbor, items), cbor::encode(&whole));
         }
         let many: Vec<Value> = (0..300).map(Value::Int).collect();
-        let cbor = ListEncoding::cbor(&frame(placeholder()), many.len(), Shown::to_value).unwrap();
+        let cbor = ListEncoding::cbor(&frame(placeholder()), many.len(), ResponseObject::to_value).unwrap();
         assert_eq!(sent(&cbor, &many), cbor::encode(&frame(Value::Array(many))));
     }
 
@@ -330,7 +335,7 @@ mod tests {
             .iter()
             .map(|item| {
                 let mut chunks = Chunks::default();
-                protobuf_item("v1", "ConfigMapList")(&Shown::Tree(item.clone()), &mut chunks);
+                protobuf_item("v1", "ConfigMapList")(&ResponseObject::Tree(item.clone()), &mut chunks);
                 chunks.len()
             })
             .sum();

@@ -21,7 +21,7 @@ use super::pretty::pretty;
 use super::table;
 use super::window::whole_bytes;
 use crate::limits;
-use crate::verbs::{Effect, Items, ListOutcome, Outcome, Request, Shown, Subresource};
+use crate::verbs::{Effect, Items, ListOutcome, Outcome, Request, ResponseObject, Subresource};
 
 /// The form in which a request is to be responded to, and the state that its response depends on.
 pub struct Reply {
@@ -198,7 +198,7 @@ impl Reply {
         Some(self.bytes(code, Media::Protobuf.as_str(), bytes))
     }
 
-    fn object(&self, request: &Request, code: StatusCode, shown: &Shown) -> Result<Response<Body>, Status> {
+    fn object(&self, request: &Request, code: StatusCode, shown: &ResponseObject) -> Result<Response<Body>, Status> {
         if let Some(accepted) = self.protobuf(request) {
             let object = match accepted.shape {
                 Shape::PartialList => return Err(no_list(request)),
@@ -320,7 +320,7 @@ impl Reply {
 }
 
 /// Reads all items of a list.
-async fn all_of(request: &Request, mut items: Items) -> Result<Vec<Shown>, Status> {
+async fn all_of(request: &Request, mut items: Items) -> Result<Vec<ResponseObject>, Status> {
     let mut all = vec![];
     while items.len() > 0 {
         all.extend(items.next(request).await?);

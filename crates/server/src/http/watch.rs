@@ -11,7 +11,7 @@ use super::measure::RunningWatch;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table::{self, Table};
 use super::window::chunk_bytes;
-use crate::verbs::{Shown, Watch, WatchEvent};
+use crate::verbs::{ResponseObject, Watch, WatchEvent};
 
 /// A watch that is sent as a response body.
 pub struct Stream {
@@ -137,7 +137,7 @@ impl Stream {
         }
     }
 
-    fn object(&mut self, shown: &Shown, out: &mut Chunks) {
+    fn object(&mut self, shown: &ResponseObject, out: &mut Chunks) {
         match self.accepted.shape {
             Shape::Whole => shown.write(out),
             _ => self.shaped(&shown.to_value(), out),

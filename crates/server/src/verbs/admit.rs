@@ -52,7 +52,7 @@ impl Admit<'_> {
     /// Fails if nothing may be created in the namespace of an object. `shown` is the name in the error message.
     pub fn check_namespace(&self, object: &Value, shown: &str) -> Result<(), Status> {
         let attributes = self.attributes(Some(object), None, &|_| {});
-        self.context.admission.namespace_lifecycle(&self.context.world(), &attributes, shown)
+        self.context.admission.namespace_lifecycle(&self.context.cluster(), &attributes, shown)
     }
 
     /// Fails if the object is a namespace that must not be deleted.
@@ -65,7 +65,7 @@ impl Admit<'_> {
         if !self.request.admitted {
             return Ok(vec![]);
         }
-        self.context.admission.charges(&self.context.world(), &self.attributes(Some(object), old, &|_| {}))
+        self.context.admission.charges(&self.context.cluster(), &self.attributes(Some(object), old, &|_| {}))
     }
 
     /// The object after mutating admission; `None` for a deletion.
@@ -75,9 +75,9 @@ impl Admit<'_> {
         }
         let warn = |warning: String| self.request.warn(warning);
         let attributes = self.attributes(None, old, &warn);
-        let world = self.context.world();
+        let cluster = self.context.cluster();
         if let Some(object) = &mut object {
-            Box::pin(self.context.admission.admit(&world, &attributes, object)).await?;
+            Box::pin(self.context.admission.admit(&cluster, &attributes, object)).await?;
         }
         if self.context.admission.none_mutate() {
             return Ok(object);
@@ -86,7 +86,7 @@ impl Admit<'_> {
         let codec = self.request.strategy.codec();
         let printed = object.as_ref().and_then(|object| codec.printed(object));
         let (given, object) = if printed.is_some() { (printed, object) } else { (object, None) };
-        let changed = Box::pin(self.context.admission.mutate(&world, &attributes, given.clone())).await?;
+        let changed = Box::pin(self.context.admission.mutate(&cluster, &attributes, given.clone())).await?;
         match changed {
             Some(object) if given.as_ref() != Some(&object) => {
                 let mut object = self.normalize(given.as_ref(), object)?;
@@ -138,8 +138,8 @@ impl Admit<'_> {
             // the name may have been generated
             attributes.name = object.str_at(&["metadata", "name"]);
         }
-        let (world, admission) = (self.context.world(), &self.context.admission);
-        Box::pin(admission.check(&world, &attributes)).await?;
+        let (cluster, admission) = (self.context.cluster(), &self.context.admission);
+        Box::pin(admission.check(&cluster, &attributes)).await?;
         if admission.none_validate() {
             return Ok(());
         }
@@ -150,7 +150,7 @@ impl Admit<'_> {
             attributes = self.attributes(printed.as_ref(), old, &warn);
             attributes.name = name;
         }
-        Box::pin(admission.validate(&world, &attributes)).await
+        Box::pin(admission.validate(&cluster, &attributes)).await
     }
 }
 

@@ -13,7 +13,7 @@ use store::Revision;
 
 use super::admit::Admit;
 use super::change::{Live, Write};
-use super::{Effect, Outcome, Request, Shown, hooks, meta, stored};
+use super::{Effect, Outcome, Request, ResponseObject, hooks, meta, stored};
 use crate::limits;
 
 impl Write<'_> {
@@ -90,7 +90,7 @@ impl Write<'_> {
         }
         let mut shown = self.round_trip(object).await?.into_value();
         shown.set_at(&["metadata", "resourceVersion"], Value::from(live.stored.revision.to_string()));
-        Ok(Some(Outcome::Object(Effect::Done, Shown::Tree(shown))))
+        Ok(Some(Outcome::Object(Effect::Done, ResponseObject::Tree(shown))))
     }
 
     /// Removes an object and releases its addresses and ports. Returns `None` if the stored object has changed.
@@ -158,19 +158,19 @@ impl Write<'_> {
     }
 
     /// The response object of a dry run: encoded in the storage form and decoded again.
-    async fn round_trip(&self, object: Value) -> Result<Shown, Status> {
+    async fn round_trip(&self, object: Value) -> Result<ResponseObject, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let stored = resource.to_storage(object, version).await?;
         // in JSON, a whole number of a float is that of an integer
         let stored = machinery::value::decode(stored.to_json().as_bytes()).unwrap_or(stored);
         let shown = resource.out_of_storage(stored, version).await?;
-        Ok(Shown::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))
+        Ok(ResponseObject::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))
     }
 
     /// Runs the hooks after a write and returns its outcome.
     pub async fn written(&self, stored: Arc<Stored>, effect: Effect) -> Result<Outcome, Status> {
         if self.change.is_edit() {
-            return Ok(Outcome::Object(effect, Shown::Stored(stored, None)));
+            return Ok(Outcome::Object(effect, ResponseObject::Stored(stored, None)));
         }
         hooks::after_write(self, &stored).await;
         Ok(Outcome::Object(effect, self.request.show(stored).await?))

@@ -13,7 +13,7 @@ use resource::{Document, Resource, type_text, unknown_kind};
 use super::change::{Change, Write};
 use super::list::Page;
 use super::selection::Selection;
-use super::{Context, Items, ListOutcome, Outcome, Request, Shown, as_server, unreadable};
+use super::{Context, Items, ListOutcome, Outcome, Request, ResponseObject, as_server, unreadable};
 use crate::limits;
 
 /// Decodes the options of a delete from the body, or from the query if there is no body.
@@ -141,7 +141,7 @@ pub async fn delete_collection(
     let certain = certain && admission.none_mutate() && admission.none_validate();
     let at_once = if certain { at_once(page.items.len()) } else { 1 };
     let options = &options;
-    let delete = move |shown: Shown| async move {
+    let delete = move |shown: ResponseObject| async move {
         match shown.as_stored() {
             Some(stored) => delete_listed(context, request, options, stored).await,
             None => Ok(()),
@@ -153,7 +153,7 @@ pub async fn delete_collection(
 }
 
 /// The objects of a list as a stream, which reads them in batches.
-fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<Shown, Status>> {
+fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<ResponseObject, Status>> {
     let few = move |mut items: Items| async move {
         let few = items.next(request).await?;
         Ok::<_, Status>((!few.is_empty()).then(|| (stream::iter(few.into_iter().map(Ok)), items)))

@@ -9,7 +9,7 @@ use resource::rules::{Grace, Preconditions, Propagation};
 
 use super::admit::{self, Admit};
 use super::change::{Live, Write};
-use super::{Effect, Outcome, Request, Shown, hooks};
+use super::{Effect, Outcome, Request, ResponseObject, hooks};
 
 impl Write<'_> {
     /// One attempt at a deletion. Returns `None` if the stored object has changed.
@@ -36,7 +36,7 @@ impl Write<'_> {
             return self.mark(options, object, &live).await;
         }
         if options.dry_run && grace == Grace::Seconds(0) && deletion.returns_object {
-            return Ok(Some(Outcome::Object(Effect::Done, Shown::Tree(object))));
+            return Ok(Some(Outcome::Object(Effect::Done, ResponseObject::Tree(object))));
         }
         let (mut current, mut revision) = (current.clone(), current.revision);
         if !options.dry_run {
@@ -50,7 +50,7 @@ impl Write<'_> {
         }
         if deletion.returns_object {
             let shown = request.show(current).await?;
-            return Ok(Some(Outcome::Object(Effect::Done, Shown::Tree(shown.at_revision(revision)))));
+            return Ok(Some(Outcome::Object(Effect::Done, ResponseObject::Tree(shown.at_revision(revision)))));
         }
         Ok(Some(Outcome::Success(Effect::Done, success(request, &current))))
     }
@@ -60,7 +60,7 @@ impl Write<'_> {
         // only the deprecated option gets 202
         let effect = if options.orphan_dependents == Some(false) { Effect::Begun } else { Effect::Done };
         if options.dry_run {
-            return Ok(Some(Outcome::Object(effect, Shown::Tree(object))));
+            return Ok(Some(Outcome::Object(effect, ResponseObject::Tree(object))));
         }
         match self.put(object, Some(live)).await? {
             Some(stored) => self.written(stored, effect).await.map(Some),

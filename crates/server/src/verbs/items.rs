@@ -10,7 +10,7 @@ use objects::{Root, Scope, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::selection::Selection;
-use super::{Request, Shown};
+use super::{Request, ResponseObject};
 use crate::limits;
 
 /// Iterates over the objects of a snapshot in the order of their paths.
@@ -112,7 +112,7 @@ impl Pace {
 #[derive(Clone)]
 enum ItemSource {
     /// Objects that are few, or not from a snapshot.
-    Shown(VecDeque<Shown>),
+    ResponseObject(VecDeque<ResponseObject>),
     Snapshot {
         scan: Scan,
         selection: Box<Selection>,
@@ -127,8 +127,8 @@ pub struct Items {
 }
 
 impl Items {
-    pub fn shown(items: Vec<Shown>) -> Items {
-        Items { left: items.len(), source: ItemSource::Shown(items.into()) }
+    pub fn shown(items: Vec<ResponseObject>) -> Items {
+        Items { left: items.len(), source: ItemSource::ResponseObject(items.into()) }
     }
 
     /// The first `count` selected objects of a scan.
@@ -139,7 +139,7 @@ impl Items {
     /// Size of the remaining objects as JSON in bytes; `None` if they are still to be selected.
     pub fn bytes(&self) -> Option<usize> {
         match &self.source {
-            ItemSource::Shown(items) => Some(items.iter().map(Shown::stored_bytes).sum()),
+            ItemSource::ResponseObject(items) => Some(items.iter().map(ResponseObject::stored_bytes).sum()),
             ItemSource::Snapshot { .. } => None,
         }
     }
@@ -150,9 +150,9 @@ impl Items {
     }
 
     /// The next batch of objects; empty at the end.
-    pub async fn next(&mut self, request: &Request) -> Result<Vec<Shown>, Status> {
+    pub async fn next(&mut self, request: &Request) -> Result<Vec<ResponseObject>, Status> {
         let found = match &mut self.source {
-            ItemSource::Shown(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
+            ItemSource::ResponseObject(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
             ItemSource::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request).await?,
         };
         self.left = if found.is_empty() { 0 } else { self.left.saturating_sub(found.len()) };
@@ -166,7 +166,7 @@ async fn next_selected(
     selection: &Selection,
     left: usize,
     request: &Request,
-) -> Result<Vec<Shown>, Status> {
+) -> Result<Vec<ResponseObject>, Status> {
     let mut found = vec![];
     let batch = selection.batch(limits::LIST_BATCH);
     while found.is_empty() && left > 0 {
@@ -174,7 +174,7 @@ async fn next_selected(
         selection.convert_ahead(request, scan, batch, left).await?;
         let visited = scan.each(batch, |stored| {
             if selection.matches(request, stored)? {
-                found.push(Shown::stored(&request.resource, &request.version, stored.clone())?);
+                found.push(ResponseObject::stored(&request.resource, &request.version, stored.clone())?);
             }
             Ok::<_, Status>(found.len() < left)
         })?;

@@ -12,7 +12,7 @@ use store::Revision;
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
 use super::selection::Selection;
-use super::{Context, Effect, ListOutcome, Outcome, Request, Shown};
+use super::{Context, Effect, ListOutcome, Outcome, Request, ResponseObject};
 use crate::limits;
 
 /// Returns one of the objects that are computed and so have no resourceVersion to wait for.
@@ -20,7 +20,7 @@ fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome, Status> {
     request.check_path(request.name())?;
     let found = all.into_iter().find(|object| object.str_at(&["metadata", "name"]) == request.name());
     let found = found.ok_or_else(|| Status::not_found("", &request.resource.singular, request.name()))?;
-    Ok(Outcome::Object(Effect::Done, Shown::Tree(found)))
+    Ok(Outcome::Object(Effect::Done, ResponseObject::Tree(found)))
 }
 
 /// Returns one object.
@@ -148,17 +148,17 @@ impl Selection {
         mut scan: Scan,
         limit: usize,
         revision: Revision,
-    ) -> Result<Survey, Status> {
+    ) -> Result<ScanResult, Status> {
         let (resource, version) = (&request.resource, &request.version);
         let most = if limit == 0 { usize::MAX } else { limit };
         let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { self.batch(limits::LIST_SCAN) };
         // so that a page costs no more than its size, the first batch has that size; later ones double
         let mut batch = most.max(limits::LIST_BATCH).min(batch_max);
-        let mut found = Survey { kept: vec![], selected: 0, fetched: 0, more: None };
+        let mut found = ScanResult { kept: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
         if let Some(count) = known {
-            return Ok(Survey { selected: count, fetched: count, ..found });
+            return Ok(ScanResult { selected: count, fetched: count, ..found });
         }
         let mut pace = Pace::default();
         loop {
@@ -171,7 +171,7 @@ impl Selection {
                 }
                 found.selected += 1;
                 if found.selected <= limits::LIST_KEPT {
-                    found.kept.push(Shown::stored(resource, version, stored.clone())?);
+                    found.kept.push(ResponseObject::stored(resource, version, stored.clone())?);
                 } else {
                     resource.rendition(stored, version)?;
                     found.kept.clear();
@@ -301,9 +301,9 @@ fn expired_token(token: Continue) -> Status {
 }
 
 /// The content of a page of a list.
-struct Survey {
+struct ScanResult {
     /// The selected objects, unless they are more than [`limits::LIST_KEPT`].
-    kept: Vec<Shown>,
+    kept: Vec<ResponseObject>,
     selected: usize,
     fetched: usize,
     /// The path of the last selected object, and the remaining objects, if there are any.
@@ -350,7 +350,7 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
     if let Some(mut all) = request.computed() {
         let selection = Selection::without_shards(request, &options)?;
         all.retain(|object| selection.matches_metadata(&Meta::of(object)));
-        let items = Items::shown(all.into_iter().map(Shown::Tree).collect());
+        let items = Items::shown(all.into_iter().map(ResponseObject::Tree).collect());
         return Ok(Outcome::List(ListOutcome {
             items,
             revision: 0,

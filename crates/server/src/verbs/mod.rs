@@ -50,7 +50,7 @@ use resource::{Registry, Resource, Strategy, Version, builtin, strategy};
 
 use crate::aggregation::Aggregation;
 use crate::allocation::Allocation;
-use access::admission::{Admission, World};
+use access::admission::{Admission, ClusterState};
 use access::audit::AuditContext;
 use access::authentication::Authentication;
 use access::authorization::{Authorized, Authorizer, Loopback};
@@ -130,8 +130,8 @@ impl Context {
     }
 
     /// The input of admission.
-    fn world(&self) -> World<'_> {
-        World { objects: &self.objects, registry: &self.registry, authorizer: &self.authorizer }
+    fn cluster(&self) -> ClusterState<'_> {
+        ClusterState { objects: &self.objects, registry: &self.registry, authorizer: &self.authorizer }
     }
 }
 
@@ -286,13 +286,13 @@ impl Request {
     }
 
     /// An object in the form of the endpoint: in its version, or the view of its subresource.
-    pub async fn show(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
-        let shown = Shown::converted(&self.resource, &self.version, stored).await?;
-        Ok(if self.strategy.is_view() { Shown::Tree(self.strategy.view(&shown.into_value())?) } else { shown })
+    pub async fn show(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
+        let shown = ResponseObject::converted(&self.resource, &self.version, stored).await?;
+        Ok(if self.strategy.is_view() { ResponseObject::Tree(self.strategy.view(&shown.into_value())?) } else { shown })
     }
 
     /// [`Request::show`] for a read, which fails if the object cannot be decoded or converted.
-    pub async fn read(&self, stored: Arc<Stored>) -> Result<Shown, Status> {
+    pub async fn read(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
         let unreadable = |why| self.resource.unreadable(&stored, why);
         if self.strategy.is_view() {
             let object = self.resource.read_converted(&stored, &self.version).await.map_err(unreadable)?;
@@ -323,7 +323,7 @@ impl Request {
 
 /// An object of a response.
 #[derive(Clone, Debug)]
-pub enum Shown {
+pub enum ResponseObject {
     /// A stored object in the version of the request, see [`Stored::rendition`].
     Stored(Arc<Stored>, Rendition),
     /// An object that was computed for this response.
@@ -335,52 +335,56 @@ fn body<'a>(stored: &'a Stored, rendition: &'a Rendition) -> &'a Body {
     rendition.as_deref().unwrap_or(&stored.body)
 }
 
-impl Shown {
-    pub fn stored(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<Shown, Status> {
+impl ResponseObject {
+    pub fn stored(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
         let rendition = resource.rendition(&stored, version)?;
-        Ok(Shown::Stored(stored, rendition))
+        Ok(ResponseObject::Stored(stored, rendition))
     }
 
-    /// [`Shown::stored`], converted first if necessary.
-    pub async fn converted(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<Shown, Status> {
+    /// [`ResponseObject::stored`], converted first if necessary.
+    pub async fn converted(
+        resource: &Resource,
+        version: &Version,
+        stored: Arc<Stored>,
+    ) -> Result<ResponseObject, Status> {
         resource.prepare(&[&stored], version).await?;
-        Shown::stored(resource, version, stored)
+        ResponseObject::stored(resource, version, stored)
     }
 
     pub fn to_value(&self) -> Value {
         match self {
-            Shown::Stored(stored, rendition) => body(stored, rendition).to_value(stored.revision),
-            Shown::Tree(value) => value.clone(),
+            ResponseObject::Stored(stored, rendition) => body(stored, rendition).to_value(stored.revision),
+            ResponseObject::Tree(value) => value.clone(),
         }
     }
 
     pub fn into_value(self) -> Value {
         match self {
-            Shown::Stored(stored, rendition) => body(&stored, &rendition).to_value(stored.revision),
-            Shown::Tree(value) => value,
+            ResponseObject::Stored(stored, rendition) => body(&stored, &rendition).to_value(stored.revision),
+            ResponseObject::Tree(value) => value,
         }
     }
 
     /// The stored object; `None` if the object was computed for this response.
     pub fn as_stored(&self) -> Option<&Stored> {
         match self {
-            Shown::Stored(stored, _) => Some(stored),
-            Shown::Tree(_) => None,
+            ResponseObject::Stored(stored, _) => Some(stored),
+            ResponseObject::Tree(_) => None,
         }
     }
 
     /// The size of the object as JSON in bytes; 0 if it was computed for this response.
     pub fn stored_bytes(&self) -> usize {
         match self {
-            Shown::Stored(stored, rendition) => body(stored, rendition).bytes.len(),
-            Shown::Tree(_) => 0,
+            ResponseObject::Stored(stored, rendition) => body(stored, rendition).bytes.len(),
+            ResponseObject::Tree(_) => 0,
         }
     }
 
     /// The length of the object in protobuf, see [`Stored::protobuf_bytes`].
     pub fn protobuf_bytes(&self, form: ProtobufForm, measure: impl FnOnce() -> usize) -> usize {
         match self {
-            Shown::Stored(stored, None) => stored.protobuf_bytes(form, measure),
+            ResponseObject::Stored(stored, None) => stored.protobuf_bytes(form, measure),
             _ => measure(),
         }
     }
@@ -388,22 +392,22 @@ impl Shown {
     /// The object with another resourceVersion.
     pub fn at_revision(&self, revision: Revision) -> Value {
         match self {
-            Shown::Stored(stored, rendition) => body(stored, rendition).to_value(revision),
-            Shown::Tree(value) => value.clone(),
+            ResponseObject::Stored(stored, rendition) => body(stored, rendition).to_value(revision),
+            ResponseObject::Tree(value) => value.clone(),
         }
     }
 
     /// Appends compact JSON.
     pub fn write(&self, out: &mut impl Sink) {
         match self {
-            Shown::Stored(stored, rendition) => body(stored, rendition).write(stored.revision, out),
-            Shown::Tree(value) => out.copy(value.to_json().as_bytes()),
+            ResponseObject::Stored(stored, rendition) => body(stored, rendition).write(stored.revision, out),
+            ResponseObject::Tree(value) => out.copy(value.to_json().as_bytes()),
         }
     }
 
     /// Appends compact JSON without `apiVersion` and `kind`, as in typed lists.
     pub fn write_untyped(&self, out: &mut impl Sink) {
-        if let Shown::Stored(stored, rendition) = self
+        if let ResponseObject::Stored(stored, rendition) = self
             && body(stored, rendition).write_untyped(stored.revision, out)
         {
             return;
@@ -437,7 +441,7 @@ pub enum Effect {
 
 /// The outcome of a verb.
 pub enum Outcome {
-    Object(Effect, Shown),
+    Object(Effect, ResponseObject),
     /// A Status of success.
     Success(Effect, Value),
     List(ListOutcome),

@@ -13,12 +13,12 @@ use tokio::time::Instant;
 
 use super::list::{catch_up, parse_version, too_large, wait_until};
 use super::selection::Selection;
-use super::{Context, Items, Request, Shown};
+use super::{Context, Items, Request, ResponseObject};
 use crate::limits;
 
 /// One event of a stream.
 pub enum WatchEvent {
-    Object(&'static str, Shown),
+    Object(&'static str, ResponseObject),
     /// A bookmark; true if it marks the end of the initial events.
     Bookmark(Revision, bool),
     Error(Status),
@@ -295,7 +295,7 @@ impl Watch {
             (true, false) if event.kind == EventKind::Deleted => ("DELETED", event.object.clone()),
             (true, false) => ("DELETED", self.departed(event)),
         };
-        let shown = Shown::stored(&self.request.resource, &self.request.version, object)?;
+        let shown = ResponseObject::stored(&self.request.resource, &self.request.version, object)?;
         Ok(Some(WatchEvent::Object(kind, shown)))
     }
 

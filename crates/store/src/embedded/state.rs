@@ -11,14 +11,14 @@ use crate::limits;
 
 /// The live value of a key.
 #[derive(Clone)]
-pub struct Live {
+pub struct LiveValue {
     pub revision: Revision,
     pub value: Bytes,
 }
 
 #[derive(Default)]
 pub struct State {
-    pub index: HashMap<Bytes, Live>,
+    pub index: HashMap<Bytes, LiveValue>,
     /// Every change after `tail_after`, oldest first.
     pub tail: VecDeque<Change>,
     pub tail_after: Revision,
@@ -57,7 +57,7 @@ impl State {
     /// value of a deleted key becomes obsolete before its deletion, so that a crash between the two does not restore it.
     fn index_change(&mut self, change: &Change, at: Revision) {
         let revision = change.revision;
-        let live = change.value.clone().map(|value| Live { revision, value });
+        let live = change.value.clone().map(|value| LiveValue { revision, value });
         let old = match (live, self.index.get_mut(&change.key)) {
             (Some(live), Some(known)) => Some(std::mem::replace(known, live)),
             (Some(live), None) => self.index.insert(Bytes::copy_from_slice(&change.key), live),
@@ -83,7 +83,7 @@ impl State {
 
     /// The live keys, in no order.
     pub fn live(&self) -> Vec<Entry> {
-        let entry = |(key, live): (&Bytes, &Live)| Entry {
+        let entry = |(key, live): (&Bytes, &LiveValue)| Entry {
             key: key.clone(),
             value: live.value.clone(),
             revision: live.revision,

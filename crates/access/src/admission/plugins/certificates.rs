@@ -6,7 +6,7 @@ use machinery::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 
-use super::{Call, Decision, Needed};
+use super::{Decision, Needed, PluginRequest};
 use crate::authentication::Subject;
 
 /// The signer of client certificates. It must not sign certificates of the group system:masters.
@@ -17,7 +17,7 @@ fn signer(object: &Value) -> String {
 }
 
 /// Approving a request requires a permission for its signer.
-pub fn approval(call: &Call<'_>) -> Option<Needed> {
+pub fn approval(call: &PluginRequest<'_>) -> Option<Needed> {
     let signer = signer(call.old());
     let refusal = format!("user not permitted to approve requests with signerName {signer:?}");
     Some(Needed { verb: "approve", signer, refusal })
@@ -29,7 +29,7 @@ fn given_status<'a>(request: &'a Value, field: &str) -> Option<&'a Value> {
 }
 
 /// Setting the certificate of a request, or its conditions, requires a permission for its signer.
-pub fn signing(call: &Call<'_>) -> Option<Needed> {
+pub fn signing(call: &PluginRequest<'_>) -> Option<Needed> {
     let (old, new) = (call.old(), call.object());
     let same = |field: &str| given_status(old, field) == given_status(new, field);
     if same("certificate") && same("conditions") {
@@ -41,7 +41,7 @@ pub fn signing(call: &Call<'_>) -> Option<Needed> {
 }
 
 /// Writing a trust bundle of a signer requires a permission for it.
-pub fn attesting(call: &Call<'_>) -> Option<Needed> {
+pub fn attesting(call: &PluginRequest<'_>) -> Option<Needed> {
     let signer = signer(call.object());
     let unchanged = !call.is_create() && call.old().get("spec") == call.object().get("spec");
     if signer.is_empty() || unchanged {
@@ -52,7 +52,7 @@ pub fn attesting(call: &Call<'_>) -> Option<Needed> {
 }
 
 /// Refuses client certificates of administrators.
-pub fn subject(call: &Call<'_>) -> Decision {
+pub fn subject(call: &PluginRequest<'_>) -> Decision {
     if signer(call.object()) != CLIENT_SIGNER {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-use super::{Call, Decision, annotation};
+use super::{Decision, PluginRequest, annotation};
 
 const BETA_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
@@ -11,7 +11,7 @@ pub fn storage_class(claim: &Value) -> &str {
     annotation(claim, BETA_STORAGE_CLASS).unwrap_or_else(|| claim.str_at(&["spec", "storageClassName"]))
 }
 
-pub fn default_storage_class(call: &Call<'_>, claim: &mut Value) -> Decision {
+pub fn default_storage_class(call: &PluginRequest<'_>, claim: &mut Value) -> Decision {
     const DEFAULT: [&str; 2] =
         ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
     if annotation(claim, BETA_STORAGE_CLASS).is_some() || claim.at(&["spec", "storageClassName"]).is_some() {
@@ -23,7 +23,7 @@ pub fn default_storage_class(call: &Call<'_>, claim: &mut Value) -> Decision {
     Ok(())
 }
 
-pub fn default_ingress_class(call: &Call<'_>, ingress: &mut Value) -> Decision {
+pub fn default_ingress_class(call: &PluginRequest<'_>, ingress: &mut Value) -> Decision {
     const DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
     let has_class = annotation(ingress, "kubernetes.io/ingress.class").is_some();
     if has_class || ingress.at(&["spec", "ingressClassName"]).is_some() {
@@ -36,7 +36,7 @@ pub fn default_ingress_class(call: &Call<'_>, ingress: &mut Value) -> Decision {
 }
 
 /// The name of the newest class that has one of the annotations; of classes of equal age, the first by name.
-fn newest(call: &Call<'_>, group: &'static str, plural: &'static str, keys: &[&str]) -> Option<Value> {
+fn newest(call: &PluginRequest<'_>, group: &'static str, plural: &'static str, keys: &[&str]) -> Option<Value> {
     let mut newest: Option<(String, String)> = None;
     for stored in call.all(group, plural) {
         let class = stored.body.to_value(stored.revision);

@@ -5,7 +5,7 @@ use machinery::quantity::Quantity;
 use machinery::status::aggregate;
 
 use super::pod_resources::{Amounts, Field, amounts, total};
-use super::{Call, Decision, items};
+use super::{Decision, PluginRequest, items};
 
 const ANNOTATION: [&str; 3] = ["metadata", "annotations", "kubernetes.io/limit-ranger"];
 /// The lists of containers, and the noun for their items in annotations.
@@ -13,7 +13,7 @@ const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContai
 
 /// Whether the write is limited: the creation or resizing of a Pod, or any write of a claim, unless the object is being
 /// deleted.
-fn is_limited(call: &Call<'_>) -> bool {
+fn is_limited(call: &PluginRequest<'_>) -> bool {
     let attributes = call.attributes;
     let is_pod_update = attributes.plural() == "pods" && attributes.subresource.is_empty() && !call.is_create();
     !is_pod_update && call.old().at(&["metadata", "deletionTimestamp"]).is_none()
@@ -24,7 +24,7 @@ fn limits_of(range: &Value, kind: &str) -> Vec<Value> {
     items(range, &["spec", "limits"]).iter().filter(|limit| limit.str_at(&["type"]) == kind).cloned().collect()
 }
 
-pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
+pub fn admit(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
     if !is_limited(call) || call.attributes.plural() != "pods" {
         return Ok(());
     }
@@ -71,7 +71,7 @@ fn set_container_defaults(container: &mut Value, field: &str, limits: &[Value], 
     names
 }
 
-pub fn validate(call: &Call<'_>) -> Decision {
+pub fn validate(call: &PluginRequest<'_>) -> Decision {
     if !is_limited(call) {
         return Ok(());
     }

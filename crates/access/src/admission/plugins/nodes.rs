@@ -5,10 +5,10 @@ use machinery::status::Cause;
 use machinery::{Value, json};
 
 use super::pod_resources::{Amounts, Field, total};
-use super::{Call, Decision, items, push};
+use super::{Decision, PluginRequest, items, push};
 
 /// Adds the taint "not ready" to a new Node.
-pub fn taint(_call: &Call<'_>, node: &mut Value) -> Decision {
+pub fn taint(_call: &PluginRequest<'_>, node: &mut Value) -> Decision {
     const KEY: &str = "node.kubernetes.io/not-ready";
     let is_there = |taint: &Value| taint.str_at(&["key"]) == KEY && taint.str_at(&["effect"]) == "NoSchedule";
     if !items(node, &["spec", "taints"]).iter().any(is_there) {
@@ -18,7 +18,7 @@ pub fn taint(_call: &Call<'_>, node: &mut Value) -> Decision {
 }
 
 /// Copies the zone and region labels of a Node to a Pod that is assigned to it, or to a Binding.
-pub fn copy_topology(call: &Call<'_>, object: &mut Value) -> Decision {
+pub fn copy_topology(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
     const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
     let name = match call.attributes.subresource {
         "" => object.str_at(&["spec", "nodeName"]),
@@ -37,7 +37,7 @@ pub fn copy_topology(call: &Call<'_>, object: &mut Value) -> Decision {
 }
 
 /// Rejects a resize of a Pod beyond the allocatable resources of its Node, or on a Node without Linux.
-pub fn resize(call: &Call<'_>) -> Decision {
+pub fn resize(call: &PluginRequest<'_>) -> Decision {
     let (pod, old) = (call.object(), call.old());
     let name = pod.str_at(&["spec", "nodeName"]);
     let generation = ["metadata", "generation"];
@@ -64,7 +64,7 @@ pub fn resize(call: &Call<'_>) -> Decision {
     Ok(())
 }
 
-fn refuse(call: &Call<'_>, why: &str, reason: &str) -> Decision {
+fn refuse(call: &PluginRequest<'_>, why: &str, reason: &str) -> Decision {
     let mut status = call.attributes.forbidden(why);
     if let Some(details) = &mut status.details {
         details.causes.push(Cause { reason: reason.into(), message: why.to_owned(), field: String::new() });

@@ -2,12 +2,12 @@
 
 use machinery::Value;
 
-use super::{Call, Decision, items, push};
+use super::{Decision, PluginRequest, items, push};
 
 const FINALIZER: &str = "scheduling.k8s.io/podgroup-protection";
 
 /// Adds the finalizer, which the controller removes that watches the Pods.
-pub fn protect(_call: &Call<'_>, group: &mut Value) -> Decision {
+pub fn protect(_call: &PluginRequest<'_>, group: &mut Value) -> Decision {
     let path = ["metadata", "finalizers"];
     if !items(group, &path).iter().any(|finalizer| finalizer.as_str() == Some(FINALIZER)) {
         push(group, &path, Value::from(FINALIZER));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use machinery::Value;
 use machinery::quantity::Quantity;
 
-use super::{Call, Decision, items};
+use super::{Decision, PluginRequest, items};
 
 /// The lists of containers in the spec of a Pod.
 pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -120,7 +120,7 @@ fn of_containers(pod: &Value, of: impl Fn(&Value) -> Amounts) -> Amounts {
 }
 
 /// AlwaysPullImages: sets the pull policy Always, so that each Pod needs credentials for its images.
-pub fn always_pull(_call: &Call<'_>, pod: &mut Value) -> Decision {
+pub fn always_pull(_call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
     let Some(spec) = pod.get_mut("spec") else { return Ok(()) };
     for list in CONTAINERS {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {

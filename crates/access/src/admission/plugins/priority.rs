@@ -2,14 +2,14 @@
 
 use machinery::Value;
 
-use super::{Call, Decision};
+use super::{Decision, PluginRequest};
 use crate::admission::Operation;
 
 const PREEMPT: &str = "PreemptLowerPriority";
 const GROUP: &str = "scheduling.k8s.io";
 const PLURAL: &str = "priorityclasses";
 
-pub fn admit(call: &Call<'_>, object: &mut Value) -> Decision {
+pub fn admit(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
     match (call.attributes.plural().as_str(), call.attributes.operation) {
         ("pods", Operation::Create) => resolve(call, object, &POD),
         ("podgroups", Operation::Create) => resolve(call, object, &POD_GROUP),
@@ -44,7 +44,7 @@ fn keep(old: &Value, pod: &mut Value) {
     }
 }
 
-fn resolve(call: &Call<'_>, pod: &mut Value, kind: &Prioritized) -> Decision {
+fn resolve(call: &PluginRequest<'_>, pod: &mut Value, kind: &Prioritized) -> Decision {
     let name = pod.str_at(&["spec", "priorityClassName"]);
     let class = match name {
         "" => default_class(call),
@@ -67,7 +67,7 @@ fn resolve(call: &Call<'_>, pod: &mut Value, kind: &Prioritized) -> Decision {
             _ => format!("priority set in the {what} ({given}) must match the priority computed ({priority}) based on the priority class set in the spec"),
         }.into());
     }
-    let is_off = kind.is_gated && !call.world.registry.gates().is_on("PodGroupPreemptionPolicy");
+    let is_off = kind.is_gated && !call.cluster.registry.gates().is_on("PodGroupPreemptionPolicy");
     let policy = policy.filter(|_| !is_off);
     let given = pod.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str);
     if let (Some(policy), Some(given)) = (&policy, given)
@@ -86,14 +86,14 @@ fn resolve(call: &Call<'_>, pod: &mut Value, kind: &Prioritized) -> Decision {
 }
 
 /// The default class: of several, the one with the lowest value.
-fn default_class(call: &Call<'_>) -> Option<Value> {
+fn default_class(call: &PluginRequest<'_>) -> Option<Value> {
     let classes = call.all(GROUP, PLURAL).into_iter().map(|stored| stored.body.to_value(stored.revision));
     let defaults = classes.filter(|class| class.get("globalDefault").and_then(Value::as_bool) == Some(true));
     defaults.min_by_key(|class| class.get("value").and_then(Value::as_int).unwrap_or_default())
 }
 
 /// Rejects a second default class.
-pub fn validate(call: &Call<'_>) -> Decision {
+pub fn validate(call: &PluginRequest<'_>) -> Decision {
     let class = call.object();
     if call.attributes.plural() != PLURAL || class.get("globalDefault").and_then(Value::as_bool) != Some(true) {
         return Ok(());

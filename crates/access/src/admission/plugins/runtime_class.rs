@@ -4,13 +4,13 @@ use machinery::quantity::Quantity;
 use machinery::{Status, Value, names};
 
 use super::tolerations::merged;
-use super::{Call, Decision, PluginRefusal, items};
+use super::{Decision, PluginRefusal, PluginRequest, items};
 
 const OVERHEAD: [&str; 2] = ["spec", "overhead"];
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 /// The class of a Pod, if it has one.
-fn class_of(call: &Call<'_>, pod: &Value) -> Result<Option<Value>, PluginRefusal> {
+fn class_of(call: &PluginRequest<'_>, pod: &Value) -> Result<Option<Value>, PluginRefusal> {
     let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
     match call.get("node.k8s.io", "runtimeclasses", name) {
         Some(class) => Ok(Some(class)),
@@ -26,7 +26,7 @@ fn class_of(call: &Call<'_>, pod: &Value) -> Result<Option<Value>, PluginRefusal
     }
 }
 
-pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
+pub fn admit(call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
     let Some(class) = class_of(call, pod)? else { return Ok(()) };
     if class.get("overhead").is_some() {
         let fixed = class.at(&["overhead", "podFixed"]);
@@ -62,7 +62,7 @@ fn schedule(scheduling: &Value, pod: &mut Value) -> Decision {
     Ok(())
 }
 
-pub fn validate(call: &Call<'_>) -> Decision {
+pub fn validate(call: &PluginRequest<'_>) -> Decision {
     let pod = call.object();
     let class = class_of(call, pod)?;
     let overhead = pod.at(&OVERHEAD);

@@ -4,7 +4,7 @@ use base::clock;
 use machinery::{Value, json};
 
 use super::pod_resources::CONTAINERS;
-use super::{Awaited, Call, Decision, annotation, items, push};
+use super::{Awaited, Decision, PluginRequest, annotation, items, push};
 use crate::limits;
 
 const DEFAULT: &str = "default";
@@ -15,13 +15,13 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOKEN_VOLUME: &str = "kube-api-access-";
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-fn path_of(call: &Call<'_>, name: &str) -> String {
+fn path_of(call: &PluginRequest<'_>, name: &str) -> String {
     format!("{}/{name}", call.attributes.namespace)
 }
 
 /// The default ServiceAccount, for which a new Pod without another account waits: in a new namespace, a controller is still
 /// creating it.
-pub fn awaited(call: &Call<'_>, pod: &Value) -> Option<Awaited> {
+pub fn awaited(call: &PluginRequest<'_>, pod: &Value) -> Option<Awaited> {
     let name = pod.str_at(&NAME);
     if !["", DEFAULT].contains(&name) || annotation(pod, MIRROR).is_some() || !call.is_create() {
         return None;
@@ -29,13 +29,13 @@ pub fn awaited(call: &Call<'_>, pod: &Value) -> Option<Awaited> {
     Some(Awaited { group: "", plural: PLURAL, path: path_of(call, DEFAULT) })
 }
 
-fn account(call: &Call<'_>, name: &str) -> Result<Value, String> {
+fn account(call: &PluginRequest<'_>, name: &str) -> Result<Value, String> {
     let path = path_of(call, name);
     let not_found = || format!("error looking up service account {path}: serviceaccount {name:?} not found");
     call.get("", PLURAL, &path).ok_or_else(not_found)
 }
 
-pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
+pub fn admit(call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
     if !call.is_create() {
         return Ok(());
     }
@@ -61,7 +61,7 @@ pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
     check_secrets(pod, &account)
 }
 
-pub fn validate(call: &Call<'_>) -> Decision {
+pub fn validate(call: &PluginRequest<'_>) -> Decision {
     let pod = call.object();
     let is_ephemeral = call.attributes.subresource == "ephemeralcontainers";
     if !is_ephemeral && !call.is_create() {

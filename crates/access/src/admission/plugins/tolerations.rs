@@ -2,7 +2,7 @@
 
 use machinery::{Value, json};
 
-use super::{Call, Decision, items, push};
+use super::{Decision, PluginRequest, items, push};
 
 /// Seconds for which a Pod tolerates a node that is not ready or unreachable, by default.
 pub const DEFAULT_SECONDS: i64 = 300;
@@ -12,7 +12,7 @@ fn text<'a>(toleration: &'a Value, field: &str) -> &'a str {
     toleration.str_at(&[field])
 }
 
-pub fn admit(call: &Call<'_>, pod: &mut Value) -> Decision {
+pub fn admit(call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
     let defaults = [
         ("node.kubernetes.io/not-ready", call.settings.not_ready_seconds),
         ("node.kubernetes.io/unreachable", call.settings.unreachable_seconds),

@@ -4,10 +4,10 @@ use machinery::Value;
 use machinery::quantity::Quantity;
 
 use super::classes::storage_class;
-use super::{Call, Decision, items, push};
+use super::{Decision, PluginRequest, items, push};
 
 /// Adds the finalizer by which controllers keep objects that are in use.
-pub fn protect(call: &Call<'_>, object: &mut Value) -> Decision {
+pub fn protect(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
     const FINALIZERS: [&str; 2] = ["metadata", "finalizers"];
     let finalizer = match call.attributes.plural().as_str() {
         "persistentvolumeclaims" => "kubernetes.io/pvc-protection",
@@ -21,7 +21,7 @@ pub fn protect(call: &Call<'_>, object: &mut Value) -> Decision {
 }
 
 /// Rejects the expansion of a claim that is not bound, or whose class does not allow expansion.
-pub fn resize(call: &Call<'_>) -> Decision {
+pub fn resize(call: &PluginRequest<'_>) -> Decision {
     let (old, new) = (call.old(), call.object());
     let size = |claim: &Value| {
         let size = claim.at(&["spec", "resources", "requests", "storage"]).and_then(|size| Quantity::of(size).ok());

@@ -22,8 +22,8 @@ use super::expressions::{VersionedObjects, WriteVariables};
 use super::manifests::{ManifestPlugin, Manifests};
 use super::matching::Matching;
 use super::reinvocation::{Reinvocation, Round};
-use super::sources::{InForce, Reach, Sources};
-use super::{Attributes, World};
+use super::sources::{EffectiveSources, SourceScope, Sources};
+use super::{Attributes, ClusterState};
 pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};
 use program::Programs;
@@ -231,16 +231,21 @@ impl Policies {
     }
 
     /// The mutating policies of a write.
-    pub fn mutating(&self, reach: Reach) -> InForce<PolicySnapshot> {
+    pub fn mutating(&self, reach: SourceScope) -> EffectiveSources<PolicySnapshot> {
         self.mutating.in_force(reach)
     }
 
     /// Applies the validating policies: rejects the write, or adds warnings.
-    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>, reach: Reach) -> Result<(), Status> {
+    pub async fn validate(
+        &self,
+        cluster: &ClusterState<'_>,
+        attributes: &Attributes<'_>,
+        reach: SourceScope,
+    ) -> Result<(), Status> {
         let in_force = self.validating.in_force(reach);
         let mut findings = Findings::default();
         for bound in in_force.bound() {
-            apply(world, attributes, bound, &mut findings).await?;
+            apply(cluster, attributes, bound, &mut findings).await?;
         }
         for (key, values) in findings.annotations {
             attributes.annotate(&key, || values.into_iter().collect::<Vec<_>>().join(", "));
@@ -252,7 +257,7 @@ impl Policies {
     }
 }
 
-impl InForce<PolicySnapshot> {
+impl EffectiveSources<PolicySnapshot> {
     /// The policies that are bound, by source and name.
     pub fn bound(&self) -> impl Iterator<Item = &BoundPolicy> {
         self.in_order().flat_map(|snapshot| &snapshot.bound)
@@ -261,13 +266,13 @@ impl InForce<PolicySnapshot> {
     /// Applies the policies to the object as mutating ones.
     pub async fn apply(
         &self,
-        world: &World<'_>,
+        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         object: Option<Value>,
         round: &mut Round,
         reinvocation: &mut Reinvocation<PolicyKey>,
     ) -> Result<Option<Value>, Status> {
-        mutate::apply(self, world, attributes, object, round, reinvocation).await
+        mutate::apply(self, cluster, attributes, object, round, reinvocation).await
     }
 }
 
@@ -285,13 +290,13 @@ fn refusal(attributes: &Attributes<'_>, denial: &Denial) -> Status {
 
 /// Runs one policy under each of its bindings.
 async fn apply(
-    world: &World<'_>,
+    cluster: &ClusterState<'_>,
     attributes: &Attributes<'_>,
     BoundPolicy { policy, bindings }: &BoundPolicy,
     findings: &mut Findings,
 ) -> Result<(), Status> {
-    let Some(version) = policy.matching.version(world, attributes) else { return Ok(()) };
-    let source = match policy.param_kind.as_ref().map(|kind| kind.find(world)).transpose() {
+    let Some(version) = policy.matching.version(cluster, attributes) else { return Ok(()) };
+    let source = match policy.param_kind.as_ref().map(|kind| kind.find(cluster)).transpose() {
         Ok(source) => source,
         Err(why) => {
             findings.misconfigured(policy, None, &why);
@@ -299,9 +304,9 @@ async fn apply(
         }
     };
     let objects = VersionedObjects::new(attributes, version).await?;
-    let subject = WriteVariables::new(world, attributes, version, &objects);
+    let subject = WriteVariables::new(cluster, attributes, version, &objects);
     for binding in bindings {
-        if !binding.matching.matches(world, attributes) {
+        if !binding.matching.matches(cluster, attributes) {
             continue;
         }
         let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {

@@ -7,7 +7,7 @@ use machinery::{Text, Value};
 use objects::Stored;
 use resource::{Resource, Version, group_version};
 
-use crate::admission::World;
+use crate::admission::ClusterState;
 
 /// `paramKind`.
 pub struct ParamKind {
@@ -38,8 +38,8 @@ impl ParamKind {
     }
 
     /// The resource of the kind.
-    pub fn find(&self, world: &World<'_>) -> Result<Source, String> {
-        let resource = world.registry.of_kind(&self.group, &self.version, &self.kind);
+    pub fn find(&self, cluster: &ClusterState<'_>) -> Result<Source, String> {
+        let resource = cluster.registry.of_kind(&self.group, &self.version, &self.kind);
         let source = resource.and_then(|resource| {
             let version = resource.served(&self.version)?.clone();
             Some(Source { resource, version })

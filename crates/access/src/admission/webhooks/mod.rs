@@ -26,8 +26,8 @@ use super::expressions::{Expression, VersionedObjects, WriteVariables, all_hold,
 use super::manifests::{ManifestPlugin, Manifests};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
-use super::sources::{InForce, Reach, Sources};
-use super::{Attributes, World};
+use super::sources::{EffectiveSources, SourceScope, Sources};
+use super::{Attributes, ClusterState};
 use crate::audit::Layer;
 use review::AdmissionReviewVersion;
 
@@ -69,7 +69,7 @@ pub struct Webhooks {
 
 /// The mutating webhooks of one write.
 pub struct MutatingWebhooks<'a> {
-    in_force: InForce<Configurations>,
+    in_force: EffectiveSources<Configurations>,
     client: &'a Client,
 }
 
@@ -114,16 +114,16 @@ impl Hook {
     /// called.
     async fn wants<'a>(
         &self,
-        world: &World<'_>,
+        cluster: &ClusterState<'_>,
         attributes: &Attributes<'a>,
     ) -> Result<Option<(&'a Version, VersionedObjects<'a>)>, Status> {
-        let Some(version) = self.matching.version(world, attributes) else { return Ok(None) };
+        let Some(version) = self.matching.version(cluster, attributes) else { return Ok(None) };
         let objects = VersionedObjects::new(attributes, version).await?;
         if self.conditions.is_empty() {
             return Ok(Some((version, objects)));
         }
         let conditions_hold = {
-            let subject = WriteVariables::new(world, attributes, version, &objects);
+            let subject = WriteVariables::new(cluster, attributes, version, &objects);
             let Conditions { variables, expressions } = self.conditions();
             subject.evaluate(|| all_hold(expressions, &mut subject.activation(variables))).await
         };
@@ -294,16 +294,21 @@ impl Webhooks {
     }
 
     /// The mutating webhooks of a write.
-    pub fn mutating(&self, reach: Reach) -> MutatingWebhooks<'_> {
+    pub fn mutating(&self, reach: SourceScope) -> MutatingWebhooks<'_> {
         MutatingWebhooks { in_force: self.mutating.in_force(reach), client: &self.client }
     }
 
     /// Calls the validating webhooks in parallel; the error is the rejection of the first in order.
-    pub async fn validate(&self, world: &World<'_>, attributes: &Attributes<'_>, reach: Reach) -> Result<(), Status> {
+    pub async fn validate(
+        &self,
+        cluster: &ClusterState<'_>,
+        attributes: &Attributes<'_>,
+        reach: SourceScope,
+    ) -> Result<(), Status> {
         let in_force = self.validating.in_force(reach);
         let mut calls = vec![];
         for (index, hook) in in_force.hooks().enumerate() {
-            if let Some((version, objects)) = hook.wants(world, attributes).await? {
+            if let Some((version, objects)) = hook.wants(cluster, attributes).await? {
                 let place = Place { round: 0, index };
                 calls.push(async move {
                     let called = hook.call(&self.client, attributes, version, &objects, place).await;
@@ -315,7 +320,7 @@ impl Webhooks {
     }
 }
 
-impl InForce<Configurations> {
+impl EffectiveSources<Configurations> {
     fn hooks(&self) -> impl Iterator<Item = &Hook> {
         self.in_order().flat_map(|configurations| configurations.values().flat_map(|hooks| hooks.iter()))
     }
@@ -329,12 +334,12 @@ impl MutatingWebhooks<'_> {
     /// Calls one of the webhooks; returns the patched object in the version of the request.
     pub async fn call(
         &self,
-        world: &World<'_>,
+        cluster: &ClusterState<'_>,
         hook: &Hook,
         attributes: &Attributes<'_>,
         place: Place,
     ) -> Result<Option<Value>, Status> {
-        let Some((version, objects)) = hook.wants(world, attributes).await? else { return Ok(None) };
+        let Some((version, objects)) = hook.wants(cluster, attributes).await? else { return Ok(None) };
         let patched = hook.call(self.client, attributes, version, &objects, place).await;
         let changed = patched.map(|patched| patched.filter(|object| *object != *objects.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {

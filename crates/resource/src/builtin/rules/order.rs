@@ -7,7 +7,7 @@ use super::words::Order;
 
 /// The place of an error: whether it is about a change, and then a rank and an index for each level that has an order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ErrorRank {
     is_change: bool,
     levels: Vec<(usize, usize)>,
     /// What is required comes first, unless the field has an order of its own.
@@ -24,7 +24,7 @@ pub fn sort(of: Option<&'static Ruled>, errors: &mut [FieldError]) {
 /// Errors of changes come last, unless the order says where.
 const CHANGE: &str = "immutable";
 
-fn place(of: &'static Ruled, error: &FieldError) -> Place {
+fn place(of: &'static Ruled, error: &FieldError) -> ErrorRank {
     let (mut levels, mut next) = (vec![], Some((of, of.order.as_ref())));
     let (mut is_change, mut is_given) = (error.detail.contains(CHANGE), error.kind != FieldErrorKind::Required);
     let mut segments = error.field.split('.').filter(|segment| !segment.is_empty());
@@ -45,7 +45,7 @@ fn place(of: &'static Ruled, error: &FieldError) -> Place {
             Some((inner, field.rules.as_ref().and_then(|rules| rules.order.as_ref()).or(inner.order.as_ref())))
         });
     }
-    Place { is_change, levels, is_given }
+    ErrorRank { is_change, levels, is_given }
 }
 
 /// The rank of a field that has an error, or of the struct itself.

@@ -13,7 +13,7 @@ use machinery::{Status, Text, Value};
 use resource::builtin::Review;
 
 use super::admit::{self, Admit};
-use super::{Context, Effect, Outcome, Request, Shown, meta};
+use super::{Context, Effect, Outcome, Request, ResponseObject, meta};
 
 /// Responds to a POST of a review. Admission webhooks apply as to any other object; admission policies apply only to
 /// TokenRequests.
@@ -55,7 +55,7 @@ pub async fn respond(
         Review::TokenRequest => tokens::issue(&admit, object).await?,
     };
     let printed = request.strategy.codec().printed(&reviewed);
-    Ok(Outcome::Object(Effect::Created, Shown::Tree(printed.unwrap_or(reviewed))))
+    Ok(Outcome::Object(Effect::Created, ResponseObject::Tree(printed.unwrap_or(reviewed))))
 }
 
 async fn self_subject(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {

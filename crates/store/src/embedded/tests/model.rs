@@ -128,7 +128,7 @@ impl Run {
     }
 }
 
-/// Live keys after changes, each with its revision.
+/// LiveValue keys after changes, each with its revision.
 pub fn live(changes: &[Change]) -> BTreeMap<Bytes, Revision> {
     let mut live = BTreeMap::new();
     for change in changes {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use machinery::Value;
 
 use super::policy::LevelVersion;
-use super::{Call, Pod, checks, items};
+use super::{PluginRequest, Pod, checks, items};
 use crate::limits;
 
 /// The Pods that violate a level for the same reasons.
@@ -16,7 +16,7 @@ struct Alike {
 }
 
 /// The warnings about the Pods of a namespace.
-pub fn warnings(call: &Call<'_>, namespace: &str, level: LevelVersion) -> Vec<String> {
+pub fn warnings(call: &PluginRequest<'_>, namespace: &str, level: LevelVersion) -> Vec<String> {
     let pods = pods(call);
     let checked = pods.len().min(limits::POD_SECURITY_PODS_MAX);
     let mut violations: BTreeMap<String, Alike> = BTreeMap::new();
@@ -63,7 +63,7 @@ impl std::fmt::Display for Alike {
 }
 
 /// The Pods of a namespace that are not exempt, with one Pod of each controller before the others.
-fn pods(call: &Call<'_>) -> Vec<Value> {
+fn pods(call: &PluginRequest<'_>) -> Vec<Value> {
     let (mut first, mut rest) = (vec![], vec![]);
     let mut controllers: BTreeSet<String> = BTreeSet::new();
     for pod in call.all_here("", "pods") {

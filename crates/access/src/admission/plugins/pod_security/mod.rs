@@ -10,7 +10,7 @@ use machinery::Value;
 use machinery::status::aggregate;
 use machinery::{FieldError, Status};
 
-use super::{Call, Decision, Handled, items};
+use super::{Decision, Handled, PluginRequest, items};
 pub use configuration::PodSecurity;
 use policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 
@@ -45,7 +45,7 @@ impl<'a> Pod<'a> {
     }
 }
 
-pub fn validate(call: &Call<'_>) -> Decision {
+pub fn validate(call: &PluginRequest<'_>) -> Decision {
     match call.attributes.plural().as_str() {
         "namespaces" => validate_namespace(call),
         "pods" => validate_pod(call),
@@ -54,12 +54,12 @@ pub fn validate(call: &Call<'_>) -> Decision {
 }
 
 /// The policy of a namespace, and the errors of its labels.
-fn policy_of(call: &Call<'_>, namespace: &Value) -> (SecurityPolicy, Vec<FieldError>) {
+fn policy_of(call: &PluginRequest<'_>, namespace: &Value) -> (SecurityPolicy, Vec<FieldError>) {
     let labels = namespace.at(&["metadata", "labels"]).unwrap_or(&Value::Null);
     call.settings.pod_security.defaults.with(labels)
 }
 
-fn validate_namespace(call: &Call<'_>) -> Decision {
+fn validate_namespace(call: &PluginRequest<'_>) -> Decision {
     let namespace = call.object();
     let (new, errors) = policy_of(call, namespace);
     let name = namespace.str_at(&["metadata", "name"]);
@@ -92,7 +92,7 @@ fn validate_namespace(call: &Call<'_>) -> Decision {
 }
 
 /// Warns that the labels of an exempt namespace have no effect.
-fn warn_of_exemption(call: &Call<'_>, name: &str, policy: &SecurityPolicy, namespace: &Value) {
+fn warn_of_exemption(call: &PluginRequest<'_>, name: &str, policy: &SecurityPolicy, namespace: &Value) {
     let defaults = &call.settings.pod_security.defaults;
     if policy.is_privileged() || policy.is_equivalent(defaults) {
         return;
@@ -111,12 +111,12 @@ fn warn_of_exemption(call: &Call<'_>, name: &str, policy: &SecurityPolicy, names
     }
 }
 
-fn annotate(call: &Call<'_>, key: &str, text: impl FnOnce() -> String) {
+fn annotate(call: &PluginRequest<'_>, key: &str, text: impl FnOnce() -> String) {
     call.attributes.annotate(&format!("{}{key}", policy::PREFIX), text);
 }
 
 /// Whether the namespace or the user of a write is exempt.
-fn is_exempt(call: &Call<'_>) -> bool {
+fn is_exempt(call: &PluginRequest<'_>) -> bool {
     let configuration = &call.settings.pod_security;
     let exemption = if configuration.exempts_namespace(call.attributes.namespace) {
         "namespace"
@@ -129,7 +129,7 @@ fn is_exempt(call: &Call<'_>) -> bool {
     true
 }
 
-fn validate_pod(call: &Call<'_>) -> Decision {
+fn validate_pod(call: &PluginRequest<'_>) -> Decision {
     if is_exempt(call) {
         return Ok(());
     }
@@ -145,7 +145,7 @@ fn validate_pod(call: &Call<'_>) -> Decision {
     evaluate(call, &policy, &errors, Pod::of(pod), Enforcement::Enforced)
 }
 
-fn validate_template(call: &Call<'_>) -> Decision {
+fn validate_template(call: &PluginRequest<'_>) -> Decision {
     if is_exempt(call) {
         return Ok(());
     }
@@ -167,7 +167,7 @@ fn validate_template(call: &Call<'_>) -> Decision {
 }
 
 /// The policy of the namespace of a write.
-fn policy_of_namespace(call: &Call<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
+fn policy_of_namespace(call: &PluginRequest<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
     let name = call.attributes.namespace.as_str();
     let namespace = call.get("", "namespaces", name);
     let namespace = namespace.ok_or_else(|| Status::internal(format!("failed to lookup namespace {name:?}")))?;
@@ -183,7 +183,7 @@ enum Enforcement {
 
 /// Evaluates the three modes of a policy.
 fn evaluate(
-    call: &Call<'_>,
+    call: &PluginRequest<'_>,
     policy: &SecurityPolicy,
     errors: &[FieldError],
     pod: Pod<'_>,

@@ -29,7 +29,7 @@ const BUNDLE: [&str; 2] = ["data", "ca.crt"];
 const ALL: Text = Text::new_static("");
 
 /// The controller that keeps one object in every namespace.
-pub struct Keeper {
+pub struct NamespaceObjects {
     user: &'static str,
     queue: Queue,
     plural: &'static str,
@@ -40,8 +40,8 @@ pub struct Keeper {
     pending: Mutex<BTreeMap<Text, Instant>>,
 }
 
-impl Reconciler for Keeper {
-    const NAME: &'static str = "keeper";
+impl Reconciler for NamespaceObjects {
+    const NAME: &'static str = "namespace objects";
     type Memory = ();
 
     fn observe(&self, key: &Key, event: &Event) -> bool {
@@ -79,7 +79,7 @@ impl Reconciler for Keeper {
         again
     }
 
-    /// Publishes the bundle in every namespace, if this keeper publishes one.
+    /// Publishes the bundle in every namespace, if this controller publishes one.
     fn set_root_authority(&self, authority: &str) -> bool {
         let mut object = self.lock_object();
         let differs = !["", authority].contains(&object.str_at(&BUNDLE));
@@ -91,26 +91,26 @@ impl Reconciler for Keeper {
     }
 }
 
-impl Keeper {
-    fn new(user: &'static str, queue: &'static str, (plural, name): (&'static str, &'static str)) -> Keeper {
+impl NamespaceObjects {
+    fn new(user: &'static str, queue: &'static str, (plural, name): (&'static str, &'static str)) -> NamespaceObjects {
         let object = Mutex::new(Arc::new(json!({"metadata": {"name": name}})));
-        Keeper { user, queue: Queue(queue), plural, name, object, pending: Mutex::default() }
+        NamespaceObjects { user, queue: Queue(queue), plural, name, object, pending: Mutex::default() }
     }
 
-    pub fn of_accounts() -> Keeper {
+    pub fn of_accounts() -> NamespaceObjects {
         let user = "system:serviceaccount:kube-system:service-account-controller";
-        Keeper::new(user, "serviceaccount", ("serviceaccounts", "default"))
+        NamespaceObjects::new(user, "serviceaccount", ("serviceaccounts", "default"))
     }
 
     /// `authority` is the CA bundle in PEM format.
-    pub fn of_root_authority(authority: &str) -> Keeper {
+    pub fn of_root_authority(authority: &str) -> NamespaceObjects {
         let user = "system:serviceaccount:kube-system:root-ca-cert-publisher";
-        let keeper = Keeper::new(user, "root_ca_cert_publisher", ("configmaps", "kube-root-ca.crt"));
+        let publisher = NamespaceObjects::new(user, "root_ca_cert_publisher", ("configmaps", "kube-root-ca.crt"));
         let annotations = Value::from([(DESCRIPTION, Value::from(ABOUT_AUTHORITY))]);
-        let mut object = json!({"metadata": {"name": (keeper.name), "annotations": annotations}});
+        let mut object = json!({"metadata": {"name": (publisher.name), "annotations": annotations}});
         object.set_at(&BUNDLE, Value::from(authority));
-        *keeper.lock_object() = Arc::new(object);
-        keeper
+        *publisher.lock_object() = Arc::new(object);
+        publisher
     }
 
     fn lock_object(&self) -> MutexGuard<'_, Arc<Value>> {
