@@ -5,6 +5,7 @@ mod inputs;
 mod products;
 mod streams;
 mod target;
+mod webhook;
 
 use std::path::Path;
 use std::sync::Arc;

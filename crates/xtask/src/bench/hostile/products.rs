@@ -6,6 +6,7 @@ use super::inputs::{
     Attack, DEFINITIONS, FREE, MAPS, Scenario, THINGS, apply_as, definition, definition_of, free, joined, policy,
     thing, version,
 };
+use super::webhook;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
 const TENANT: &str = "tenant";
@@ -169,6 +170,7 @@ pub fn scenarios() -> Vec<Scenario> {
         requests("19 15,000 alternatives", alternatives, long_text),
         requests("20 120 versions and managers", many_versions, small_patch),
         Scenario { objects: (20_000, 10), ..requests("21 7,000 label requirements", free, many_requirements) },
+        requests("22 a webhook's response of 60 MB", webhook::configured, webhook::labelled),
     ]
 }
 
